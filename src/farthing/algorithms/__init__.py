@@ -1,0 +1,1 @@
+"""One learner a file, over pure mathematics on arrays."""

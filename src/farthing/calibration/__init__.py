@@ -1,0 +1,1 @@
+"""Arrays in, certificate out; no code here can see a model."""

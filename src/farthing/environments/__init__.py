@@ -1,0 +1,1 @@
+"""The decision process over traces: replay, generators, and the Gymnasium view."""

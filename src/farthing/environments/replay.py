@@ -1,0 +1,167 @@
+"""Replay a policy over recorded traces, exactly and without a loop over episodes.
+
+The rounds of a question do not depend on the actions taken, so everything about coverage is one
+number per question: the critical threshold kappa* (`spec` of CCPO, section 2).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+
+EMPTY_SETS = ("argmax", "allow")
+"""Whether each observation's likeliest action always belongs to the set, or sets may be empty."""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """How far a threshold may rise before each round and each answer is lost."""
+
+    reach: FloatArray
+    """[n, T] the largest threshold at which the round is run; 1.0 or more in round 1."""
+    leaf: FloatArray
+    """[n, T, L] the largest threshold at which the answer is in the set; -inf for no answer."""
+    critical: FloatArray
+    """[n] kappa*: the largest threshold that still covers the question; +inf if unsolvable."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened to each question under one policy and one threshold."""
+
+    cost_nano: IntArray
+    """[n] money spent, in nano-dollars."""
+    in_set: BoolArray
+    """[n] whether a right answer was returned."""
+    covered: BoolArray
+    """[n] whether a right answer was returned or none was ever recorded."""
+    solvable: BoolArray
+    """[n] whether any recorded answer is right."""
+    best_correct: BoolArray
+    """[n] whether the single best answer is right."""
+    length: IntArray
+    """[n] deepest round that was run."""
+    set_size: IntArray
+    """[n] number of distinct answers returned."""
+    set_size_leaves: IntArray
+    """[n] number of answers returned, repetitions counted (the paper's count)."""
+
+    def take(self, index: IntArray) -> "Outcome":
+        """Return the outcome of the questions at an index."""
+        return Outcome(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+
+def paths(scores: FloatArray, traces: TraceArrays, empty: str = "argmax") -> Paths:
+    """Follow every branch of every question.
+
+    Args:
+        scores: [n, T, L + 1] the policy's scores; `next` is last and is ignored in round T.
+        traces: the questions.
+        empty: `argmax`: the likeliest action of each observation always belongs to the set, so its
+            score counts as 1; `allow`: sets may be empty, as in the paper.
+
+    Returns:
+        `reach`, `leaf` and `critical`; each set is nested in the threshold, so
+        question q is covered at kappa exactly when `critical[q] >= kappa`.
+    """
+    if empty == "argmax":
+        scores = _likeliest_counts_as_one(scores)
+    reach = np.ones(scores.shape[:2])
+    np.minimum.accumulate(scores[:, :-1, -1], axis=1, out=reach[:, 1:])
+    leaf = np.minimum(reach[:, :, None], scores[:, :, :-1])
+    leaf[traces.answer == NO_ANSWER] = -np.inf
+    critical = np.where(traces.correct, leaf, -np.inf).max(axis=(1, 2))
+    critical[~traces.solvable] = np.inf
+    return Paths(reach, leaf, critical)
+
+
+def outcome(
+    followed: Paths,
+    traces: TraceArrays,
+    kappa: float,
+    decision_cost_nano: IntArray | None = None,
+) -> Outcome:
+    """Act on every question with one threshold: C(o) = {a : score(a, o) >= min(kappa, 1)}.
+
+    Args:
+        followed: what `paths` returned for these questions.
+        traces: the questions.
+        kappa: the threshold; it acts as min(kappa, 1).
+        decision_cost_nano: [n, T] what each decision costs beyond the calls, if anything.
+    """
+    kappa = min(kappa, 1.0)
+    run = followed.reach >= kappa
+    member = followed.leaf >= kappa
+    spent = traces.round_cost_nano
+    if decision_cost_nano is not None:
+        spent = spent + decision_cost_nano
+    return _outcome(run, member, followed.leaf, spent, traces)
+
+
+def sample(
+    probabilities: FloatArray,
+    traces: TraceArrays,
+    rng: np.random.Generator,
+    decision_cost_nano: IntArray | None = None,
+) -> Outcome:
+    """Draw one action a round until an answer is chosen: how pointwise policies are evaluated.
+
+    Args:
+        probabilities: [n, T, L + 1], summing to 1 in each round.
+        traces: the questions.
+        rng: the only source of randomness.
+        decision_cost_nano: [n, T] what each decision costs beyond the calls, if anything.
+    """
+    cumulative = probabilities.cumsum(axis=2)
+    draw = rng.random(probabilities.shape[:2])[:, :, None] * cumulative[:, :, -1:]
+    action = (draw >= cumulative[:, :, :-1]).sum(axis=2)
+    goes_on = action[:, :-1] == traces.n_roles
+    run = np.ones(action.shape, dtype=bool)
+    np.logical_and.accumulate(goes_on, axis=1, out=run[:, 1:])
+    member = run[:, :, None] & (action[:, :, None] == np.arange(traces.n_roles))
+    member &= traces.answer != NO_ANSWER
+    spent = traces.round_cost_nano
+    if decision_cost_nano is not None:
+        spent = spent + decision_cost_nano
+    return _outcome(run, member, probabilities[:, :, :-1], spent, traces)
+
+
+def _outcome(
+    run: BoolArray, member: BoolArray, leaf: FloatArray, spent: IntArray, traces: TraceArrays
+) -> Outcome:
+    in_set = (member & traces.correct).any(axis=(1, 2))
+    return Outcome(
+        cost_nano=np.where(run, spent, 0).sum(axis=1),
+        in_set=in_set,
+        covered=in_set | ~traces.solvable,
+        solvable=traces.solvable,
+        best_correct=_best_is_correct(member, leaf, traces),
+        length=run.sum(axis=1),
+        set_size=_distinct(member, traces),
+        set_size_leaves=member.sum(axis=(1, 2)),
+    )
+
+
+def _likeliest_counts_as_one(scores: FloatArray) -> FloatArray:
+    raised = scores.copy()
+    raised[:, -1, -1] = -1.0  # `next` is no action in the last round
+    np.put_along_axis(raised, raised.argmax(axis=2)[:, :, None], 1.0, axis=2)
+    return raised
+
+
+def _best_is_correct(member: BoolArray, leaf: FloatArray, traces: TraceArrays) -> BoolArray:
+    """The best answer is the highest-scored one; of equals the latest, and there the last role."""
+    n = len(traces)
+    score = np.where(member, leaf, -np.inf).reshape(n, -1)
+    last = score.shape[1] - 1 - score[:, ::-1].argmax(axis=1)
+    right = (traces.correct & member).reshape(n, -1)
+    return right[np.arange(n), last]
+
+
+def _distinct(member: BoolArray, traces: TraceArrays) -> IntArray:
+    codes = np.where(member, traces.answer, NO_ANSWER).reshape(len(traces), -1)
+    ordered = np.sort(codes, axis=1)
+    new = np.ones(ordered.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return (new & (ordered != NO_ANSWER)).sum(axis=1)

@@ -1,0 +1,30 @@
+"""Money as integer nano-dollars, rounded up wherever it is added up or compared.
+
+One nano-dollar is 1e-9 USD: a million tokens at a cent are 10 nano-dollars each. Floats in USD are
+for display and for files that people read.
+"""
+
+from decimal import ROUND_CEILING, Decimal
+
+NANO_PER_USD = 1_000_000_000
+
+
+def nano_from_usd(usd: float | str | Decimal) -> int:
+    """Convert dollars to nano-dollars, exactly where possible, else rounded up.
+
+    A float counts as the decimal it prints as, so 4.89e-05 is 48,900 and not 48,901.
+
+    >>> nano_from_usd(4.89e-05), nano_from_usd("0.0000000001")
+    (48900, 1)
+    """
+    exact = Decimal(usd) if isinstance(usd, str | Decimal) else Decimal(repr(float(usd)))
+    return int((exact * NANO_PER_USD).to_integral_value(rounding=ROUND_CEILING))
+
+
+def usd_from_nano(nano: float) -> float:
+    """Convert nano-dollars to dollars, for display.
+
+    >>> usd_from_nano(48_900)
+    4.89e-05
+    """
+    return float(nano) / NANO_PER_USD

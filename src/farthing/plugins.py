@@ -1,0 +1,39 @@
+"""Look things up by name: built-in and third-party ones register alike, as entry points.
+
+A package adds a policy, learner, task or report with one line in its `pyproject.toml`::
+
+    [project.entry-points."farthing.tasks"]
+    trivia = "my_package.trivia:TriviaTask"
+"""
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from farthing.errors import UnknownNameError
+
+
+@cache
+def _registered(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=f"farthing.{group}")}
+
+
+def names(group: str) -> list[str]:
+    """Return every name registered under a group (`tasks`, `learners`, ...), sorted.
+
+    >>> "hotpotqa" in names("tasks")
+    True
+    """
+    return sorted(_registered(group))
+
+
+def load(group: str, name: str) -> Any:
+    """Load what is registered under a name.
+
+    Raises:
+        UnknownNameError: nothing has that name; the message lists the names there are.
+    """
+    registered = _registered(group)
+    if name not in registered:
+        raise UnknownNameError(group.removesuffix("s"), name, registered)
+    return registered[name].load()

@@ -1,0 +1,1 @@
+"""What happened: one trace per question, as records, as files, as arrays."""

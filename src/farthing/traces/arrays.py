@@ -1,0 +1,121 @@
+"""A split of traces in memory: a handful of arrays, [questions, rounds, roles].
+
+Replaying every policy over every question is arithmetic on these arrays. `n` questions, `T` rounds,
+`L` roles whose answers may be returned (base and guide in the paper's protocol).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Signal = NDArray[np.float32]
+
+SIGNALS = (
+    "verdict",
+    "confidence",
+    "uncertainty",
+    "input_tokens",
+    "output_tokens",
+    "tool_calls",
+    "latency_s",
+)
+"""The recorded numbers that may inform a policy, in the order of the trace format."""
+
+SPLITS = ("train", "calibrate", "test")
+NO_SPLIT = -1
+NO_ANSWER = -1
+
+
+@dataclass(frozen=True)
+class Replies:
+    """Recorded replies of an LLM that was asked what to do, one a round."""
+
+    action: NDArray[np.int8]
+    """[n, T] index of the action it chose (roles in order, then `next`); -1 where none was read."""
+    cost_nano: IntArray
+    """[n, T] price of asking it, in nano-dollars."""
+
+
+@dataclass(frozen=True)
+class TraceArrays:
+    """What a split of traces holds, as arrays; question `i` is row `i` of each."""
+
+    ids: NDArray[np.str_]
+    """[n] question ids."""
+    roles: tuple[str, ...]
+    """The `L` roles whose answers a policy may return, in the order of its actions."""
+    models: tuple[str, ...]
+    """The `L` names of the models that fill the roles ('' where none was recorded)."""
+    answer: NDArray[np.int16]
+    """[n, T, L] which distinct normalised answer of its question this is; -1 where there is none."""
+    correct: BoolArray
+    """[n, T, L] whether that answer is right; never true where there is none."""
+    cost_nano: IntArray
+    """[n, T, L] price of the call in nano-dollars; 0 where the call was not made."""
+    signals: Mapping[str, Signal]
+    """Name to [n, T, L]: what was recorded beside the answer, NaN where unknown. Signals that no
+    call has are absent; numbers outside the trace format's own come under their own names."""
+    group: NDArray[np.int32]
+    """[n] index into `group_names`; -1 where a question has none."""
+    group_names: tuple[str, ...]
+    split: NDArray[np.int8]
+    """[n] index into `SPLITS`; -1 where the file names none."""
+    recorded: NDArray[np.int16]
+    """[n] number of rounds that were recorded; below `T` where a trace was truncated."""
+    independent: BoolArray
+    """[n] whether any subset of the calls could have been made."""
+    replies: Mapping[str, Replies] = field(default_factory=dict)
+    """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def horizon(self) -> int:
+        """The number of rounds, T."""
+        return int(self.answer.shape[1])
+
+    @property
+    def n_roles(self) -> int:
+        """The number of roles, L; a policy has L + 1 actions."""
+        return int(self.answer.shape[2])
+
+    @property
+    def solvable(self) -> BoolArray:
+        """[n] whether any recorded answer is right."""
+        return self.correct.any(axis=(1, 2))
+
+    @property
+    def round_cost_nano(self) -> IntArray:
+        """[n, T] price of each round in nano-dollars: every role is paid before a decision."""
+        return self.cost_nano.sum(axis=2)
+
+    @property
+    def complete(self) -> BoolArray:
+        """[n] whether every round was recorded."""
+        return self.recorded == self.horizon
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "TraceArrays":
+        """Return the questions at an index or under a mask, in that order.
+
+        The columns stay those of the whole: a signal that none of the taken questions has remains.
+        """
+        per_question: dict[str, object] = {
+            f.name: getattr(self, f.name)[index]
+            for f in fields(self)
+            if isinstance(getattr(self, f.name), np.ndarray)
+        }
+        return replace(
+            self,
+            signals={name: values[index] for name, values in self.signals.items()},
+            replies={
+                role: Replies(r.action[index], r.cost_nano[index])
+                for role, r in self.replies.items()
+            },
+            **per_question,  # type: ignore[arg-type]
+        )

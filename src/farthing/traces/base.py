@@ -1,0 +1,85 @@
+"""The records of what happened to one question."""
+
+
+import msgspec
+
+
+class CallError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a call failed; the call may have cost money all the same."""
+
+    type: str
+    """Which kind of failure: `timeout`, `rate_limit`, `refused`, ..."""
+    message: str
+    """What the provider said."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One paid call to a model, and its grade.
+
+    >>> Call(round=1, role="base", model="llama-2-7b", answer="Paris", cost_usd=4.89e-05).answer
+    'Paris'
+    """
+
+    round: int
+    """Round that the call belongs to, from 1."""
+    role: str
+    """`base` or `guide` in the paper's protocol, otherwise any name."""
+    model: str | None = None
+    """Name of the model that answered."""
+    answer: str | None = None
+    """The answer that was read from the reply; none could be read: None."""
+    correct: bool | None = None
+    """Whether the answer is right; None where the task is to grade it."""
+    text: str | None = None
+    """The whole reply."""
+    verdict: bool | None = None
+    """Whether the guide agrees with the same round's base answer."""
+    confidence: float | None = None
+    """The model's own confidence, in [0, 1]."""
+    uncertainty: float | None = None
+    """Entropy or disagreement, >= 0."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    tool_calls: int | None = None
+    latency_s: float | None = None
+    """Wall time of the call, in seconds."""
+    cost_usd: float | None = None
+    """Price of the call, in US dollars."""
+    error: CallError | None = None
+    """The failure, where the call failed."""
+    f1: float | None = None
+    """A grade, never a feature."""
+    score: float | None = None
+    """A grade, never a feature."""
+    extra: dict[str, float] = {}
+    """Any other recorded number, by name; a feature only when asked for."""
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that happened to one question.
+
+    >>> trace = Trace(id="q1", question="2 + 2?", gold=["4"], task="text",
+    ...               calls=[Call(round=1, role="base", answer="4")])
+    >>> trace.calls[0].role
+    'base'
+    """
+
+    id: str
+    """Question id, unique in a file and in a store."""
+    question: str = ""
+    gold: list[str] = []
+    """Accepted answers; may be empty when every call carries `correct`."""
+    calls: list[Call]
+    """Every paid call that was recorded, in any order."""
+    task: str = "text"
+    """Name of the task, which normalises and grades answers."""
+    group: str | None = None
+    """Stratum: a subject, a data set."""
+    split: str | None = None
+    """`train`, `calibrate` or `test`."""
+    independent: bool = False
+    """No call has seen another's output, so any subset could have been made."""
+    truncated: bool = False
+    """Live traffic that stopped early: later rounds were never asked for."""
+
+
