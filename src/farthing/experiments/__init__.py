@@ -1,0 +1,1 @@
+"""Train, calibrate and evaluate contenders over many splits of the same traces."""

@@ -1,0 +1,100 @@
+"""The records of a comparison: who took part, on what, and how each one did."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from farthing.algorithms.base import Learner
+
+Calibration = Literal["none", "online", "split"]
+"""`none`: pointwise, evaluated by sampling its actions; `online`: keeps the threshold of training;
+`split`: exact split conformal on the calibration part."""
+
+METRICS = (
+    "cost_usd",
+    "total_cost_usd",
+    "coverage",
+    "coverage_solvable",
+    "in_set",
+    "solvable",
+    "accuracy",
+    "avg_len",
+    "set_size",
+    "set_size_leaves",
+    "empty",
+)
+"""What is measured on each test part: mean cost a question and total cost in USD, coverage =
+Pr[y* in C or y* not in Y(q)], coverage given solvable, Pr[y* in C], the solvable share, accuracy of
+the single best answer, deepest round, distinct answers, leaves, share of empty sets."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One line of a comparison: a learner and how its policy is calibrated."""
+
+    name: str
+    """What the command line calls it, such as `ccpo`."""
+    label: str
+    """What tables call it, such as `CCPO (λ=0)`."""
+    learner: Learner
+    calibration: Calibration
+    empty: Literal["argmax", "allow"] = "argmax"
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one contender did at one alpha, over all splits and seeds."""
+
+    policy: str
+    label: str
+    alpha: Fraction
+    calibration: Calibration
+    per_split: Mapping[str, list[float]] = field(default_factory=dict)
+    """Metric to one value per split (seeds one after another); empty where it could not run."""
+    kappa: list[float] = field(default_factory=list)
+    """Threshold of each split."""
+    frontier: list[tuple[float, float]] = field(default_factory=list)
+    """(cost_usd, coverage) on all questions outside training, as the threshold sweeps down; for a
+    pointwise policy its one point."""
+    curves: Mapping[str, list[float]] = field(default_factory=dict)
+    """Training curves of the first seed."""
+    note: str = ""
+    """Why it could not run, or what a reader must know (`no replies recorded`)."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The paired difference of a metric between two contenders over the same splits."""
+
+    alpha: Fraction
+    policy: str
+    other: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    """95 % interval, corrected for splits that share questions (Nadeau and Bengio 2003)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that a report needs to draw."""
+
+    source: str
+    """Name of the trace file or preset."""
+    fingerprint: str
+    """SHA-256 of the traces' arrays."""
+    sizes: Mapping[str, int]
+    """Questions in `train`, `calibrate` and `test`."""
+    horizon: int
+    roles: tuple[str, ...]
+    splits: int
+    seeds: list[int]
+    rows: list[Row]
+    differences: list[Difference] = field(default_factory=list)
+    optimum: list[tuple[float, float]] = field(default_factory=list)
+    """(cost_usd, coverage) of the known optimum, where the source is a generator."""
+    published: list[Mapping[str, float | str]] = field(default_factory=list)
+    """Rows of the paper's table that belong to the preset; costs in USD a question."""
+    notes: list[str] = field(default_factory=list)
