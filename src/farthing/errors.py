@@ -67,9 +67,7 @@ class MissingExtraError(InputError):
     """
 
     def __init__(self, purpose: str, extra: str) -> None:
-        super().__init__(
-            f'{purpose} needs an optional dependency: pip install "farthing[{extra}]"'
-        )
+        super().__init__(f'{purpose} needs an optional dependency: pip install "farthing[{extra}]"')
 
 
 class BundleError(InputError):

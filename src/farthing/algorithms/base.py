@@ -40,8 +40,6 @@ class Silent:
 class Learner(Protocol):
     """Fits a policy to recorded questions."""
 
-    def fit(
-        self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress
-    ) -> Fitted:
+    def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
         """Train on `train` for miscoverage `alpha`; the same seed gives the same result."""
         ...

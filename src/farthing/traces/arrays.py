@@ -52,7 +52,7 @@ class TraceArrays:
     models: tuple[str, ...]
     """The `L` names of the models that fill the roles ('' where none was recorded)."""
     answer: NDArray[np.int16]
-    """[n, T, L] which distinct normalised answer of its question this is; -1 where there is none."""
+    """[n, T, L] which distinct normalised answer of its question it is; -1 where there is none."""
     correct: BoolArray
     """[n, T, L] whether that answer is right; never true where there is none."""
     cost_nano: IntArray

@@ -1,6 +1,5 @@
 """The records of what happened to one question."""
 
-
 import msgspec
 
 
@@ -81,5 +80,3 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """No call has seen another's output, so any subset could have been made."""
     truncated: bool = False
     """Live traffic that stopped early: later rounds were never asked for."""
-
-

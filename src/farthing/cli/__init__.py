@@ -1,0 +1,1 @@
+"""One subcommand, one call into a room."""

@@ -1,0 +1,1 @@
+"""Questions: how answers are normalised, compared and graded."""
