@@ -1,0 +1,45 @@
+"""Run a fixed number of rounds and return every answer on the way."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+
+
+@dataclass(frozen=True)
+class FixedDepthPolicy:
+    """Runs `depth` rounds whatever happens; its sets are the same at every threshold above 0.
+
+    The largest depth is "ask everything": no policy covers more, and none costs more.
+    """
+
+    depth: int
+    """Rounds to run, from 1; a depth beyond the last round runs them all."""
+    stochastic: bool = False
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return 1 for each role, and for `next` 1 before the depth is reached and 0 from there."""
+        scores = np.ones((len(traces), traces.horizon, traces.n_roles + 1))
+        scores[:, self.depth - 1 :, -1] = 0.0
+        scores[:, -1, -1] = 0.0
+        return scores
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
+        """Deciding costs nothing."""
+        return None
+
+    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        return {}, {"depth": self.depth}
+
+    @classmethod
+    def from_state(
+        cls,
+        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        settings: Mapping[str, Any],
+    ) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        return cls(depth=int(settings["depth"]))

@@ -1,0 +1,118 @@
+"""An LLM that decides: replayed from its recorded replies, never invented.
+
+Two kinds. The LLM as policy is shown the question, both answers and the guide's uncertainty, and
+names an action. LLM-EXIT (Lu et al. 2025) is one model that answers and says itself whether to go
+on. A reply that could not be read goes on to the next round.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
+
+NO_REPLIES = "no replies recorded"
+
+
+@dataclass(frozen=True)
+class LlmPolicy:
+    """Takes the action that the recorded reply of each round names."""
+
+    replies: str
+    """Under which role the replies were recorded, such as `policy-gpt-4o`."""
+    stochastic: bool = True
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return 1 for the action that was named and 0 for the others.
+
+        In the last round a reply that does not choose an answer counts as the guide's.
+
+        Raises:
+            InputError: the traces hold no replies of that role.
+        """
+        action = _replies(traces, self.replies).action.astype(np.int64)
+        action = np.where(action < 0, traces.n_roles, action)
+        action[:, -1] = np.minimum(action[:, -1], traces.n_roles - 1)
+        return _one_hot(action, traces.n_roles + 1)
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
+        """Return what the replies cost, [n, T] in nano-dollars."""
+        return _replies(traces, self.replies).cost_nano
+
+    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        return {}, {"replies": self.replies}
+
+    @classmethod
+    def from_state(
+        cls,
+        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        settings: Mapping[str, Any],
+    ) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        return cls(replies=settings["replies"])
+
+
+@dataclass(frozen=True)
+class LlmExitPolicy:
+    """Returns its own role's answer in the round in which its recorded reply says to stop."""
+
+    replies: str
+    """Under which role the replies were recorded, such as `exit-guide`."""
+    role: str
+    """The role that answers, such as `guide`; the other roles are never asked, nor paid."""
+    stochastic: bool = True
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return 1 for `next` where the reply goes on and 1 for the role where it stops.
+
+        Raises:
+            InputError: the traces hold no such replies, or no such role.
+        """
+        action = _replies(traces, self.replies).action
+        goes_on = (action < 0) | (action == traces.n_roles)
+        goes_on[:, -1] = False
+        chosen = np.where(goes_on, traces.n_roles, _index(traces, self.role))
+        return _one_hot(chosen, traces.n_roles + 1)
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
+        """Return the price of the replies less that of the calls that EXIT does not make, [n, T].
+
+        A replay charges every role's call of a round; EXIT runs one model alone.
+        """
+        own = traces.cost_nano[:, :, _index(traces, self.role)]
+        return _replies(traces, self.replies).cost_nano + own - traces.round_cost_nano
+
+    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        return {}, {"replies": self.replies, "role": self.role}
+
+    @classmethod
+    def from_state(
+        cls,
+        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        settings: Mapping[str, Any],
+    ) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        return cls(replies=settings["replies"], role=settings["role"])
+
+
+def _replies(traces: TraceArrays, role: str) -> Replies:
+    if role not in traces.replies:
+        known = ", ".join(sorted(traces.replies)) or "none"
+        raise InputError(f"{NO_REPLIES} under the role '{role}' (recorded: {known})")
+    return traces.replies[role]
+
+
+def _index(traces: TraceArrays, role: str) -> int:
+    if role not in traces.roles:
+        raise InputError(f"the traces have no role '{role}'; they have {', '.join(traces.roles)}")
+    return traces.roles.index(role)
+
+
+def _one_hot(action: IntArray, n_actions: int) -> FloatArray:
+    scores: FloatArray = (action[:, :, None] == np.arange(n_actions)).astype(np.float64)
+    return scores

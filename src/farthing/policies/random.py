@@ -1,0 +1,40 @@
+"""Choose among the allowed actions by lot."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+
+
+@dataclass(frozen=True)
+class RandomPolicy:
+    """Every allowed action is equally likely: the floor that any policy must beat."""
+
+    stochastic: bool = True
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return 1 / (L + 1) for each action, and 1 / L for each role in the last round."""
+        n_roles = traces.n_roles
+        scores = np.full((len(traces), traces.horizon, n_roles + 1), 1 / (n_roles + 1))
+        scores[:, -1] = [1 / n_roles] * n_roles + [0.0]
+        return scores
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
+        """Deciding costs nothing."""
+        return None
+
+    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps: none."""
+        return {}, {}
+
+    @classmethod
+    def from_state(
+        cls,
+        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        settings: Mapping[str, Any],  # noqa: ARG003
+    ) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        return cls()

@@ -1,0 +1,118 @@
+"""UALA: go on while the guide is unsure (Han et al. 2024, with the guide's uncertainty).
+
+The paper of CCPO lets the guide judge, because a small base model judges itself badly; here too the
+answers are the guide's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
+
+Source = Literal["uncertainty", "confidence", "disagreement"]
+
+NOTES: Mapping[Source, str] = {
+    "uncertainty": "",
+    "confidence": "no uncertainty recorded: 1 - confidence instead",
+    "disagreement": "no uncertainty recorded: disagreement so far instead",
+}
+
+
+@dataclass(frozen=True)
+class UalaPolicy:
+    """Returns the guide's answer of each round reached; goes on where doubt passes a threshold.
+
+    The guide is the role of that name, or else the last one. The other roles' answers score 0, so
+    that only a threshold of 0, which returns everything, returns them.
+    """
+
+    source: Source = "uncertainty"
+    """Which recorded number the doubt is read from."""
+    stochastic: bool = False
+
+    @property
+    def note(self) -> str:
+        """What a table must say beside the name."""
+        return NOTES[self.source]
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return 1 for the guide, 0 for the others, and (1 + u) / (2 + u) in (0, 1) for `next`."""
+        doubt = _DOUBT[self.source](traces)
+        scores = np.zeros((len(traces), traces.horizon, traces.n_roles + 1))
+        scores[:, :, guide(traces)] = 1.0
+        scores[:, :-1, -1] = ((1.0 + doubt) / (2.0 + doubt))[:, :-1]
+        return scores
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
+        """Deciding costs nothing."""
+        return None
+
+    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        return {}, {"source": self.source}
+
+    @classmethod
+    def from_state(
+        cls,
+        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        settings: Mapping[str, Any],
+    ) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        return cls(source=settings["source"])
+
+
+def guide(traces: TraceArrays) -> int:
+    """Return the index of the guide among the roles."""
+    return traces.roles.index("guide") if "guide" in traces.roles else traces.n_roles - 1
+
+
+def best_source(traces: TraceArrays) -> Source:
+    """Return where the guide's doubt can be read: uncertainty, else confidence, else answers."""
+    for source in ("uncertainty", "confidence"):
+        signal = traces.signals.get(source)
+        if signal is not None and not np.isnan(signal[:, :, guide(traces)]).all():
+            return source
+    return "disagreement"
+
+
+def disagreement(traces: TraceArrays) -> FloatArray:
+    """Return the share of the answers so far that differ from the guide's present one, [n, T].
+
+    Where the guide gave none, every answer differs.
+    """
+    answer = traces.answer
+    n, horizon, n_roles = answer.shape
+    doubt = np.empty((n, horizon))
+    for t in range(horizon):
+        present = answer[:, t, guide(traces)][:, None, None]
+        same = (answer[:, : t + 1] == present) & (present != NO_ANSWER)
+        doubt[:, t] = 1.0 - same.sum(axis=(1, 2)) / ((t + 1) * n_roles)
+    return doubt
+
+
+def _uncertainty(traces: TraceArrays) -> FloatArray:
+    return _guide_signal(traces, "uncertainty", unknown=_UTTER_DOUBT)
+
+
+def _lack_of_confidence(traces: TraceArrays) -> FloatArray:
+    return 1.0 - _guide_signal(traces, "confidence", unknown=0.0)
+
+
+def _guide_signal(traces: TraceArrays, name: str, unknown: float) -> FloatArray:
+    if name not in traces.signals:
+        return np.full((len(traces), traces.horizon), unknown)
+    recorded = traces.signals[name][:, :, guide(traces)].astype(np.float64)
+    return np.where(np.isnan(recorded), unknown, recorded)
+
+
+_UTTER_DOUBT = 1e6
+"""Stands for a single missing uncertainty: above any recorded one, so the policy goes on."""
+
+_DOUBT = {
+    "uncertainty": _uncertainty,
+    "confidence": _lack_of_confidence,
+    "disagreement": disagreement,
+}
