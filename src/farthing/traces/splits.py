@@ -1,0 +1,148 @@
+"""Who trains, who calibrates, who tests."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.errors import TooFewTracesError
+from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
+
+SHARES = (60, 20, 20)
+"""How `train`, `calibrate` and `test` share the questions where nothing else is said, in percent."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One division of the questions, as row numbers in ascending order, without overlap."""
+
+    train: IntArray
+    calibrate: IntArray
+    test: IntArray
+
+
+@dataclass(frozen=True)
+class Division:
+    """A fixed training part, and a pool that calibration and test are drawn from again and again."""
+
+    train: IntArray
+    """Rows to train on, in ascending order."""
+    rest: IntArray
+    """Rows to draw from, in ascending order; none of them is in `train`."""
+    n_calibrate: int
+    n_test: int
+    incomplete: int = 0
+    """Questions left out because rounds of them were never recorded."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Questions in each part."""
+        return dict(zip(SPLITS, (len(self.train), self.n_calibrate, self.n_test), strict=True))
+
+    def redraw(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Draw the rows of the calibration part and of the test part, without overlap."""
+        drawn = rng.permutation(self.rest)[: self.n_calibrate + self.n_test]
+        return np.sort(drawn[: self.n_calibrate]), np.sort(drawn[self.n_calibrate :])
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{size:,} to {part}" for part, size in self.sizes.items())
+        left_out = f"; {self.incomplete:,} incomplete left out" if self.incomplete else ""
+        return f"{sizes}{left_out}"
+
+
+def divide(
+    arrays: TraceArrays,
+    rng: np.random.Generator,
+    *,
+    train: int | None = None,
+    calibrate: int | None = None,
+    test: int | None = None,
+) -> Division:
+    """Set a training part aside and say how large calibration and test are to be.
+
+    Where the file marks a `train` part, that part trains and everything else is the rest; otherwise
+    the training part is drawn from all questions. A size that is not given is its share, 60 / 20 /
+    20, of what the given ones leave over. The same generator state gives the same training part.
+    Questions with rounds that were never recorded are left out.
+
+    Args:
+        arrays: the questions.
+        rng: the only source of randomness.
+        train: how many questions are to train.
+        calibrate: how many are to calibrate.
+        test: how many are to test.
+
+    Raises:
+        TooFewTracesError: there are fewer complete questions than that, or a part would be empty.
+    """
+    complete = np.flatnonzero(arrays.complete)
+    marked = complete[arrays.split[complete] == SPLITS.index("train")]
+    if marked.size:
+        pool, rest = rng.permutation(marked), np.setdiff1d(complete, marked)
+        n_train = marked.size if train is None else train
+        _, n_calibrate, n_test = _share(rest.size, (0, calibrate, test))
+    else:
+        pool = rng.permutation(complete)
+        n_train, n_calibrate, n_test = _share(complete.size, (train, calibrate, test))
+        rest = np.sort(pool[max(n_train, 0) :])
+    incomplete = len(arrays) - complete.size
+    asked = (n_train, n_calibrate, n_test)
+    if min(asked) < 1 or n_train > pool.size or n_calibrate + n_test > rest.size:
+        raise TooFewTracesError(_too_few(asked, complete.size, marked.size, incomplete))
+    return Division(np.sort(pool[:n_train]), rest, n_calibrate, n_test, incomplete)
+
+
+def named_parts(arrays: TraceArrays) -> Parts | None:
+    """Return the complete questions of each part, where the file marks all three; else None."""
+    split = np.where(arrays.complete, arrays.split, -1)
+    rows = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
+    return Parts(*rows) if all(part.size for part in rows) else None
+
+
+def fixed_parts(
+    arrays: TraceArrays,
+    rng: np.random.Generator,
+    *,
+    train: int | None = None,
+    calibrate: int | None = None,
+    test: int | None = None,
+) -> Parts:
+    """Return one division for good: what `train`, `calibrate` and `evaluate` work on in turn.
+
+    It is the file's own where that marks all three parts and no size is asked for; otherwise the
+    training part of `divide` and one draw from its rest. The same generator state gives the same.
+
+    Raises:
+        TooFewTracesError: as `divide` does.
+    """
+    named = named_parts(arrays)
+    if named is not None and train is None and calibrate is None and test is None:
+        return named
+    division = divide(arrays, rng, train=train, calibrate=calibrate, test=test)
+    return Parts(division.train, *division.redraw(rng))
+
+
+def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list[int]:
+    """Fill in the sizes that were not asked for; the last of them takes what rounding leaves.
+
+    >>> _share(1169, (None, None, None)), _share(1169, (None, 200, 200)), _share(10, (0, None, 4))
+    ([701, 233, 235], [769, 200, 200], [0, 6, 4])
+    """
+    left = total - sum(size for size in asked if size is not None)
+    weight = sum(share for share, size in zip(SHARES, asked, strict=True) if size is None)
+    sizes = []
+    for share, size in zip(SHARES, asked, strict=True):
+        if size is None:
+            size = left * share // weight  # noqa: PLW2901
+            left, weight = left - size, weight - share
+        sizes.append(size)
+    return sizes
+
+
+def _too_few(asked: tuple[int, int, int], complete: int, marked: int, incomplete: int) -> str:
+    parts = " and ".join(f"{size:,} to {part}" for part, size in zip(SPLITS, asked, strict=True))
+    own = f", {marked:,} of them marked to train" if marked else ""
+    left_out = f" ({incomplete:,} incomplete left out)" if incomplete else ""
+    return (
+        f"asked for {parts}, at least 1 each; there are {complete:,} complete questions{own}"
+        f"{left_out}: ask for fewer or record more"
+    )
