@@ -1,0 +1,118 @@
+"""What README and docs say about the house is true."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src/farthing"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+ENTRY_POINTS = {
+    f"{group}:{name}": target
+    for group, points in PROJECT["project"]["entry-points"].items()
+    for name, target in points.items()
+} | {f"scripts:{name}": target for name, target in PROJECT["project"]["scripts"].items()}
+
+
+def rooms() -> set[str]:
+    inside = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py"}
+    inside |= {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))}
+    return inside - {"__init__", "__pycache__"}
+
+
+def test_the_map_names_every_room_and_no_other() -> None:
+    section = (ROOT / "docs/architecture.md").read_text().split("## Rooms")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == rooms()
+
+
+def test_the_map_has_the_order_of_the_import_contract() -> None:
+    section = (ROOT / "docs/architecture.md").read_text().split("## Rooms")[1].split("\n## ")[0]
+    layers: list[str] = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+    contract = [room for layer in layers for room in layer.split(" | ")]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == contract
+
+
+@pytest.mark.parametrize("point", ENTRY_POINTS)
+def test_every_entry_point_loads(point: str) -> None:
+    module, attribute = ENTRY_POINTS[point].split(":")
+    assert hasattr(import_module(module), attribute)
+
+
+def test_what_is_installed_is_what_the_project_file_registers() -> None:
+    ours = distribution("farthing").entry_points
+    installed = {f"{p.group}:{p.name}": p.value for p in ours if p.group.startswith("farthing.")}
+    registered = {k: v for k, v in ENTRY_POINTS.items() if not k.startswith("scripts:")}
+    assert installed == registered, "install again: make --always-make setup"
+
+
+@pytest.mark.parametrize("room", ["policies", "environments", "traces", "calibration"])
+def test_what_serves_loads_neither_torch_nor_sklearn(room: str) -> None:
+    program = (
+        f"import importlib, pkgutil, sys, farthing.{room} as room\n"
+        "for module in pkgutil.walk_packages(room.__path__, room.__name__ + '.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "print(*({'torch', 'sklearn'} & set(sys.modules)))"
+    )
+    loaded = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert loaded.split() == []
+
+
+def test_no_source_file_is_longer_than_400_lines() -> None:
+    sources = [p for suffix in ("py", "sql", "html", "css") for p in PACKAGE.rglob(f"*.{suffix}")]
+    long = {str(p.relative_to(ROOT)): n for p in sources if (n := lines(p)) > 400}
+    assert sources
+    assert long == {}
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def tree_in_readme() -> list[Path]:
+    """Read the paths of the README's file tree; four columns are one level."""
+    drawn = re.findall(r"^([│ ]*)[├└]── (\S+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    paths: list[Path] = []
+    above: list[str] = []
+    for indent, name in drawn:
+        above = [*above[: len(indent) // 4], name.strip("/")]
+        paths.append(ROOT.joinpath(*above))
+    return paths
+
+
+def test_the_tree_in_the_readme_is_true() -> None:
+    tree = tree_in_readme()
+    ignored = (ROOT / ".gitignore").read_text().split()
+    top = {p for p in ROOT.iterdir() if not p.name.startswith(".") and f"{p.name}/" not in ignored}
+    assert [p for p in tree if not p.exists()] == []
+    assert top - set(tree) == set()
+    assert {p.stem for p in tree if p.parent == PACKAGE} == rooms()
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_link_is_dead(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    for link in links:
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_of_the_docs_is_on_the_tour() -> None:
+    tour = (ROOT / "docs/index.md").read_text()
+    pages = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")}
+    assert [page for page in pages - {"index.md"} if f"({page}" not in tour] == []
