@@ -8,7 +8,7 @@ from farthing.errors import TooFewTracesError
 from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 
 SHARES = (60, 20, 20)
-"""How `train`, `calibrate` and `test` share the questions where nothing else is said, in percent."""
+"""Percent of the questions to `train`, `calibrate` and `test` where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Division:
-    """A fixed training part, and a pool that calibration and test are drawn from again and again."""
+    """A fixed training part, and a pool to draw calibration and test from, again and again."""
 
     train: IntArray
     """Rows to train on, in ascending order."""
@@ -125,9 +125,9 @@ def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list
     """Fill in the sizes that were not asked for; the last of them takes what rounding leaves.
 
     >>> _share(1169, (None, None, None)), _share(1169, (None, 200, 200)), _share(10, (0, None, 4))
-    ([701, 233, 235], [769, 200, 200], [0, 6, 4])
+    ([701, 234, 234], [769, 200, 200], [0, 6, 4])
     """
-    left = total - sum(size for size in asked if size is not None)
+    left = max(total - sum(size for size in asked if size is not None), 0)
     weight = sum(share for share, size in zip(SHARES, asked, strict=True) if size is None)
     sizes = []
     for share, size in zip(SHARES, asked, strict=True):
