@@ -1,0 +1,52 @@
+"""What a task is: it decides when two answers are the same, and which ones are right."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Task(Protocol):
+    """Normalises and grades the answers to one kind of question."""
+
+    @property
+    def name(self) -> str:
+        """What the `task` field of a trace calls it."""
+        ...
+
+    def normalise(self, answer: str) -> str:
+        """Return the form in which answers are compared; normalising twice changes nothing."""
+        ...
+
+    def grade(self, answer: str | None, gold: Sequence[str]) -> bool:
+        """Return whether the answer is one of the accepted ones; no answer is never right."""
+        ...
+
+
+def is_answer(answer: str | None) -> bool:
+    """Return whether there is an answer at all: neither None nor blank.
+
+    >>> is_answer("no"), is_answer(" "), is_answer(None)
+    (True, False, False)
+    """
+    return answer is not None and answer.strip() != ""
+
+
+@dataclass(frozen=True)
+class ExactMatch:
+    """A task whose answers are right when they equal an accepted one after normalisation.
+
+    >>> ExactMatch("shout", str.upper).grade("yes", ["YES"])
+    True
+    """
+
+    name: str
+    """What the `task` field of a trace calls it."""
+    normalise: Callable[[str], str]
+    """Answer to the form in which answers are compared."""
+
+    def grade(self, answer: str | None, gold: Sequence[str]) -> bool:
+        """Return whether the answer equals an accepted one; no answer is never right."""
+        if answer is None or not is_answer(answer):
+            return False
+        return self.normalise(answer) in {self.normalise(accepted) for accepted in gold}

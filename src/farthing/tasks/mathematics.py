@@ -1,0 +1,124 @@
+r"""Mathematics: answers are the same when they are equivalent, as decided by math-verify.
+
+Needs the extra `math`. math-verify stops an endless simplification by a signal, which works in the
+main thread only; elsewhere answers run without that clock, and the guards below are all there is.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from farthing.errors import MissingExtraError
+from farthing.tasks import text
+from farthing.tasks.base import is_answer
+
+_TIMEOUT_S = 5
+_LONGEST = 300
+_EXPLOSIVE = re.compile(r"!|\^\{?[^}]*\^|\*\*.*\*\*|[0-9]{16}|(?:\^|\*\*)\s*\{?-?\s*[0-9]{3}")
+"""Factorials, towers of powers and large exponents: evaluating them may never end."""
+_PROSE = re.compile(r"(?<![\\a-zA-Z])(?!sin|cos|tan|cot|sec|csc|log|exp)[a-zA-Z]{3}")
+_WORDS_ONLY = re.compile(r"\$?\\(?:text|mathrm|textbf)\{([^{}]*[a-zA-Z]{2}[^{}]*)\}\$?")
+_FAILURES = (
+    ArithmeticError,
+    AttributeError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class Mathematics:
+    r"""Grades by mathematical equivalence.
+
+    >>> MATHEMATICS.grade(r"\frac{1}{2}", ["0.5"]), MATHEMATICS.grade("(x+1)^2", ["x^2+2x+1"])
+    (True, True)
+    """
+
+    name = "math"
+
+    def normalise(self, answer: str) -> str:
+        r"""Return the expanded expression as LaTeX, decimals as fractions; failing that, the text.
+
+        Raises:
+            MissingExtraError: math-verify is not installed.
+
+        >>> MATHEMATICS.normalise(r"\boxed{0.50}"), MATHEMATICS.normalise(r"\text{Monday}")
+        ('\\frac{1}{2}', 'monday')
+        """
+        return _normalise(answer)
+
+    def grade(self, answer: str | None, gold: Sequence[str]) -> bool:
+        """Return whether the answer is equivalent to an accepted one; no answer is never right.
+
+        Raises:
+            MissingExtraError: math-verify is not installed.
+        """
+        if answer is None or not is_answer(answer):
+            return False
+        return any(_equivalent(answer, accepted) for accepted in gold)
+
+
+MATHEMATICS = Mathematics()
+
+
+@cache
+def _library() -> ModuleType:
+    try:
+        library = import_module("math_verify")
+    except ImportError as error:
+        raise MissingExtraError("comparing mathematics", "math") from error
+    # What it cannot read or decide in time counts as different here and needs no line on stderr.
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL + 1)
+    return library
+
+
+def _timeout_s() -> int | None:
+    return _TIMEOUT_S if threading.current_thread() is threading.main_thread() else None
+
+
+def _parsed(answer: str) -> list[Any]:
+    """Return what math-verify reads: an expression first, or nothing."""
+    library = _library()
+    if len(answer) > _LONGEST or _EXPLOSIVE.search(answer) or _WORDS_ONLY.fullmatch(answer.strip()):
+        return []
+    delimited = "$" in answer or "\\boxed" in answer or _PROSE.search(answer)
+    try:
+        return list(
+            library.parse(answer if delimited else f"${answer}$", parsing_timeout=_timeout_s())
+        )
+    except _FAILURES:
+        return []
+
+
+@lru_cache(maxsize=65_536)
+def _normalise(answer: str) -> str:
+    parsed = _parsed(answer)
+    if not parsed or isinstance(parsed[0], str):
+        words = _WORDS_ONLY.fullmatch(answer.strip())
+        return text.normalise(words[1] if words else answer)
+    return _latex(parsed[0])
+
+
+def _latex(expression: Any) -> str:
+    sympy = import_module("sympy")
+    try:
+        if isinstance(expression, sympy.Expr):
+            expression = sympy.expand(sympy.nsimplify(expression.doit(), rational=True))
+        return str(sympy.latex(expression))
+    except _FAILURES:
+        return str(expression)
+
+
+def _equivalent(answer: str, accepted: str) -> bool:
+    if _normalise(answer) == _normalise(accepted):
+        return True
+    given, wanted = _parsed(answer), _parsed(accepted)
+    if not given or not wanted:
+        return False
+    return bool(_library().verify(wanted, given, timeout_seconds=_timeout_s()))
