@@ -142,6 +142,7 @@ class GeneratorConfig:
         for name in ("base_persistence", "guide_persistence"):
             value = getattr(self, name)
             _require(0 <= value <= 1, f"{name} is {value}; it must be in [0, 1]")
+        _require(self.round_cost_nano.min() > 0, "a round costs nothing; give tokens and prices")
 
     @property
     def mix(self) -> NDArray[np.float64]:
