@@ -35,5 +35,22 @@ def load(group: str, name: str) -> Any:
     """
     registered = _registered(group)
     if name not in registered:
-        raise UnknownNameError(group.removesuffix("s"), name, registered)
+        raise UnknownNameError(_one_of(group), name, registered)
     return registered[name].load()
+
+
+def name_of(group: str, kind: type) -> str:
+    """Return the name that a class is registered under (of several, the first in the alphabet).
+
+    Raises:
+        UnknownNameError: it is not registered; the message lists the names there are.
+    """
+    target = f"{kind.__module__}:{kind.__qualname__}"
+    for name, point in sorted(_registered(group).items()):
+        if point.value == target:
+            return name
+    raise UnknownNameError(_one_of(group), target, _registered(group))
+
+
+def _one_of(group: str) -> str:
+    return group.removesuffix("ies") + "y" if group.endswith("ies") else group.removesuffix("s")
