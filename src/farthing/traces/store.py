@@ -1,0 +1,333 @@
+"""Traces in one SQLite file, with numbered migrations.
+
+Every import is one transaction, so a store holds all of a file or nothing of it, whenever the
+process dies. Money is kept as integer nano-dollars beside the figure that was recorded.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+from farthing.errors import StoreError
+from farthing.traces.base import Trace
+from farthing.traces.rows import (
+    INSERT_CALL,
+    INSERT_TRACE,
+    SELECT_CALLS,
+    SELECT_TRACES,
+    call_row,
+    trace_from,
+    trace_row,
+)
+
+APPLICATION_ID = 0x46746867
+"""`Fthg` in the file's header: how a trace store is told from any other SQLite file."""
+BATCH = 500
+"""Traces that are written, and held in memory, at a time."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import into a store."""
+
+    source: str
+    """File or generator that the traces came from."""
+    sha256: str | None
+    """SHA-256 of that file, in hexadecimal; None where there was none."""
+    traces: int
+    imported_at: str
+    """UTC, such as `2025-01-31T12:00:00Z`."""
+
+
+@dataclass(frozen=True)
+class StoreInfo:
+    """What a store holds."""
+
+    version: int
+    """Number of the last migration that was applied."""
+    traces: int
+    calls: int
+    rounds: int
+    """The deepest round of any question."""
+    cost_nano: int
+    """Recorded cost of all calls, in nano-dollars."""
+    tasks: dict[str, int]
+    """Name to questions, as in `groups` and `splits`."""
+    groups: dict[str, int]
+    splits: dict[str, int]
+    models: dict[str, int]
+    """Name to calls, as in `roles`."""
+    roles: dict[str, int]
+    graded: int
+    """Questions whose recorded grades say whether any answer is right."""
+    solvable: float | None
+    """Share of the graded questions that have a right answer; None where none is graded."""
+    missing: dict[str, int]
+    """Optional field to the calls that lack it; fields that no call lacks are absent."""
+    extra: dict[str, int]
+    """Any other recorded number to the calls that have it."""
+    imports: list[Import]
+
+
+class Store:
+    """A file of traces; `with Store.open("traces.db") as store:`.
+
+    >>> from farthing.traces.base import Call
+    >>> with Store.open(":memory:") as store:
+    ...     call = Call(round=1, role="base", answer="4", cost_usd=4.89e-05)
+    ...     added = store.add([Trace(id="q1", question="2 + 2?", gold=["4"], calls=[call])], "demo")
+    ...     added, next(store.traces()).calls[0].answer, store.info().cost_nano
+    (1, '4', 48900)
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self._connection = connection
+        self._path = path
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | Path, *, create: bool = True) -> Iterator[Self]:
+        """Open a store, and bring one that an older version wrote up to date.
+
+        Args:
+            path: the file, or `:memory:` for a store that ends with the block.
+            create: whether a file that does not exist is a new store.
+
+        Raises:
+            StoreError: the file is absent, is no trace store, or was written by a newer version.
+        """
+        if not create and not Path(path).is_file():
+            raise StoreError(f"{path}: there is no such store; import traces into it first")
+        with _explained(path):
+            connection = sqlite3.connect(path, isolation_level=None)
+            try:
+                _check(connection, path)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA foreign_keys = ON")
+                _migrate(connection)
+            except BaseException:
+                connection.close()
+                raise
+        try:
+            yield cls(connection, str(path))
+        finally:
+            connection.close()
+
+    def add(self, traces: Iterable[Trace], source: str) -> int:
+        """Add traces, all or none, in their order; return how many.
+
+        Args:
+            traces: read one after another; if reading fails, nothing is added.
+            source: the file that they come from, or another name for their origin.
+
+        Raises:
+            StoreError: a question is in the store already or comes twice, or cannot be stored.
+        """
+        with _explained(self._path), _transaction(self._connection):
+            log = self._connection.execute(
+                "INSERT INTO imports (source, sha256) VALUES (?, ?)", (source, _sha256(source))
+            ).lastrowid
+            before = position = self._one("SELECT coalesce(max(position), 0) FROM traces")
+            remaining = iter(traces)
+            while batch := list(islice(remaining, BATCH)):
+                self._refuse_duplicates(batch, source)
+                self._insert(batch, position, log)
+                position += len(batch)
+        return int(position - before)
+
+    def traces(
+        self, task: str | None = None, group: str | None = None, split: str | None = None
+    ) -> Iterator[Trace]:
+        """Yield the traces in the order of their import, one at a time, as they were added.
+
+        Args:
+            task: only this task's, as with `group` and `split`; None for all.
+            group: only this stratum's.
+            split: only this part's.
+        """
+        wanted = {"task": task, "stratum": group, "split": split}
+        with _explained(self._path):
+            for position, *row in self._connection.execute(SELECT_TRACES, wanted):
+                yield trace_from(row, self._connection.execute(SELECT_CALLS, (position,)))
+
+    def count(self) -> int:
+        """Return the number of questions."""
+        with _explained(self._path):
+            return int(self._one("SELECT count(*) FROM traces"))
+
+    def info(self) -> StoreInfo:
+        """Count what the store holds."""
+        with _explained(self._path):
+            graded, solvable = self._connection.execute(
+                "SELECT count(*), avg(solved) FROM (SELECT max(correct) AS solved FROM calls"
+                " GROUP BY trace HAVING solved = 1"
+                " OR (solved = 0 AND NOT sum(answer IS NOT NULL AND correct IS NULL)))"
+            ).fetchone()
+            calls = self._one("SELECT count(*) FROM calls")
+            return StoreInfo(
+                version=self._one("PRAGMA user_version"),
+                traces=self._one("SELECT count(*) FROM traces"),
+                calls=calls,
+                rounds=self._one("SELECT coalesce(max(round), 0) FROM calls"),
+                cost_nano=self._one("SELECT coalesce(sum(cost_nano), 0) FROM calls"),
+                tasks=self._counts("SELECT task, count(*) FROM traces GROUP BY 1"),
+                groups=self._counts("SELECT stratum, count(*) FROM traces GROUP BY 1"),
+                splits=self._counts("SELECT split, count(*) FROM traces GROUP BY 1"),
+                models=self._counts("SELECT model, count(*) FROM calls GROUP BY 1"),
+                roles=self._counts("SELECT role, count(*) FROM calls GROUP BY 1"),
+                graded=graded,
+                solvable=solvable,
+                missing=self._missing(calls),
+                extra=self._counts(
+                    "SELECT key, count(*) FROM calls, json_each(calls.extra) GROUP BY 1"
+                ),
+                imports=[
+                    Import(*row)
+                    for row in self._connection.execute(
+                        "SELECT source, sha256, count(traces.id), imported_at FROM imports"
+                        " LEFT JOIN traces ON traces.import = imports.id"
+                        " GROUP BY imports.id ORDER BY imports.id"
+                    )
+                ],
+            )
+
+    def _insert(self, batch: list[Trace], position: int, log: int | None) -> None:
+        """Write a batch; its first trace goes one past `position`."""
+        numbered = list(enumerate(batch, position + 1))
+        try:
+            self._connection.executemany(
+                INSERT_TRACE, (trace_row(number, trace, log) for number, trace in numbered)
+            )
+            self._connection.executemany(
+                INSERT_CALL,
+                (
+                    call_row(number, place, call)
+                    for number, trace in numbered
+                    for place, call in enumerate(trace.calls)
+                ),
+            )
+        except (sqlite3.IntegrityError, ValueError, OverflowError) as problem:
+            raise StoreError(
+                f"{self._path}: a question from '{batch[0].id}' to '{batch[-1].id}' cannot be "
+                f"stored ({problem}); nothing was imported: mend its record"
+            ) from problem
+
+    def _refuse_duplicates(self, batch: list[Trace], source: str) -> None:
+        counts = Counter(trace.id for trace in batch)
+        stored = self._connection.execute(
+            "SELECT id FROM traces WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(counts)),),
+        )
+        again = {name for (name,) in stored} | {name for name, k in counts.items() if k > 1}
+        if again:
+            names = ", ".join(f"'{name}'" for name in sorted(again)[:3])
+            raise StoreError(
+                f"{self._path}: {source} has questions that are stored already or come twice: "
+                f"{names}{' and more' if len(again) > 3 else ''}; nothing was imported: remove or "
+                "rename them, or import into another store"
+            )
+
+    def _missing(self, calls: int) -> dict[str, int]:
+        row = self._connection.execute(
+            "SELECT count(model) AS model, count(answer) AS answer, count(correct) AS correct,"
+            " count(text) AS text, count(verdict) AS verdict, count(confidence) AS confidence,"
+            " count(uncertainty) AS uncertainty, count(input_tokens) AS input_tokens,"
+            " count(output_tokens) AS output_tokens, count(tool_calls) AS tool_calls,"
+            " count(latency_s) AS latency_s, count(cost_nano) AS cost_usd FROM calls"
+        )
+        fields = [column[0] for column in row.description]
+        return {f: calls - k for f, k in zip(fields, row.fetchone(), strict=True) if k < calls}
+
+    def _one(self, query: str) -> Any:
+        return self._connection.execute(query).fetchone()[0]
+
+    def _counts(self, query: str) -> dict[str, int]:
+        return {name: k for name, k in self._connection.execute(query) if name is not None}
+
+
+@contextmanager
+def _explained(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as problem:
+        raise StoreError(
+            f"{path}: {problem}; check that it is a trace store, that its folder can be written, "
+            "and that no other program is writing it"
+        ) from problem
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # a full disk makes SQLite roll back by itself
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _check(connection: sqlite3.Connection, path: str | Path) -> None:
+    """Refuse what this version must not touch, before anything is written."""
+    if sqlite3.sqlite_version_info < (3, 37):
+        raise StoreError(
+            f"a trace store needs SQLite 3.37 or newer; this Python has {sqlite3.sqlite_version}: "
+            "use a newer build of Python"
+        )
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    empty = not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application != APPLICATION_ID and not (empty and application == version == 0):
+        raise StoreError(f"{path}: an SQLite file, but no trace store; choose another file")
+    newest = len(_migrations())
+    if version > newest:
+        raise StoreError(
+            f"{path}: written by a newer Farthing (store version {version}; this one reads up to "
+            f"{newest}); upgrade Farthing, or export the traces with the one that wrote them"
+        )
+
+
+def _migrations() -> list[str]:
+    """The scripts in the order of their numbers, which begin at 1 and leave no gap."""
+    folder = resources.files("farthing.traces") / "migrations"
+    scripts = {f.name: f for f in folder.iterdir() if f.name.endswith(".sql")}
+    return [scripts[name].read_text(encoding="utf-8") for name in sorted(scripts)]
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    scripts = _migrations()
+    if connection.execute("PRAGMA user_version").fetchone()[0] == len(scripts):
+        return
+    with _transaction(connection):
+        # Asked again under the lock: another process may have migrated in the meantime.
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        for statement in (s for script in scripts[version:] for s in _statements(script)):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(scripts)}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Cut a script into statements; `executescript` would commit the open transaction."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _sha256(source: str) -> str | None:
+    if not Path(source).is_file():
+        return None
+    with Path(source).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
