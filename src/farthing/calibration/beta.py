@@ -1,11 +1,13 @@
 """The beta distribution, which coverage given a calibration set follows."""
 
 import math
+from functools import cache
 
 _TINY = 1e-300
 _ENOUGH = 1e-15
 
 
+@cache
 def realised_coverage(n: int, k: int, level: float = 0.95) -> tuple[float, float]:
     """Return the central interval of the coverage that one calibration set realises.
 

@@ -169,7 +169,8 @@ def verify(
     """
     again = _again(certificate, critical, group, names)
     if again is None:
-        return [f"a certificate of kind '{certificate.guarantee}' cannot be checked from scores"]
+        kind = certificate.guarantee
+        return [f"a certificate of kind '{kind}' cannot be checked from scores alone"]
     compared = ("kappa", "n", "k", "interval", "groups")
     return [
         f"{name} is {_show(getattr(certificate, name))} in the certificate "
