@@ -1,1 +1,1 @@
-"""Tables, plots and pages."""
+"""Tables, plots and pages: what a comparison found, for people to read."""

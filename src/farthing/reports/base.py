@@ -1,0 +1,154 @@
+"""What a report says of each policy, and how figures are written for people."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from farthing.experiments.base import Comparison, Row
+
+GROUPS = {
+    "none": "No promise",
+    "online": "Threshold tracked during training",
+    "split": "Exact promise (split conformal)",
+}
+"""What to call the rows of each way to calibrate, in the order of the table."""
+
+PER_THOUSAND = 1_000
+"""Plots and sentences give dollars per thousand questions: a question costs too little to read."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table: a metric, its heading and how its mean is written."""
+
+    metric: str
+    heading: str
+    short: str
+    """The heading where a terminal of 80 columns must do."""
+    write: Callable[[float], str]
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean and its standard error, as text."""
+
+    mean: str
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.mean}±{self.error}" if self.error else self.mean
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: who it is about and its cells."""
+
+    policy: str
+    label: str
+    cells: tuple[Cell, ...]
+    group: str = ""
+    """What kind of promise the policies of this part of the table make."""
+    best: bool = False
+    """Whether it is the cheapest with an exact promise."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table before anything decides how to draw it."""
+
+    title: str
+    headings: tuple[str, ...]
+    short: tuple[str, ...]
+    """The headings where a terminal of 80 columns must do."""
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def alphas(comparison: Comparison) -> list[Fraction]:
+    """Return the alphas of a comparison, in their order of appearance."""
+    return list(dict.fromkeys(row.alpha for row in comparison.rows))
+
+
+def rows_at(comparison: Comparison, alpha: Fraction) -> list[Row]:
+    """Return the rows of one alpha: those without a promise first, as in the paper's tables."""
+    order = list(GROUPS)
+    rows = [row for row in comparison.rows if row.alpha == alpha]
+    return sorted(rows, key=lambda row: order.index(row.calibration))
+
+
+def mean_of(row: Row, metric: str) -> float:
+    """Return the mean over splits; NaN where the policy could not run.
+
+    Splits in which the metric does not exist (no solvable question) are left out.
+    """
+    values = _known(row.per_split.get(metric, []))
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def standard_error_of(row: Row, metric: str) -> float:
+    """Return the standard error of the mean over splits; NaN with fewer than two."""
+    values = _known(row.per_split.get(metric, []))
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def cheapest_promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
+    """Return the rows with an exact promise at one alpha, cheapest first."""
+    return sorted(
+        (row for row in rows_at(comparison, alpha) if row.calibration == "split" and ran(row)),
+        key=lambda row: (mean_of(row, "cost_usd"), row.policy),
+    )
+
+
+def ran(row: Row) -> bool:
+    """Say whether a row has results."""
+    return bool(row.per_split.get("cost_usd"))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits and no exponent.
+
+    >>> significant(0.00004712), significant(12.3456), significant(1234.5)
+    ('0.0000471', '12.3', '1,234')
+    """
+    if not np.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:,.{places}f}"
+
+
+def thousand(usd: float) -> str:
+    """Write a cost per question as dollars per thousand questions.
+
+    >>> thousand(0.000235), thousand(-0.0358)
+    ('$0.235', '−$35.8')
+    """
+    sign = "−" if usd < 0 else ""
+    return f"{sign}${significant(abs(usd) * PER_THOUSAND)}"
+
+
+def percent(fraction: Fraction | float) -> str:
+    """Write a share as a percentage without needless zeros.
+
+    >>> percent(Fraction(9, 10)), percent(0.995)
+    ('90 %', '99.5 %')
+    """
+    return f"{float(fraction) * 100:.4g} %"
+
+
+def decimal(alpha: Fraction) -> str:
+    """Write an alpha as people do.
+
+    >>> decimal(Fraction(1, 20))
+    '0.05'
+    """
+    return f"{float(alpha):g}"
+
+
+def _known(values: Iterable[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    array = np.asarray(list(values), dtype=np.float64)
+    return array[~np.isnan(array)]

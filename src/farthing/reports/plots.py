@@ -1,0 +1,325 @@
+"""The plots of a comparison, each a matplotlib figure; no display is needed."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+
+from farthing.errors import MissingExtraError
+from farthing.experiments.base import Comparison, Row
+from farthing.reports.base import PER_THOUSAND, mean_of, percent, ran, rows_at
+from farthing.reports.published import beside
+from farthing.reports.style import INK, MUTED, STYLE, TARGET, looks
+from farthing.traces.arrays import FloatArray
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingExtraError("drawing plots", "report") from error
+
+Looks = Mapping[str, tuple[str, str]]
+
+WIDTH = 8.0
+"""Inches; 800 pixels at the size they are meant to be read."""
+
+CURVES = {
+    "cost": "Cost, $ per 1,000 questions",
+    "coverage": "Coverage",
+    "validation_coverage": "Validation coverage",
+    "kappa": "Threshold κ",
+    "violation": "Constraint violation",
+    "avg_len": "Average length, rounds",
+}
+SHORTEST_MEAN = 5
+NAME_WIDTH, NAME_HEIGHT = 0.25, 0.04
+"""Room that a point's name takes up, as shares of the axes."""
+DRAWN_POINTS = 240
+"""Points of a frontier that are drawn; a frontier holds one per question."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The training curves of one policy."""
+
+    policy: str
+    label: str
+    curves: Mapping[str, Sequence[float]]
+    """Name to one value per update."""
+
+
+def boxes(comparison: Comparison, alpha: Fraction) -> Figure:
+    """Draw coverage and cost over the splits, one box a policy (the paper's figures 2 to 9)."""
+    rows = [row for row in rows_at(comparison, alpha) if ran(row)]
+    colours = looks(row.policy for row in comparison.rows)
+    papers = {row.policy: paper for row, paper in beside(comparison, alpha)}
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 0.9 + 0.34 * len(rows)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        _boxes(left, rows, "coverage", 1, colours)
+        _boxes(right, rows, "cost_usd", PER_THOUSAND, colours)
+        left.axvline(float(1 - alpha), color=TARGET, linewidth=1.2, zorder=1)
+        left.set_title(f"Coverage (line: {percent(1 - alpha)})")
+        right.set_title("Cost, $ per 1,000 questions")
+        right.set_xlim(left=0)
+        for height, row in enumerate(reversed(rows)):
+            if row.policy in papers:
+                _hollow(left, papers[row.policy].coverage, height)
+                _hollow(right, papers[row.policy].cost_usd * PER_THOUSAND, height)
+        left.set_yticks(range(len(rows)), [_marked(row) for row in reversed(rows)])
+        if papers:
+            right.set_xlabel("◇ published figure", loc="right", color=MUTED)
+    return figure
+
+
+def training(runs: Sequence[Run], alpha: Fraction) -> Figure | None:
+    """Draw training curves, a panel per quantity; None where nothing was trained by steps.
+
+    A batch is small, so the lines are running means over a twentieth of the updates.
+    """
+    runs = [run for run in runs if any(name in run.curves for name in CURVES)]
+    shown = [name for name in CURVES if any(name in run.curves for run in runs)]
+    if not shown:
+        return None
+    colours = looks(run.policy for run in runs)
+    rows = -(-(len(shown) + 1) // 2)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 2.1 * rows), layout="constrained")
+        panels = figure.subplots(rows, 2, squeeze=False).ravel()
+        for axes, name in zip(panels, shown, strict=False):
+            _curve_panel(axes, name, runs, alpha, colours)
+        for axes in panels[len(shown) :]:
+            axes.axis("off")
+        panels[-1].legend(
+            *panels[0].get_legend_handles_labels(), loc="center left", fontsize="medium"
+        )
+    return figure
+
+
+def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
+    """Draw what coverage each policy reaches at what cost, and the optimum where it is known.
+
+    Lines sweep a policy's threshold over all questions outside training; full markers are the
+    policies as calibrated (or as sampled, where they have no threshold); hollow ones are the
+    paper's. The key is in the order of what the promised coverage costs.
+    """
+    rows = sorted(
+        (row for row in rows_at(comparison, alpha) if ran(row)),
+        key=lambda row: (cost_at(row.frontier, float(1 - alpha)), row.label),
+    )
+    colours = looks(row.policy for row in comparison.rows)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.9), layout="constrained")
+        axes = figure.subplots()
+        floor = _floor(rows, alpha)
+        axes.set_ylim(floor, 1.0 + (1.0 - floor) * 0.04)
+        if comparison.optimum:
+            cost, coverage = np.array(sorted(comparison.optimum)).T
+            axes.plot(
+                cost * PER_THOUSAND, coverage, color=INK, dashes=(4, 2), label="known optimum"
+            )
+        for row in rows:
+            _frontier_line(axes, row, colours[row.policy], floor)
+        _name_points(axes, [row for row in rows if len(row.frontier) < 2], colours, floor)
+        for row, paper in beside(comparison, alpha):
+            axes.plot(
+                paper.cost_usd * PER_THOUSAND,
+                paper.coverage,
+                colours[row.policy][1],
+                markerfacecolor="white",
+                markeredgecolor=colours[row.policy][0],
+                markersize=7,
+                zorder=4,
+            )
+        _frontier_axes(axes, alpha, published=bool(beside(comparison, alpha)))
+    return figure
+
+
+def cost_at(points: Sequence[tuple[float, float]], coverage: float) -> float:
+    """Return the least cost of a point that reaches a coverage; infinity where none does.
+
+    >>> cost_at([(1.0, 0.8), (2.0, 0.9), (3.0, 0.95)], 0.9)
+    2.0
+    """
+    return min((cost for cost, reached in points if reached >= coverage), default=float("inf"))
+
+
+def svg(figure: Figure, title: str) -> str:
+    """Return a figure as inline SVG: the same bytes for the same figure, and no script."""
+    target = StringIO()
+    with rc_context(STYLE):
+        figure.savefig(
+            target, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
+    drawn = target.getvalue()
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r'<g id="[^"]*">', "<g>", drawn)  # several plots share the page's one id space
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)
+
+
+def picture(comparison: Comparison, alpha: Fraction, path: Path) -> None:
+    """Save the frontier as a PNG, for a page that shows no SVG."""
+    with rc_context(STYLE):
+        frontier(comparison, alpha).savefig(
+            path, dpi=160, facecolor="white", metadata={"Software": None}
+        )
+
+
+def _boxes(
+    axes: Axes,
+    rows: Sequence[Row],
+    metric: str,
+    scale: float,
+    colours: Looks,
+) -> None:
+    for height, row in enumerate(reversed(rows)):
+        colour = colours[row.policy][0]
+        values = np.asarray(row.per_split[metric], dtype=np.float64) * scale
+        axes.boxplot(
+            values[~np.isnan(values)],
+            positions=[height],
+            orientation="horizontal",
+            widths=0.58,
+            patch_artist=True,
+            boxprops={"facecolor": f"{colour}40", "edgecolor": colour, "linewidth": 1.0},
+            medianprops={"color": colour, "linewidth": 2.0},
+            whiskerprops={"color": colour, "linewidth": 1.0},
+            capprops={"color": colour, "linewidth": 1.0},
+            flierprops={
+                "marker": ".",
+                "markersize": 3.5,
+                "markerfacecolor": colour,
+                "markeredgecolor": "none",
+            },
+        )
+    axes.grid(visible=True, axis="x")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+
+
+def _hollow(axes: Axes, value: float, height: int) -> None:
+    axes.plot(
+        value, height, "D", markerfacecolor="white", markeredgecolor=INK, markersize=5, zorder=5
+    )
+
+
+def _marked(row: Row) -> str:
+    return {"none": "{} (no promise)", "online": "{}", "split": "{}"}[row.calibration].format(
+        row.label
+    )
+
+
+def _curve_panel(
+    axes: Axes,
+    name: str,
+    runs: Sequence[Run],
+    alpha: Fraction,
+    colours: Looks,
+) -> None:
+    scale = PER_THOUSAND if name == "cost" else 1
+    for run in runs:
+        values = np.asarray(run.curves.get(name, []), dtype=np.float64) * scale
+        updates, means = _running_mean(values)
+        axes.plot(updates, means, color=colours[run.policy][0], label=run.label, linewidth=1.4)
+    if name.endswith("coverage"):
+        axes.axhline(float(1 - alpha), color=TARGET, linewidth=1.0, zorder=1)
+    if name == "violation":
+        axes.axhline(0, color=TARGET, linewidth=1.0, zorder=1)
+    axes.set_title(CURVES[name])
+    axes.grid(visible=True)
+
+
+def _running_mean(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    if len(values) < 2 * SHORTEST_MEAN:
+        return np.arange(1, len(values) + 1, dtype=np.float64), values
+    width = max(SHORTEST_MEAN, len(values) // 20)
+    means = np.convolve(values, np.full(width, 1 / width), mode="valid")
+    return np.arange(width, len(values) + 1, dtype=np.float64), means
+
+
+def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], floor: float) -> None:
+    """Draw a swept policy as a line with its operating point, another as a labelled point."""
+    colour, marker = look
+    cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, "coverage")
+    swept = len(row.frontier) > 1
+    if swept:
+        points = np.array(sorted(row.frontier))
+        kept = np.unique(np.linspace(0, len(points) - 1, DRAWN_POINTS).round().astype(int))
+        axes.plot(points[kept, 0] * PER_THOUSAND, points[kept, 1], color=colour)
+    axes.plot(
+        cost,
+        max(coverage, floor),
+        marker,
+        color=colour,
+        markeredgecolor="white",
+        markeredgewidth=0.8,
+        markersize=8,
+        linestyle="-" if swept else "none",
+        label=row.label if swept else None,
+        clip_on=False,
+        zorder=5,
+    )
+
+
+def _name_points(axes: Axes, rows: Sequence[Row], names: Looks, floor: float) -> None:
+    """Name the points that are no lines, moving a name up where another one is in its way."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    taken: list[tuple[float, float]] = []
+    for row in sorted(rows, key=lambda row: mean_of(row, "coverage")):
+        cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, "coverage")
+        height = max(coverage, floor)
+        while any(
+            abs(cost - x) < NAME_WIDTH * (right - left)
+            and abs(height - y) < NAME_HEIGHT * (high - low)
+            for x, y in taken
+        ):
+            height += NAME_HEIGHT * (high - low) / 4
+        taken.append((cost, height))
+        axes.annotate(
+            row.label if coverage >= floor else f"{row.label} ({coverage:.2f}, off the plot)",
+            (cost, height),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            color=names[row.policy][0],
+            fontsize="small",
+        )
+
+
+def _floor(rows: Sequence[Row], alpha: Fraction) -> float:
+    """Return the least coverage worth drawing: outliers far below would flatten every line."""
+    worst = float(1 - 3 * alpha)
+    seen = [mean_of(row, "coverage") for row in rows]
+    seen += [coverage for row in rows for _, coverage in row.frontier]
+    return max(worst, min(seen, default=worst)) - 0.02
+
+
+def _frontier_axes(axes: Axes, alpha: Fraction, *, published: bool) -> None:
+    axes.axhline(float(1 - alpha), color=TARGET, linewidth=1.0, zorder=1)
+    axes.annotate(
+        f"{percent(1 - alpha)} asked for",
+        (1, float(1 - alpha)),
+        xycoords=("axes fraction", "data"),
+        xytext=(-2, -3),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        color=TARGET,
+        fontsize="small",
+    )
+    axes.set_xlabel("Cost, $ per 1,000 questions")
+    axes.set_title("Coverage")
+    axes.grid(visible=True)
+    handles, labels = axes.get_legend_handles_labels()
+    if published:
+        handles += axes.plot([], [], "D", markerfacecolor="white", markeredgecolor=MUTED)
+        labels += ["hollow: published"]
+    axes.legend(handles, labels, loc="center left", bbox_to_anchor=(1.01, 0.5))

@@ -1,0 +1,259 @@
+"""The paper's table, the paired differences and the published figures: terminal and Markdown."""
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from math import isnan
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from farthing.experiments.base import Comparison, Difference, Row
+from farthing.reports.base import (
+    GROUPS,
+    PER_THOUSAND,
+    Cell,
+    Column,
+    Grid,
+    Line,
+    alphas,
+    cheapest_promised,
+    decimal,
+    mean_of,
+    percent,
+    ran,
+    rows_at,
+    significant,
+    standard_error_of,
+)
+from farthing.reports.published import beside
+
+NOTHING = Cell("–")
+WITH_ERROR = ("total_cost_usd", "coverage")
+"""Metrics whose standard error the table has room for; `results.json` has all of them."""
+
+
+def _cents(usd: float) -> str:
+    return significant(usd * 100, 4)
+
+
+def _per_thousand(usd: float) -> str:
+    return significant(usd * PER_THOUSAND)
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _count(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def columns(test: int) -> tuple[Column, ...]:
+    """Return the columns of the table, for a test part of so many questions."""
+    return (
+        Column(
+            "total_cost_usd",
+            f"Cost (cents), {test} questions",
+            f"¢/{test}",
+            _cents,
+            f"cents for the {test} test questions together, as the paper counts",
+        ),
+        Column("cost_usd", "USD a question", "USD/q", significant, "dollars"),
+        Column(
+            "coverage",
+            "Coverage",
+            "Coverage",
+            _share,
+            "share of questions with a right answer in the set, or with none ever recorded",
+        ),
+        Column(
+            "coverage_solvable", "Given solvable", "Solv.", _share, "coverage of solvable questions"
+        ),
+        Column("avg_len", "Avg. Len.", "Len", _count, "deepest round that was run"),
+        Column("set_size", "Set Size (distinct)", "Set", _count, "different answers returned"),
+        Column(
+            "set_size_leaves",
+            "Set Size (leaves)",
+            "Leaf",
+            _count,
+            "answers returned with repetitions, as the paper counts",
+        ),
+        Column("empty", "Empty", "Empty", _share, "share of questions without any answer"),
+    )
+
+
+def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
+    """Lay out how each policy did at one alpha."""
+    shown = columns(comparison.sizes["test"])
+    rows = rows_at(comparison, alpha)
+    best = cheapest_promised(comparison, alpha)[:1]
+    return Grid(
+        f"alpha = {decimal(alpha)}: coverage of at least {percent(1 - alpha)} is asked for",
+        ("Policy", *(column.heading for column in shown)),
+        ("Policy", *(column.short for column in shown)),
+        tuple(
+            Line(row.policy, row.label, _cells(row, shown), GROUPS[row.calibration], row in best)
+            for row in rows
+        ),
+        tuple(f"{row.label}: {row.note}" for row in rows if row.note),
+    )
+
+
+def difference_grid(comparison: Comparison, alpha: Fraction) -> Grid:
+    """Lay out the paired differences at one alpha: mean and 95 % interval over the splits."""
+    found = [d for d in comparison.differences if d.alpha == alpha]
+    by_pair: dict[tuple[str, str], dict[str, Difference]] = {}
+    for difference in found:
+        by_pair.setdefault((difference.policy, difference.other), {})[difference.metric] = (
+            difference
+        )
+    labels = {row.policy: row for row in rows_at(comparison, alpha)}
+    return Grid(
+        f"Paired differences over the same splits, alpha = {decimal(alpha)}: mean [95 % interval]",
+        ("First less second", "USD per 1,000 questions", "relative", "Coverage, points"),
+        ("First less second", "$/1,000", "relative", "Coverage, points"),
+        tuple(
+            Line(pair[0], f"{labels[pair[0]].label} − {labels[pair[1]].label}", cells)
+            for pair, metrics in by_pair.items()
+            if (cells := _difference_cells(metrics, labels[pair[1]]))
+        ),
+    )
+
+
+def published_grid(comparison: Comparison, alpha: Fraction) -> Grid:
+    """Lay out ours / the paper's, for the policies that both have."""
+    pairs = beside(comparison, alpha)
+    return Grid(
+        f"Ours / published, alpha = {decimal(alpha)}",
+        ("Policy", "USD per 1,000 questions", "Coverage", "Avg. Len.", "Set Size (leaves)"),
+        ("Policy", "$/1,000", "Coverage", "Len", "Leaf"),
+        tuple(
+            Line(
+                row.policy,
+                row.label,
+                (
+                    _two(_per_thousand, mean_of(row, "cost_usd"), paper.cost_usd),
+                    _two(_share, mean_of(row, "coverage"), paper.coverage),
+                    _two(_count, mean_of(row, "avg_len"), paper.avg_len),
+                    _two(_count, mean_of(row, "set_size_leaves"), paper.set_size),
+                ),
+            )
+            for row, paper in pairs
+        ),
+    )
+
+
+def grids(comparison: Comparison, alpha: Fraction) -> list[Grid]:
+    """Return every table of one alpha that has lines."""
+    made = (policy_grid, difference_grid, published_grid)
+    return [grid for make in made if (grid := make(comparison, alpha)).lines]
+
+
+def render_tables(comparison: Comparison) -> Group:
+    """Draw every table for a terminal of 80 columns or more."""
+    drawn: list[RenderableType] = []
+    for alpha in alphas(comparison):
+        for grid in grids(comparison, alpha):
+            drawn += [render_grid(grid), Text("\n".join(grid.notes), style="dim")]
+    drawn += [Text(f"Note: {note}") for note in comparison.notes]
+    return Group(*drawn)
+
+
+def render_grid(grid: Grid) -> Table:
+    """Draw one table for a terminal; names are data and carry no markup."""
+    table = Table(
+        title=escape(grid.title),
+        title_justify="left",
+        title_style="bold",
+        box=box.HORIZONTALS,
+        padding=0,
+        show_edge=False,
+    )
+    table.add_column(escape(grid.short[0]), overflow="fold", min_width=12)
+    for heading in grid.short[1:]:
+        table.add_column(escape(heading), justify="right", no_wrap=True)
+    group = grid.lines[0].group
+    for line in grid.lines:
+        if line.group != group:
+            table.add_section()
+            group = line.group
+        cells = (escape(str(cell)) for cell in line.cells)
+        table.add_row(escape(line.label), *cells, style="bold" if line.best else None)
+    return table
+
+
+def markdown(comparison: Comparison) -> str:
+    """Write every table as Markdown, with its notes."""
+    parts = [
+        f"# {_plain(comparison.source)}",
+        " · ".join(f"{name} {size:,}" for name, size in comparison.sizes.items())
+        + f" questions · {comparison.splits} splits · seeds "
+        + ", ".join(map(str, comparison.seeds)),
+    ]
+    for alpha in alphas(comparison):
+        for grid in grids(comparison, alpha):
+            parts += [f"## {_plain(grid.title)}", _markdown_grid(grid)]
+            parts += ["\n".join(f"- {_plain(note)}" for note in grid.notes)] if grid.notes else []
+    parts += [f"Note: {_plain(note)}" for note in comparison.notes]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_grid(grid: Grid) -> str:
+    rule = ["---"] + ["---:"] * (len(grid.headings) - 1)
+    body = [[line.label, *map(str, line.cells)] for line in grid.lines]
+    table = [[*map(_plain, grid.headings)], rule, *([*map(_plain, row)] for row in body)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in table)
+
+
+def _plain(text: str) -> str:
+    """Names are data: no line break, table bar or HTML tag of theirs may act."""
+    flat = " ".join(text.split())
+    return flat.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+
+
+def _cells(row: Row, shown: Iterable[Column]) -> tuple[Cell, ...]:
+    return tuple(_cell(row, column) if ran(row) else NOTHING for column in shown)
+
+
+def _cell(row: Row, column: Column) -> Cell:
+    mean = mean_of(row, column.metric)
+    error = standard_error_of(row, column.metric)
+    if isnan(mean):
+        return NOTHING
+    written = column.write(mean)
+    if column.metric not in WITH_ERROR or isnan(error):
+        return Cell(written)
+    places = len(written.partition(".")[2])
+    scale = 100 if column.metric == "total_cost_usd" else 1
+    return Cell(written, f"{error * scale:.{places}f}")
+
+
+def _difference_cells(metrics: dict[str, Difference], other: Row) -> tuple[Cell, ...]:
+    cost, coverage = metrics.get("cost_usd"), metrics.get("coverage")
+    base = mean_of(other, "cost_usd")
+    return (
+        _interval(cost, PER_THOUSAND, 3),
+        Cell(f"{cost.mean / base:+.1%}") if cost and base > 0 else NOTHING,
+        _interval(coverage, 100, 1),
+    )
+
+
+def _interval(difference: Difference | None, scale: float, places: int) -> Cell:
+    if difference is None:
+        return NOTHING
+    mean, low, high = (
+        f"{value * scale:+.{places}f}"
+        for value in (difference.mean, difference.low, difference.high)
+    )
+    return Cell(f"{mean} [{low}, {high}]")
+
+
+def _two(write: Callable[[float], str], ours: float, theirs: float) -> Cell:
+    return Cell(f"{'–' if isnan(ours) else write(ours)} / {write(theirs)}")
+
+
+def _decimal(alpha: Fraction) -> str:
+    return f"{float(alpha):g}"

@@ -1,0 +1,88 @@
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from farthing.experiments.base import Comparison
+from farthing.reports import plots
+from farthing.reports.base import mean_of, ran
+from farthing.reports.style import looks
+
+ALPHA = Fraction(1, 10)
+
+
+def test_boxes_show_every_policy_that_ran_and_the_target(comparison: Comparison) -> None:
+    figure = plots.boxes(comparison, ALPHA)
+    coverage, cost = figure.axes
+    shown = [label.get_text() for label in coverage.get_yticklabels()]
+    assert len(shown) == sum(map(ran, comparison.rows))
+    assert shown[0] == "Supervised stopping"
+    assert shown[-1] == "Random (no promise)"
+    targets = [np.asarray(line.get_xdata()).tolist() for line in coverage.lines]
+    assert [0.9, 0.9] in targets
+    row = next(row for row in comparison.rows if row.policy == "stopping")
+    medians = [np.asarray(line.get_xdata()) for line in cost.lines]
+    middle = float(np.median(row.per_split["cost_usd"])) * 1000
+    assert any(len(found) == 2 and np.allclose(found, middle) for found in medians)
+
+
+def test_frontier_key_is_in_the_order_of_the_cost_of_the_promise(comparison: Comparison) -> None:
+    (axes,) = plots.frontier(comparison, ALPHA).axes
+    legend = axes.get_legend()
+    assert legend
+    key = [text.get_text() for text in legend.get_texts()]
+    swept = sorted(
+        (row for row in comparison.rows if len(row.frontier) > 1),
+        key=lambda row: (min(cost for cost, y in row.frontier if y >= 0.9), row.label),
+    )
+    assert key == ["known optimum", *(row.label for row in swept), "hollow: published"]
+
+
+def test_pointwise_policies_are_named_where_they_are(comparison: Comparison) -> None:
+    (axes,) = plots.frontier(comparison, ALPHA).axes
+    names = [text.get_text() for text in axes.texts]
+    assert "Fixed depth 2" in names
+    assert any(name.startswith("Random (0.58") for name in names)
+
+
+def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
+    runs = [plots.Run(r.policy, r.label, r.curves) for r in comparison.rows if r.curves]
+    figure = plots.training(runs, ALPHA)
+    assert figure
+    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
+    assert len(titles) == 5
+    assert plots.training([], ALPHA) is None
+
+
+def test_running_mean_against_a_loop() -> None:
+    values = np.random.default_rng(0).random(300)
+    updates, means = plots._running_mean(values)
+    for update, mean in zip(updates.astype(int), means, strict=True):
+        assert mean == pytest.approx(values[update - 15 : update].mean())
+
+
+def test_svg_is_the_same_twice_and_has_no_date(comparison: Comparison) -> None:
+    once, again = (plots.svg(plots.frontier(comparison, ALPHA), "t") for _ in range(2))
+    assert once == again
+    assert "date" not in once.lower()
+
+
+def test_a_policy_keeps_its_colour_whoever_else_is_shown() -> None:
+    assert looks(["ccpo"])["ccpo"] == looks(["a", "b", "ccpo", "stopping"])["ccpo"]
+    everyone = looks(["stopping", "ccpo", "cpo-batch", "cpo-online", "ccpo-lambda", "x", "y"])
+    assert len(set(everyone.values())) == len(everyone)
+
+
+def test_picture_is_a_png(comparison: Comparison, tmp_path: Path) -> None:
+    plots.picture(comparison, ALPHA, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_points_far_below_do_not_flatten_the_lines(comparison: Comparison) -> None:
+    (axes,) = plots.frontier(comparison, ALPHA).axes
+    random = next(row for row in comparison.rows if row.policy == "random")
+    assert axes.get_ylim()[0] > mean_of(random, "coverage")
+    alone = replace(comparison, rows=[random], optimum=[], published=[], differences=[])
+    assert plots.frontier(alone, ALPHA).axes

@@ -1,0 +1,75 @@
+import io
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from rich.console import Console
+
+from farthing.experiments.base import Comparison, Difference
+from farthing.reports import base, tables
+
+ALPHA = Fraction(1, 10)
+
+
+def printed(comparison: Comparison, width: int) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(tables.render_tables(comparison))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_fits_a_terminal_and_cuts_no_figure(comparison: Comparison, width: int) -> None:
+    text = printed(comparison, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    for row in comparison.rows:
+        if base.ran(row):
+            assert f"{base.mean_of(row, 'coverage'):.3f}" in text
+
+
+def test_markdown_has_the_means_of_the_rows(comparison: Comparison) -> None:
+    lines = tables.markdown(comparison).splitlines()
+    stopping = next(row for row in comparison.rows if row.policy == "stopping")
+    cells = next(line for line in lines if line.startswith("| Supervised stopping")).split("|")
+    cents = base.mean_of(stopping, "total_cost_usd") * 100
+    assert float(cells[2].split("±")[0]) == pytest.approx(cents, rel=1e-3)
+    assert float(cells[3]) == pytest.approx(base.mean_of(stopping, "cost_usd"), rel=5e-3)
+    assert float(cells[4].split("±")[0]) == pytest.approx(
+        base.mean_of(stopping, "coverage"), abs=5e-4
+    )
+
+
+def test_markdown_tables_are_rectangular(comparison: Comparison) -> None:
+    for block in tables.markdown(comparison).split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1
+
+
+def test_a_policy_that_could_not_run_says_why(comparison: Comparison) -> None:
+    for text in (tables.markdown(comparison), printed(comparison, 80)):
+        assert "LLM as policy (guide): no replies recorded" in text
+    grid = tables.policy_grid(comparison, ALPHA)
+    line = next(line for line in grid.lines if line.policy == "llm-policy-guide")
+    assert {str(cell) for cell in line.cells} == {"–"}
+
+
+def test_published_figures_stand_beside_ours(comparison: Comparison) -> None:
+    (line,) = tables.published_grid(comparison, ALPHA).lines
+    assert line.policy == "cpo-batch"
+    assert str(line.cells[0]).endswith("/ 0.392")  # 7.835 cents for 200 questions
+    assert not tables.published_grid(comparison, Fraction(1, 20)).lines
+
+
+def test_differences_are_written_with_their_interval(comparison: Comparison) -> None:
+    one = Difference(ALPHA, "cpo-batch", "stopping", "cost_usd", 1e-4, -2e-5, 2.2e-4)
+    grid = tables.difference_grid(replace(comparison, differences=[one]), ALPHA)
+    assert str(grid.lines[0].cells[0]) == "+0.100 [-0.020, +0.220]"
+    assert str(grid.lines[0].cells[2]) == "–"
+
+
+def test_names_cannot_break_a_table(hostile: Comparison) -> None:
+    text = tables.markdown(hostile)
+    assert "<script>" not in text
+    assert "\\|" in text
+    assert "[red]**bold**" in printed(hostile, 120)
