@@ -3,8 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# One thread a process: the arrays are small, and pytest already keeps every core busy.
-TESTING := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
+TESTING := $(BIN)/pytest -q -n auto
+# One thread a process: the arrays are small, and what runs in parallel runs as processes.
+export OMP_NUM_THREADS ?= 1
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test check bench figures setup clean
