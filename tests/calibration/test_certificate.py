@@ -80,17 +80,17 @@ SENTENCES = {
     "per-group": (
         GROUPS,
         (
-            "A new question is covered with probability at least 0.9 within each of 3 groups (too few "
-            "questions, so everything is returned: physics): a right answer is in the returned set, "
-            "or no model had one."
+            "A new question is covered with probability at least 0.9 within each of 3 groups "
+            "(too few questions, so everything is returned: physics): a right answer is in the "
+            "returned set, or no model had one."
         ),
     ),
     "online": (
         ONLINE,
         (
-            "Over the 20000 updates of its stream the share of questions covered is within 0.0571 of "
-            "0.9, and nothing is promised once kappa is frozen: a right answer is in the returned "
-            "set, or no model had one."
+            "Over the 20000 updates of its stream the share of questions covered is within 0.0571 "
+            "of 0.9, and nothing is promised once kappa is frozen: a right answer is in the "
+            "returned set, or no model had one."
         ),
     ),
     "none": (NOTHING, "Nothing is promised: the threshold 0.3 was not calibrated."),
