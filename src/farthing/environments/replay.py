@@ -130,7 +130,7 @@ def sample(
 def _outcome(
     run: BoolArray, member: BoolArray, leaf: FloatArray, spent: IntArray, traces: TraceArrays
 ) -> Outcome:
-    in_set = (member & traces.correct).any(axis=(1, 2))
+    in_set: BoolArray = np.any(member & traces.correct, axis=(1, 2))
     return Outcome(
         cost_nano=np.where(run, spent, 0).sum(axis=1),
         in_set=in_set,
@@ -156,7 +156,8 @@ def _best_is_correct(member: BoolArray, leaf: FloatArray, traces: TraceArrays) -
     score = np.where(member, leaf, -np.inf).reshape(n, -1)
     last = score.shape[1] - 1 - score[:, ::-1].argmax(axis=1)
     right = (traces.correct & member).reshape(n, -1)
-    return right[np.arange(n), last]
+    chosen: BoolArray = right[np.arange(n), last]
+    return chosen
 
 
 def _distinct(member: BoolArray, traces: TraceArrays) -> IntArray:
@@ -164,4 +165,5 @@ def _distinct(member: BoolArray, traces: TraceArrays) -> IntArray:
     ordered = np.sort(codes, axis=1)
     new = np.ones(ordered.shape, dtype=bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return (new & (ordered != NO_ANSWER)).sum(axis=1)
+    distinct: IntArray = (new & (ordered != NO_ANSWER)).sum(axis=1)
+    return distinct

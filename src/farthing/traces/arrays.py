@@ -88,17 +88,20 @@ class TraceArrays:
     @property
     def solvable(self) -> BoolArray:
         """[n] whether any recorded answer is right."""
-        return self.correct.any(axis=(1, 2))
+        solvable: BoolArray = np.any(self.correct, axis=(1, 2))
+        return solvable
 
     @property
     def round_cost_nano(self) -> IntArray:
         """[n, T] price of each round in nano-dollars: every role is paid before a decision."""
-        return self.cost_nano.sum(axis=2)
+        cost_nano: IntArray = self.cost_nano.sum(axis=2)
+        return cost_nano
 
     @property
     def complete(self) -> BoolArray:
         """[n] whether every round was recorded."""
-        return self.recorded == self.horizon
+        complete: BoolArray = self.recorded == self.horizon
+        return complete
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "TraceArrays":
         """Return the questions at an index or under a mask, in that order.

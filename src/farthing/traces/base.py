@@ -1,6 +1,20 @@
-"""The records of what happened to one question."""
+"""The records of what happened to one question.
+
+The bounds in the types are checked where a trace is read from a file, and published in its schema.
+"""
+
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
+
+Name = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0)]
+Amount = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Usd = Annotated[float, Meta(ge=0, le=1e6)]
+"""A call of more than a million dollars is a mistake; below, dollars convert exactly."""
+SplitName = Annotated[str, Meta(pattern="^(train|calibrate|test)$")]
 
 
 class CallError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,9 +33,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     'Paris'
     """
 
-    round: int
+    round: Annotated[int, Meta(ge=1)]
     """Round that the call belongs to, from 1."""
-    role: str
+    role: Name
     """`base` or `guide` in the paper's protocol, otherwise any name."""
     model: str | None = None
     """Name of the model that answered."""
@@ -33,16 +47,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The whole reply."""
     verdict: bool | None = None
     """Whether the guide agrees with the same round's base answer."""
-    confidence: float | None = None
+    confidence: Share | None = None
     """The model's own confidence, in [0, 1]."""
-    uncertainty: float | None = None
+    uncertainty: Amount | None = None
     """Entropy or disagreement, >= 0."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    tool_calls: int | None = None
-    latency_s: float | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    tool_calls: Count | None = None
+    latency_s: Amount | None = None
     """Wall time of the call, in seconds."""
-    cost_usd: float | None = None
+    cost_usd: Usd | None = None
     """Price of the call, in US dollars."""
     error: CallError | None = None
     """The failure, where the call failed."""
@@ -63,18 +77,18 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     'base'
     """
 
-    id: str
+    id: Name
     """Question id, unique in a file and in a store."""
     question: str = ""
     gold: list[str] = []
     """Accepted answers; may be empty when every call carries `correct`."""
-    calls: list[Call]
+    calls: Annotated[list[Call], Meta(min_length=1)]
     """Every paid call that was recorded, in any order."""
     task: str = "text"
     """Name of the task, which normalises and grades answers."""
     group: str | None = None
     """Stratum: a subject, a data set."""
-    split: str | None = None
+    split: SplitName | None = None
     """`train`, `calibrate` or `test`."""
     independent: bool = False
     """No call has seen another's output, so any subset could have been made."""

@@ -1,0 +1,320 @@
+"""Traces as arrays, and back; a pool of models as one round, or as a cascade.
+
+paper     [n, T, 2]   base and guide in each of T rounds
+pool      [n, 1, L]   L models side by side, the cheapest first
+cascade   [n, L, 1]   the same models one after another, so that round-based policies apply
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from farthing.errors import InputError, TraceFormatError, UnknownNameError
+from farthing.models.money import nano_from_usd
+from farthing.traces import parquet
+from farthing.traces.arrays import (
+    NO_ANSWER,
+    NO_SPLIT,
+    SIGNALS,
+    SPLITS,
+    BoolArray,
+    IntArray,
+    Replies,
+    Signal,
+    TraceArrays,
+)
+from farthing.traces.base import Call, Trace
+from farthing.traces.grading import answer_codes, grades, normaliser
+from farthing.traces.jsonl import GRADES, read_traces
+from farthing.traces.shapes import (
+    PROTOCOL_ROLES,
+    Checker,
+    answering,
+    is_reply,
+    recorded_rounds,
+    rounds_of,
+    shape_of,
+)
+
+View = Literal["auto", "paper", "pool", "cascade"]
+VIEWS = ("auto", "paper", "pool", "cascade")
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def load(path: str | Path, protocol: View = "auto") -> TraceArrays:
+    """Read a file of traces (`.jsonl`, `.jsonl.gz` or `.parquet`) into arrays.
+
+    Args:
+        path: the file; its suffix says which form it has.
+        protocol: see `assemble`.
+
+    Raises:
+        TraceFormatError: the file breaks the form.
+        InputError: the suffix says nothing, or the file does not have the shape asked for.
+    """
+    name = str(path)
+    if name.endswith(".parquet"):
+        return view(parquet.read_parquet(path), protocol)
+    if name.endswith((".jsonl", ".jsonl.gz")):
+        return assemble(read_traces(path), protocol=protocol)
+    raise InputError(f"{name}: cannot tell its form; name it .jsonl, .jsonl.gz or .parquet")
+
+
+def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays:
+    """Lay traces out as arrays; what has no recorded grade is graded by its task.
+
+    Args:
+        traces: the questions, all of one shape.
+        protocol: `auto` takes the shape that the traces have; `paper` and `pool` insist on one;
+            `cascade` lays a pool out one model after another.
+
+    Returns:
+        One row a question, in order. A pool's models stand in the order of their mean cost. A call
+        without a cost counts as free (see `calls_without_cost`).
+
+    Raises:
+        TraceFormatError: the traces break the form; the line is the position in the sequence.
+        UnknownNameError: an answer is to be graded by a task that nobody registered.
+        InputError: there are no traces, or they do not have the shape asked for.
+    """
+    if not traces:
+        raise InputError("there are no traces; give a file with at least one question")
+    checker = Checker()
+    for line, trace in enumerate(traces, start=1):
+        for where, name, problem in checker.problems(trace, line):
+            raise TraceFormatError("traces", where, name, problem)
+    arrays = _arrays(traces)
+    return view(arrays if shape_of(traces[0]) == "paper" else _cheapest_first(arrays), protocol)
+
+
+def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
+    """Return the arrays in the shape asked for; see `assemble`.
+
+    Raises:
+        InputError: they do not have that shape.
+    """
+    if protocol not in VIEWS:
+        raise UnknownNameError("protocol", protocol, VIEWS)
+    if protocol == "cascade":
+        return cascade(arrays)
+    if protocol == "paper" and arrays.roles != PROTOCOL_ROLES:
+        raise InputError("these are no traces of base and guide; use the protocol pool or cascade")
+    if protocol == "pool" and (arrays.roles == PROTOCOL_ROLES or arrays.horizon != 1):
+        raise InputError("these traces are no pool of models; use the protocol paper")
+    return arrays
+
+
+def cascade(arrays: TraceArrays) -> TraceArrays:
+    """Lay a pool out as rounds: one model each, in order of mean cost, all in the role `model`.
+
+    A model that is missing on a question gives no answer there and costs nothing. Replies of LLM
+    policies are left out: they chose among all models at once.
+
+    Args:
+        arrays: a pool, [n, 1, L].
+
+    Returns:
+        The same answers as [n, L, 1].
+
+    Raises:
+        InputError: the arrays have more than one round.
+    """
+    if arrays.horizon != 1:
+        raise InputError("only a pool, all of whose calls are in round 1, can become a cascade")
+    pool = _cheapest_first(arrays)
+    made = asked(pool)[:, 0, :]
+    names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
+    return replace(
+        pool,
+        roles=("model",),
+        models=(" -> ".join(names),),
+        answer=pool.answer.swapaxes(1, 2),
+        correct=pool.correct.swapaxes(1, 2),
+        cost_nano=pool.cost_nano.swapaxes(1, 2),
+        signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
+        recorded=np.where(
+            pool.complete, pool.n_roles, np.logical_and.accumulate(made, axis=1).sum(axis=1)
+        ).astype(np.int16),
+        replies={},
+    )
+
+
+def asked(arrays: TraceArrays) -> BoolArray:
+    """Return [n, T, L] whether a call left a trace: an answer, a cost or a signal."""
+    made: BoolArray = (arrays.answer != NO_ANSWER) | (arrays.cost_nano > 0)
+    for values in arrays.signals.values():
+        made |= ~np.isnan(values)
+    return made
+
+
+def calls_without_cost(traces: Iterable[Trace]) -> int:
+    """Return how many calls have no recorded cost and so count as free.
+
+    >>> calls_without_cost([Trace(id="q", calls=[Call(round=1, role="m", answer="4")])])
+    1
+    """
+    return sum(call.cost_usd is None for trace in traces for call in trace.calls)
+
+
+def fingerprint(arrays: TraceArrays) -> str:
+    """Return the SHA-256 of everything the arrays hold, in hexadecimal.
+
+    The same traces have the same fingerprint, whichever file they came from.
+    """
+    digest = hashlib.sha256()
+    _hash(arrays, digest.update)
+    return digest.hexdigest()
+
+
+def _hash(value: Any, update: Callable[[bytes], None]) -> None:
+    """Feed a value with its kind and its length, so that no two values read alike."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        if value.dtype.kind == "f":
+            value = np.where(np.isnan(value), value.dtype.type(np.nan), value)  # one NaN, one hash
+        update(f"{value.dtype.str.lstrip('<|=')}{value.shape}".encode())
+        update(np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<")).tobytes())
+    elif isinstance(value, Mapping):
+        update(f"mapping {len(value)}".encode())
+        for name in sorted(value):
+            _hash(name, update)
+            _hash(value[name], update)
+    elif is_dataclass(value):
+        _hash({f.name: getattr(value, f.name) for f in fields(value)}, update)
+    else:
+        words = value.tolist() if isinstance(value, np.ndarray) else value
+        update(json.dumps(words).encode())
+
+
+def _arrays(traces: Sequence[Trace]) -> TraceArrays:
+    calls = [answering(trace) for trace in traces]
+    paper = shape_of(traces[0]) == "paper"
+    roles = PROTOCOL_ROLES if paper else tuple(sorted({c.role for some in calls for c in some}))
+    shape = (len(traces), max(map(rounds_of, traces)), len(roles))
+    flat = [call for some in calls for call in some]
+    at = _places(calls, roles)
+    normalise = {task: normaliser(task) for task in {trace.task for trace in traces}}
+    answer = np.full(shape, NO_ANSWER, dtype=np.int16)
+    correct = np.zeros(shape, dtype=bool)
+    answer[at] = [
+        code
+        for trace, some in zip(traces, calls, strict=True)
+        for code in answer_codes([call.answer for call in some], normalise[trace.task])
+    ]
+    correct[at] = [
+        right for trace, some in zip(traces, calls, strict=True) for right in grades(trace, some)
+    ]
+    cost_nano = np.zeros(shape, dtype=np.int64)
+    cost_nano[at] = [_cost_nano(call) for call in flat]
+    groups = sorted({trace.group for trace in traces if trace.group is not None})
+    group_code = {name: i for i, name in enumerate(groups)}
+    split_code = {name: i for i, name in enumerate(SPLITS)}
+    return TraceArrays(
+        ids=np.array([trace.id for trace in traces], dtype=np.str_),
+        roles=roles,
+        models=_models(flat, roles),
+        answer=answer,
+        correct=correct,
+        cost_nano=cost_nano,
+        signals=_signals(flat, at, shape),
+        group=np.array([group_code.get(trace.group or "", -1) for trace in traces], dtype=np.int32),
+        group_names=tuple(groups),
+        split=np.array(
+            [split_code.get(trace.split or "", NO_SPLIT) for trace in traces], dtype=np.int8
+        ),
+        recorded=np.array([recorded_rounds(trace) for trace in traces], dtype=np.int16),
+        independent=np.array([trace.independent or not paper for trace in traces], dtype=bool),
+        replies=_replies(traces, roles, shape[1]),
+    )
+
+
+def _places(calls: Sequence[Sequence[Call]], roles: Sequence[str]) -> tuple[IntArray, ...]:
+    """Return the question, round and role of each answering call, as one index into [n, T, L]."""
+    column = {role: i for i, role in enumerate(roles)}
+    places = [
+        (i, call.round - 1, column[call.role]) for i, some in enumerate(calls) for call in some
+    ]
+    return tuple(np.array(places, dtype=np.int64).T)
+
+
+def _cost_nano(call: Call) -> int:
+    return 0 if call.cost_usd is None else nano_from_usd(call.cost_usd)
+
+
+def _models(calls: Iterable[Call], roles: Sequence[str]) -> tuple[str, ...]:
+    """Return the model that fills each role most often."""
+    counts: dict[str, Counter[str]] = {role: Counter() for role in roles}
+    for call in calls:
+        counts[call.role][call.model or ""] += 1
+    return tuple(counts[role].most_common(1)[0][0] for role in roles)
+
+
+def _signals(
+    calls: Sequence[Call], at: tuple[IntArray, ...], shape: tuple[int, int, int]
+) -> dict[str, Signal]:
+    """Lay out every signal that some call has; the format's own first, then others by name."""
+    columns: dict[str, list[float | None]] = {
+        name: [getattr(call, name) for call in calls] for name in SIGNALS
+    }
+    others = {name for call in calls for name in call.extra} - GRADES
+    columns |= {name: [call.extra.get(name) for call in calls] for name in sorted(others)}
+    signals = {}
+    for name, column in columns.items():
+        if any(value is not None for value in column):
+            values = np.array(column, dtype=np.float64)  # None becomes NaN
+            signals[name] = np.full(shape, np.nan, dtype=np.float32)
+            signals[name][at] = np.clip(values, -_LARGEST, _LARGEST)
+    return signals
+
+
+def _replies(traces: Sequence[Trace], roles: Sequence[str], horizon: int) -> dict[str, Replies]:
+    named = sorted({c.role for trace in traces for c in trace.calls if is_reply(c.role)})
+    shape = (len(traces), horizon)
+    replies = {
+        role: Replies(np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64))
+        for role in named
+    }
+    for i, trace in enumerate(traces):
+        for call in trace.calls:
+            if is_reply(call.role):
+                replies[call.role].action[i, call.round - 1] = _action(call, roles)
+                replies[call.role].cost_nano[i, call.round - 1] = _cost_nano(call)
+    return replies
+
+
+def _action(call: Call, roles: Sequence[str]) -> int:
+    """Read what an LLM chose: the index of a role, L for `next`, -1 where none can be read."""
+    said = (call.answer or "").strip().casefold()
+    kind, _, name = call.role.partition("-")
+    if kind == "policy":
+        numbers = {str(i + 1): i for i in range(len(roles) + 1)}
+        return numbers.get(said, NO_ANSWER)
+    stop = roles.index(name) if name in roles else NO_ANSWER
+    return {"exit": stop, "continue": len(roles)}.get(said, NO_ANSWER)
+
+
+def _cheapest_first(pool: TraceArrays) -> TraceArrays:
+    """Order the roles by their mean cost over the calls that were made, then by name."""
+    made = np.maximum(asked(pool).sum(axis=(0, 1)), 1)
+    mean = pool.cost_nano.sum(axis=(0, 1)) / made
+    order = np.array(sorted(range(pool.n_roles), key=lambda i: (mean[i], pool.roles[i])))
+    if (order == np.arange(pool.n_roles)).all():
+        return pool
+    to = np.append(np.argsort(order), [pool.n_roles, NO_ANSWER]).astype(np.int8)  # -1 stays -1
+    return replace(
+        pool,
+        roles=tuple(pool.roles[i] for i in order),
+        models=tuple(pool.models[i] for i in order),
+        answer=pool.answer[:, :, order],
+        correct=pool.correct[:, :, order],
+        cost_nano=pool.cost_nano[:, :, order],
+        signals={name: values[:, :, order] for name, values in pool.signals.items()},
+        replies={
+            role: replace(reply, action=to[reply.action]) for role, reply in pool.replies.items()
+        },
+    )

@@ -1,0 +1,223 @@
+"""The interchange form: JSON Lines, one question a line, plain or gzipped.
+
+Reading is all or nothing: the first thing wrong is refused with its file, line and field.
+"""
+
+import gzip
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import msgspec
+
+from farthing.errors import TraceFormatError
+from farthing.traces.base import Call, Trace
+from farthing.traces.shapes import Checker
+
+GRADES = frozenset({"correct", "f1", "score", "gold"})
+"""What is known of a call only once it was graded: never features."""
+
+_TRACE_FIELDS = frozenset(Trace.__struct_fields__)
+_CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}
+_WHERE = re.compile(r"(.*) - at `\$\.?(.*)`$", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`$")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+class _WrongError(Exception):
+    """A field and what is wrong with it, before file and line are known."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(field, problem)
+        self.field, self.problem = field, problem
+
+
+def read_traces(path: str | Path) -> list[Trace]:
+    """Read a whole file of traces, `.jsonl` or `.jsonl.gz`.
+
+    Raises:
+        TraceFormatError: the file breaks the form; nothing of it is returned.
+    """
+    return list(iter_traces(path))
+
+
+def iter_traces(path: str | Path) -> Iterator[Trace]:
+    """Read one trace after another, in memory that does not grow with their texts.
+
+    Traces that come before the first one that is wrong are yielded, so import only what a whole
+    pass has accepted.
+
+    Raises:
+        TraceFormatError: the file breaks the form.
+    """
+    name, checker, line = str(path), Checker(), 0
+    for line, raw in _lines(name):
+        yield _checked(name, line, raw, checker)
+    if line == 0:
+        raise TraceFormatError(name, 1, "file", "is empty; a trace file has one question a line")
+
+
+def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
+    """Write traces, gzipped if the name ends in `.gz`; the same traces give the same bytes.
+
+    Every line is read back before it is kept, so what was written can be read and is the same.
+
+    Raises:
+        TraceFormatError: a trace breaks the form; a file that was there before is left as it was.
+    """
+    name, checker = str(path), Checker()
+    lines = []
+    for line, trace in enumerate(traces, start=1):
+        encoded = encode(trace)
+        if _checked(name, line, encoded, checker) != trace:
+            problem = "would not read back the same: NaN, or `extra` holds the name of a field"
+            raise TraceFormatError(name, line, "calls", problem)
+        lines.append(encoded + b"\n")
+    if not lines:
+        raise TraceFormatError(name, 1, "file", "would be empty; give at least one trace")
+    content = b"".join(lines)
+    if name.endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    Path(path).write_bytes(content)
+
+
+def encode(trace: Trace) -> bytes:
+    """Return one line of the interchange form, without the line's end.
+
+    >>> print(encode(Trace(id="q", gold=["4"], calls=[Call(round=1, role="m")])).decode())
+    {"id":"q","task":"text","question":"","gold":["4"],"calls":[{"round":1,"role":"m","answer":null}]}
+    """
+    always = {name: getattr(trace, name) for name in ("id", "task", "question", "gold")}
+    calls = [_flat(call) for call in trace.calls]
+    return msgspec.json.encode(always | msgspec.to_builtins(trace) | {"calls": calls})
+
+
+def decode(raw: bytes, file: str = "record", line: int = 1) -> Trace:
+    """Read one line of the interchange form by itself.
+
+    Raises:
+        TraceFormatError: the line breaks the form; `file` and `line` say where it is from.
+    """
+    return _checked(file, line, raw, Checker())
+
+
+def _flat(call: Call) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(call)
+    extra: dict[str, Any] = record.pop("extra", {})
+    return record | {"answer": call.answer} | extra
+
+
+def _lines(name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, numbered from 1."""
+    line = 0
+    try:
+        with _open(name) as file:
+            for line, raw in enumerate(file, start=1):
+                if raw.strip():
+                    yield line, raw
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        problem = f"is damaged gzip ({error}); fetch the file again"
+        raise TraceFormatError(name, line + 1, "file", problem) from error
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror}); check the path"
+        raise TraceFormatError(name, line + 1, "file", problem) from error
+
+
+def _open(name: str) -> BinaryIO | gzip.GzipFile:
+    return gzip.open(name, "rb") if name.endswith(".gz") else Path(name).open("rb")
+
+
+def _checked(name: str, line: int, raw: bytes, checker: Checker) -> Trace:
+    try:
+        trace = _trace(_parsed(raw))
+    except _WrongError as wrong:
+        raise TraceFormatError(name, line, wrong.field, wrong.problem) from None
+    for where, field, problem in checker.problems(trace, line):
+        raise TraceFormatError(name, where, field, problem)
+    return trace
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _refuse_unreadable(raw, str(error))
+
+
+def _refuse_unreadable(raw: bytes, problem: str) -> NoReturn:
+    """Name the field of a number that is no number; Python's own parser lets those pass."""
+    try:
+        for field, value in _numbers(json.loads(raw)):
+            if not math.isfinite(value):
+                raise _WrongError(field, f"is {value}; a number must be finite")
+    except (ValueError, RecursionError):
+        pass
+    raise _WrongError("line", f"is no JSON ({problem}); write one JSON object a line")
+
+
+def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, float):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _numbers(inner, f"{path}[{i}]")
+
+
+def _trace(raw: Any) -> Trace:
+    if not isinstance(raw, dict):
+        raise _WrongError("line", "is not a JSON object; write one question a line")
+    for name in sorted(raw.keys() - _TRACE_FIELDS):
+        raise _WrongError(name, "is not a field of a trace; remove it")
+    calls = raw.get("calls")
+    gathered = raw
+    if isinstance(calls, list):
+        gathered = raw | {"calls": [_gathered(call, i) for i, call in enumerate(calls)]}
+    try:
+        return msgspec.convert(gathered, Trace)
+    except msgspec.ValidationError as error:
+        raise _named(str(error), raw) from None
+
+
+def _gathered(call: Any, i: int) -> Any:
+    """Move the numbers that the format does not know into `extra`."""
+    if not isinstance(call, dict):
+        return call
+    unknown = call.keys() - _CALL_FIELDS
+    if not unknown:
+        return call
+    known = {name: value for name, value in call.items() if name not in unknown}
+    extra = {name: _number(call[name], f"calls[{i}].{name}") for name in sorted(unknown)}
+    return known | {"extra": extra}
+
+
+def _number(value: Any, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _WrongError(field, "is not a field of a call; only numbers may be added; remove it")
+    try:
+        return float(value)
+    except OverflowError:
+        raise _WrongError(field, "is too large for a number") from None
+
+
+def _named(message: str, raw: Any) -> _WrongError:
+    """Turn a message of msgspec into a field, its value and what is expected of it."""
+    found = _WHERE.match(message)
+    expected, path = (found[1], found[2]) if found else (message, "")
+    if missing := _MISSING.match(expected):
+        return _WrongError(f"{path}.{missing[1]}".lstrip("."), "is missing; every one needs it")
+    value = raw
+    for name, index in _STEP.findall(path):
+        value = value[int(index)] if index else value[name]
+    return _WrongError(path or "line", f"is {_shown(value)}; {expected[0].lower()}{expected[1:]}")
+
+
+def _shown(value: Any) -> str:
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= 40 else written[:37] + "..."

@@ -1,0 +1,253 @@
+"""Trace arrays as Parquet: one row a question, one fixed-size list a column.
+
+A list holds the [T, L] values of its question (round by round, role by role within a round), money
+as int64 nano-dollars; names stand in the file's metadata. Reading goes from Arrow's buffers to
+numpy, chunk by chunk. Needs the extra `parquet`.
+"""
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InputError, MissingExtraError, TraceFormatError
+from farthing.traces.arrays import NO_ANSWER, SPLITS, Replies, TraceArrays
+
+CHUNK_ROWS = 65_536
+_KEY = b"farthing.traces"
+_VERSION = 1
+
+Columns = dict[str, NDArray[Any]]
+"""Name to values: [n], [n, T] or [n, T * L], as wide as the file's lists."""
+
+
+class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file says once, in its metadata."""
+
+    version: int
+    horizon: int
+    roles: tuple[str, ...]
+    models: tuple[str, ...]
+    groups: tuple[str, ...]
+    signals: tuple[str, ...]
+    replies: tuple[str, ...]
+
+
+def write_parquet(path: str | Path, arrays: TraceArrays | Iterable[TraceArrays]) -> None:
+    """Write trace arrays, whole or in chunks that share roles, models, groups and signals.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        InputError: a chunk differs in these from the first, or there is none.
+    """
+    arrow, parquet = _pyarrow()
+    chunks = iter([arrays] if isinstance(arrays, TraceArrays) else arrays)
+    first = next(chunks, None)
+    if first is None:
+        raise InputError(f"{path}: there are no traces to write; give at least one question")
+    header, unfinished = _header(first), Path(f"{path}.part")
+    with parquet.ParquetWriter(unfinished, _schema(arrow, header), compression="zstd") as writer:
+        writer.write_table(_table(arrow, header, first), row_group_size=CHUNK_ROWS)
+        for number, chunk in enumerate(chunks, start=2):
+            if _header(chunk) != header:
+                raise InputError(f"{path}: chunk {number} has other columns than the first")
+            writer.write_table(_table(arrow, header, chunk), row_group_size=CHUNK_ROWS)
+    unfinished.replace(path)
+
+
+def read_parquet(path: str | Path) -> TraceArrays:
+    """Read a whole file that `write_parquet` wrote, exactly as it was.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        TraceFormatError: the file is not Parquet or not of traces; the line is the row.
+    """
+    chunks = list(_chunks(path, CHUNK_ROWS))
+    if not chunks:
+        raise TraceFormatError(str(path), 1, "file", "is empty; a trace file has a row a question")
+    header = chunks[0][0]
+    names = list(chunks[0][1])
+    return _arrays(header, {n: np.concatenate([c.pop(n) for _, c in chunks]) for n in names})
+
+
+def iter_parquet(path: str | Path, rows: int = CHUNK_ROWS) -> Iterator[TraceArrays]:
+    """Read at most so many questions at a time, in memory that does not grow with the file.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        TraceFormatError: the file is not Parquet or not of traces; the line is the row.
+    """
+    for header, columns in _chunks(path, rows):
+        yield _arrays(header, columns)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtraError("Parquet", "parquet") from error
+
+
+def _header(arrays: TraceArrays) -> _Header:
+    return _Header(
+        version=_VERSION,
+        horizon=arrays.horizon,
+        roles=arrays.roles,
+        models=arrays.models,
+        groups=arrays.group_names,
+        signals=tuple(arrays.signals),
+        replies=tuple(arrays.replies),
+    )
+
+
+def _layout(header: _Header) -> dict[str, tuple[str, int]]:
+    """Return each column's type and the length of its lists; 1 stands for a plain column."""
+    rounds, calls = header.horizon, header.horizon * len(header.roles)
+    layout = {
+        "id": ("string", 1),
+        "group": ("int32", 1),
+        "split": ("int8", 1),
+        "recorded": ("int16", 1),
+        "independent": ("bool_", 1),
+        "answer": ("int16", calls),
+        "correct": ("bool_", calls),
+        "cost_nano": ("int64", calls),
+    }
+    layout |= {f"signal.{name}": ("float32", calls) for name in header.signals}
+    for role in header.replies:
+        layout[f"reply.{role}.action"] = ("int8", rounds)
+        layout[f"reply.{role}.cost_nano"] = ("int64", rounds)
+    return layout
+
+
+def _schema(arrow: Any, header: _Header) -> Any:
+    layout = _layout(header).items()
+    listed = ("answer", "correct", "cost_nano", "signal.", "reply.")
+    columns = [
+        (
+            name,
+            arrow.list_(getattr(arrow, kind)(), size)
+            if name.startswith(listed)
+            else getattr(arrow, kind)(),
+        )
+        for name, (kind, size) in layout
+    ]
+    return arrow.schema(columns, metadata={_KEY: msgspec.json.encode(header)})
+
+
+def _columns(arrays: TraceArrays) -> Columns:
+    columns: Columns = {
+        "id": arrays.ids,
+        "group": arrays.group,
+        "split": arrays.split,
+        "recorded": arrays.recorded,
+        "independent": arrays.independent,
+        "answer": arrays.answer,
+        "correct": arrays.correct,
+        "cost_nano": arrays.cost_nano,
+    }
+    columns |= {f"signal.{name}": values for name, values in arrays.signals.items()}
+    for role, replies in arrays.replies.items():
+        columns[f"reply.{role}.action"] = replies.action
+        columns[f"reply.{role}.cost_nano"] = replies.cost_nano
+    return columns
+
+
+def _table(arrow: Any, header: _Header, arrays: TraceArrays) -> Any:
+    schema = _schema(arrow, header)
+    columns = []
+    for field, values in zip(schema, _columns(arrays).values(), strict=True):
+        if arrow.types.is_fixed_size_list(field.type):
+            flat = arrow.array(values.reshape(-1), type=field.type.value_type)
+            columns.append(arrow.FixedSizeListArray.from_arrays(flat, field.type.list_size))
+        else:
+            columns.append(arrow.array(values, type=field.type))
+    return arrow.Table.from_arrays(columns, schema=schema)
+
+
+def _chunks(path: str | Path, rows: int) -> Iterator[tuple[_Header, Columns]]:
+    arrow, parquet = _pyarrow()
+    name, start = str(path), 0
+    try:
+        with parquet.ParquetFile(name) as file:
+            header = _checked_header(arrow, name, file.schema_arrow)
+            for batch in file.iter_batches(batch_size=rows):
+                columns = _batch_columns(arrow, name, start, batch)
+                _refuse_impossible(name, start, header, columns)
+                yield header, columns
+                start += batch.num_rows
+    except (OSError, arrow.ArrowException) as error:
+        problem = f"cannot be read as Parquet ({str(error).splitlines()[0]}); check the path"
+        raise TraceFormatError(name, start + 1, "file", problem) from error
+
+
+def _checked_header(arrow: Any, name: str, schema: Any) -> _Header:
+    try:
+        header = msgspec.json.decode((schema.metadata or {})[_KEY], type=_Header)
+    except (KeyError, msgspec.MsgspecError) as error:
+        problem = "was not written by `farthing traces export`; import the JSONL form instead"
+        raise TraceFormatError(name, 1, "metadata", problem) from error
+    if header.version != _VERSION:
+        problem = f"is {header.version}, this farthing reads {_VERSION}; export the file again"
+        raise TraceFormatError(name, 1, "version", problem)
+    expected = _schema(arrow, header)
+    for field in expected:
+        if field.name not in schema.names or schema.field(field.name).type != field.type:
+            problem = f"is missing or no longer {field.type}; export the file again"
+            raise TraceFormatError(name, 1, field.name, problem)
+    return header
+
+
+def _batch_columns(arrow: Any, name: str, start: int, batch: Any) -> Columns:
+    columns: Columns = {}
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        flat = column.flatten() if arrow.types.is_fixed_size_list(field.type) else column
+        if column.null_count or flat.null_count:
+            raise TraceFormatError(name, start + 1, field.name, "holds nulls; export it again")
+        values = flat.to_numpy(zero_copy_only=False)
+        if field.name == "id":
+            values = values.astype(np.str_)
+        columns[field.name] = values.reshape(batch.num_rows, -1) if flat is not column else values
+    return columns
+
+
+def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns) -> None:
+    """Refuse what `write_parquet` cannot have written and what replay would trust."""
+    recorded, group, split = columns["recorded"], columns["group"], columns["split"]
+    wrong = {
+        "cost_nano": (columns["cost_nano"] < 0).any(axis=1),
+        "correct": (columns["correct"] & (columns["answer"] == NO_ANSWER)).any(axis=1),
+        "recorded": (recorded < 0) | (recorded > header.horizon),
+        "group": (group < -1) | (group >= len(header.groups)),
+        "split": (split < -1) | (split >= len(SPLITS)),
+    }
+    for field, rows in wrong.items():
+        if rows.any():
+            row = start + int(rows.argmax()) + 1
+            raise TraceFormatError(name, row, field, "holds an impossible value; export it again")
+
+
+def _arrays(header: _Header, columns: Columns) -> TraceArrays:
+    shape = (len(columns["id"]), header.horizon, len(header.roles))
+    return TraceArrays(
+        ids=columns["id"],
+        roles=header.roles,
+        models=header.models,
+        answer=columns["answer"].reshape(shape),
+        correct=columns["correct"].reshape(shape),
+        cost_nano=columns["cost_nano"].reshape(shape),
+        signals={name: columns[f"signal.{name}"].reshape(shape) for name in header.signals},
+        group=columns["group"],
+        group_names=header.groups,
+        split=columns["split"],
+        recorded=columns["recorded"],
+        independent=columns["independent"],
+        replies={
+            role: Replies(columns[f"reply.{role}.action"], columns[f"reply.{role}.cost_nano"])
+            for role in header.replies
+        },
+    )

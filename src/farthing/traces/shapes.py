@@ -1,0 +1,180 @@
+"""The two shapes of a trace: the paper's protocol (base and guide each round), or a pool of models.
+
+Roles `policy-NAME` and `exit-NAME` are no answers: they are replies of an LLM that was asked what
+to do, and they may accompany either shape.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from farthing.tasks.base import is_answer
+from farthing.traces.base import Call, Trace
+
+Shape = Literal["paper", "pool"]
+Problem = tuple[str, str]
+"""The field that is wrong, and what is wrong with it and how to mend it."""
+
+PROTOCOL_ROLES = ("base", "guide")
+REPLY_PREFIXES = ("policy-", "exit-")
+_PAIR = frozenset(PROTOCOL_ROLES)
+
+
+def is_reply(role: str) -> bool:
+    """Return whether calls of this role say what to do instead of answering the question.
+
+    >>> is_reply("policy-gpt-4o"), is_reply("exit-guide"), is_reply("guide")
+    (True, True, False)
+    """
+    return role.startswith(REPLY_PREFIXES)
+
+
+def answering(trace: Trace) -> list[Call]:
+    """Return the calls that answer the question, in the order of the file."""
+    return [call for call in trace.calls if not is_reply(call.role)]
+
+
+def shape_of(trace: Trace) -> Shape:
+    """Return the shape of one trace: a base or a guide makes it the paper's.
+
+    >>> shape_of(Trace(id="q", calls=[Call(round=1, role="gpt-4o", answer="4", correct=True)]))
+    'pool'
+    """
+    return "pool" if _PAIR.isdisjoint(call.role for call in trace.calls) else "paper"
+
+
+def rounds_of(trace: Trace) -> int:
+    """Return the last round in which the question was answered."""
+    return max(call.round for call in answering(trace))
+
+
+def recorded_rounds(trace: Trace) -> int:
+    """Return how many rounds, from the first, were recorded in full.
+
+    A truncated pool has none: which models would have been asked next is not known.
+    """
+    if not trace.truncated:
+        return rounds_of(trace)
+    if shape_of(trace) == "pool":
+        return 0
+    present = {(call.round, call.role) for call in trace.calls}
+    full = 0
+    while all((full + 1, role) in present for role in PROTOCOL_ROLES):
+        full += 1
+    return full
+
+
+@dataclass
+class Checker:
+    """Checks traces one after another, each by itself and against those before it.
+
+    >>> call = Call(round=2, role="gpt-4o", answer="4", correct=True)
+    >>> print(*Checker().problems(Trace(id="q", calls=[call]), line=1))
+    (1, 'calls[0].round', 'is 2; a pool asks every model in round 1')
+    """
+
+    _ids: dict[str, int] = field(default_factory=dict)
+    _shape: tuple[Shape, int] | None = None
+    _complete: tuple[int, int] | None = None
+    """Rounds and line of the first trace that is not truncated."""
+    _longest: tuple[int, int] = (0, 0)
+    """Rounds and line of the longest truncated trace."""
+
+    def problems(self, trace: Trace, line: int) -> Iterator[tuple[int, str, str]]:
+        """Yield (line, field, problem) for what is wrong with the next trace."""
+        if trace.id in self._ids:
+            yield line, "id", f"'{trace.id}' is that of line {self._ids[trace.id]}; ids are unique"
+        self._ids[trace.id] = line
+        found = list(trace_problems(trace))
+        yield from ((line, where, problem) for where, problem in found)
+        if not found:
+            yield from self._against_others(trace, line)
+
+    def _against_others(self, trace: Trace, line: int) -> Iterator[tuple[int, str, str]]:
+        shape = shape_of(trace)
+        self._shape = self._shape or (shape, line)
+        if shape != self._shape[0]:
+            yield (line, "calls", _other_shape(shape, *self._shape))
+            return
+        rounds = rounds_of(trace)
+        if trace.truncated:
+            self._longest = max(self._longest, (rounds, line))
+        else:
+            self._complete = self._complete or (rounds, line)
+            yield from _fewer_rounds((rounds, line), self._complete)
+        if self._complete:
+            yield from _fewer_rounds(self._complete, max(self._longest, (rounds, line)))
+
+
+def _other_shape(shape: Shape, first: Shape, line: int) -> str:
+    return f"have the shape '{shape}', but line {line} has '{first}'; use one file for each shape"
+
+
+def _fewer_rounds(ours: tuple[int, int], theirs: tuple[int, int]) -> Iterator[tuple[int, str, str]]:
+    """Yield a problem where the trace of one (rounds, line) has fewer rounds than another."""
+    if ours[0] < theirs[0]:
+        problem = (
+            f"round {ours[0] + 1} is missing, but line {theirs[1]} has it; "
+            'record it or mark the trace "truncated": true'
+        )
+        yield ours[1], "calls", problem
+
+
+def trace_problems(trace: Trace) -> Iterator[Problem]:
+    """Yield what is wrong with one trace beyond the types and bounds of its fields."""
+    if not answering(trace):
+        yield "calls", "hold no answer to the question; record at least one call that answers it"
+        return
+    yield from _repeated(trace)
+    yield from _ungradable(trace)
+    yield from _pool_problems(trace) if shape_of(trace) == "pool" else _paper_problems(trace)
+
+
+def _repeated(trace: Trace) -> Iterator[Problem]:
+    seen: dict[tuple[int, str], int] = {}
+    for i, call in enumerate(trace.calls):
+        first = seen.setdefault((call.round, call.role), i)
+        if first != i:
+            yield (
+                f"calls[{i}].role",
+                f"'{call.role}' answers round {call.round} already in calls[{first}]; keep one",
+            )
+
+
+def _ungradable(trace: Trace) -> Iterator[Problem]:
+    if trace.gold:
+        return
+    calls = answering(trace)
+    ungraded = [call for call in calls if call.correct is None and is_answer(call.answer)]
+    if ungraded or all(call.correct is None for call in calls):
+        yield "gold", "is empty and calls lack `correct`; give accepted answers or grade every call"
+
+
+def _pool_problems(trace: Trace) -> Iterator[Problem]:
+    for i, call in enumerate(trace.calls):
+        if call.round != 1:
+            yield f"calls[{i}].round", f"is {call.round}; a pool asks every model in round 1"
+
+
+def _paper_problems(trace: Trace) -> Iterator[Problem]:
+    last = rounds_of(trace)
+    for i, call in enumerate(trace.calls):
+        if is_reply(call.role):
+            if call.round > last:
+                yield f"calls[{i}].round", f"is {call.round}; no answer was recorded in that round"
+        elif call.role not in _PAIR:
+            yield (
+                f"calls[{i}].role",
+                f"is '{call.role}'; beside base and guide only policy-NAME and exit-NAME may stand",
+            )
+    present = {(call.round, call.role) for call in trace.calls}
+    for number in range(1, min(last, len(trace.calls) + 1) + 1):
+        gone = [role for role in PROTOCOL_ROLES if (number, role) not in present]
+        if gone and (not trace.truncated or len(gone) == len(PROTOCOL_ROLES)):
+            yield (
+                "calls",
+                (
+                    f"round {number} is missing its {' and its '.join(gone)}; record the call"
+                    + ("" if trace.truncated else ' or mark the trace "truncated": true')
+                ),
+            )
