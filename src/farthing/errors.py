@@ -7,7 +7,19 @@
     │   ├── TooFewTracesError      a split too small for what was asked
     │   ├── UnknownNameError       a policy, preset, task ... that nothing has registered
     │   ├── MissingExtraError      an optional dependency is not installed
-    │   └── BundleError            a policy bundle that is foreign, damaged or tampered with
+    │   ├── BundleError            a policy bundle that is foreign, damaged or tampered with
+    │   ├── ConfigError            a configuration file: file, field, remedy
+    │   └── UnpricedModelError     a model without a price where a budget applies
+    ├── ModelError                 a call to a model failed; what it cost is in it
+    │   ├── AuthenticationError    the key is missing, wrong or not allowed to do this
+    │   ├── RateLimitError         too many requests; when to come back, where it was said
+    │   ├── ContextTooLongError    the prompt does not fit the model
+    │   ├── ContentRefusedError    the provider will not answer this prompt
+    │   ├── BadRequestError        the provider does not understand what was asked
+    │   ├── ModelTimeoutError      no full reply in time
+    │   ├── ModelConnectionError   no connection, or it broke, or the server failed
+    │   └── MalformedReplyError    a reply that is not what the interface promises
+    ├── BudgetError                the money is spent, or what is left cannot pay for this
     └── CalibrationError           arrays that cannot be calibrated
 
 Every message says what was wrong, where, and what to do about it.
@@ -72,6 +84,100 @@ class MissingExtraError(InputError):
 
 class BundleError(InputError):
     """A policy bundle is foreign, damaged, tampered with, or from another version."""
+
+
+class ConfigError(InputError):
+    """A configuration file cannot be used.
+
+    >>> print(ConfigError("job.toml", "models.base.url", "is missing; give the endpoint's address"))
+    job.toml, models.base.url: is missing; give the endpoint's address
+    """
+
+    def __init__(self, file: str, field: str, problem: str) -> None:
+        super().__init__(f"{file}, {field}: {problem}")
+        self.file, self.field, self.problem = file, field, problem
+
+
+class UnpricedModelError(InputError):
+    """A budget applies, and nothing says what this model costs."""
+
+
+class ModelError(FarthingError):
+    """A call to a model failed; it may have cost money all the same."""
+
+    kind = "failed"
+    """What the trace calls it."""
+    retriable = False
+    """Whether the same call may succeed later."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        cost_nano: int | None = 0,
+    ) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        """Seconds that the provider asked to wait, where it did."""
+        self.cost_nano = cost_nano
+        """What the failed tries cost, in nano-dollars; None where that is not known."""
+
+
+class AuthenticationError(ModelError):
+    """The key is missing, wrong, or not allowed to do this."""
+
+    kind = "authentication"
+
+
+class RateLimitError(ModelError):
+    """Too many requests or tokens in too short a time."""
+
+    kind = "rate_limit"
+    retriable = True
+
+
+class ContextTooLongError(ModelError):
+    """The prompt does not fit the model's context."""
+
+    kind = "context_too_long"
+
+
+class ContentRefusedError(ModelError):
+    """The provider will not answer this prompt."""
+
+    kind = "refused"
+
+
+class BadRequestError(ModelError):
+    """The provider does not understand or not allow what was asked."""
+
+    kind = "bad_request"
+
+
+class ModelTimeoutError(ModelError):
+    """No full reply came in time; the provider may have worked, and charged, all the same."""
+
+    kind = "timeout"
+    retriable = True
+
+
+class ModelConnectionError(ModelError):
+    """There was no connection, it broke, or the server failed."""
+
+    kind = "connection"
+    retriable = True
+
+
+class MalformedReplyError(ModelError):
+    """The reply is not what the interface promises; it may have been charged."""
+
+    kind = "malformed"
+    retriable = True
+
+
+class BudgetError(FarthingError):
+    """The budget is spent, or what is left cannot pay for the call."""
 
 
 class CalibrationError(FarthingError):

@@ -1,0 +1,112 @@
+"""Who answers: messages in; text, probabilities, usage, price, time and finish reason out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Speaker = Literal["system", "user", "assistant"]
+Finish = Literal["stop", "length", "refused", "other"]
+"""Why a completion ended: by itself or at a stop text, at the token limit, filtered by the
+provider, or for another reason."""
+
+MAX_TOKENS = 1_024
+"""Most output tokens of a call where nothing else is asked: no call is without a limit."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Speaker
+    content: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Everything that is sent; equal prompts are the same question to a model.
+
+    >>> Prompt((Message("user", "2 + 2?"),)).max_tokens
+    1024
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int = MAX_TOKENS
+    """Most tokens that may come back."""
+    temperature: float = 0.0
+    top_p: float = 1.0
+    stop: tuple[str, ...] = ()
+    """Texts that end the completion; none of them is part of it."""
+    top_logprobs: int = 0
+    """Alternatives to return the log-probability of, for each token; 0 asks for none at all."""
+    seed: int | None = None
+    """Makes a model that can repeat itself do so."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of a call, as the provider counts them."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True)
+class TokenLogprob:
+    """One token of a completion and its likeliest alternatives."""
+
+    token: str
+    logprob: float
+    """Natural logarithm of its probability."""
+    top: tuple[tuple[str, float], ...] = ()
+    """(token, log-probability) of the likeliest tokens in this place, likeliest first."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model answered, and what it took."""
+
+    text: str
+    model: str
+    """Name of the model that answered, as the provider gives it."""
+    finish: Finish
+    usage: Usage
+    cost_nano: int | None
+    """Price in nano-dollars; None where the model has no price."""
+    latency_s: float
+    """Wall time from sending to the last byte, in seconds, without waiting for admission."""
+    logprobs: tuple[TokenLogprob, ...] = ()
+    """One for each token, where they were asked for and the provider has them."""
+
+
+class Model(Protocol):
+    """Answers prompts; safe to call many times at once from one event loop."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model, as prices and traces call it."""
+        ...
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Answer one prompt; cancelling the task closes the call upstream.
+
+        Raises:
+            ModelError: the call failed, after the retries that its kind allows.
+        """
+        ...
+
+    def largest_cost_nano(self, prompt: Prompt) -> int:
+        """Return the most that one try of this prompt can cost, in nano-dollars.
+
+        Raises:
+            UnpricedModelError: the model has no price; the message gives the line to add.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections and let go of memory."""
+        ...
+
+
+def characters(messages: Sequence[Message]) -> int:
+    """Return the length of a conversation: no tokeniser makes more tokens than UTF-8 bytes."""
+    return sum(len(message.content.encode()) for message in messages)
