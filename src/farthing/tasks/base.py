@@ -5,6 +5,25 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 
+@dataclass(frozen=True)
+class Question:
+    """One question of a task."""
+
+    id: str
+    """Unique in its file."""
+    text: str
+    gold: tuple[str, ...] = ()
+    """Accepted answers; empty where nobody knows."""
+    group: str | None = None
+    """Stratum: a subject, a kind of question."""
+    split: str | None = None
+    """`train`, `calibrate` or `test`, where its file says so."""
+    choices: tuple[str, ...] = ()
+    """The answers to choose from, A first, where it is multiple choice."""
+    paragraphs: tuple[tuple[str, str], ...] = ()
+    """(title, text) that came with the question."""
+
+
 @runtime_checkable
 class Task(Protocol):
     """Normalises and grades the answers to one kind of question."""
