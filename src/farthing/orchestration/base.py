@@ -51,7 +51,7 @@ class Moment:
     round: int
     """From 1."""
     so_far: Sequence[Call] = ()
-    """Calls of the question that it may see: earlier rounds, and this round's base for its guide."""
+    """What it may see: calls of earlier rounds, and this round's base for its guide."""
 
 
 class Agent(Protocol):
