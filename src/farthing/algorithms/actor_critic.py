@@ -48,6 +48,25 @@ class SampledSurrogate:
         return (self.episodes.tensor_of_action(new) * counted).sum(dim=1).mean()
 
 
+@dataclass(frozen=True)
+class RollOut:
+    """A batch of episodes, and what they are judged by."""
+
+    batch: Questions
+    episodes: Episodes
+    """One a question, drawn from `behaviour`."""
+    behaviour: FloatArray
+    """[B, T, A] probabilities that actions were drawn with."""
+    target: FloatArray
+    """[B, T, A] probabilities of the present target policy."""
+    cost: FloatArray
+    """[B, T] what each step costs."""
+    coverage: FloatArray
+    """[B, T] constraint value of each step."""
+    level: float
+    """The present coverage, as estimated."""
+
+
 class ActorCritic:
     """The moving parts of a training: policy network, critics, random numbers."""
 
@@ -63,35 +82,18 @@ class ActorCritic:
         """Return the next batch of questions."""
         return self._questions.take(next(self._batches))
 
-    def criticise(
-        self,
-        batch: Questions,
-        episodes: Episodes,
-        behaviour: FloatArray,
-        target: FloatArray,
-        rewards: tuple[FloatArray, FloatArray],
-        level: float,
-    ) -> SampledSurrogate:
-        """Compute V-trace targets, take one gradient step on both critics, return the surrogate.
-
-        Args:
-            batch: the questions.
-            episodes: one episode each, drawn from `behaviour`.
-            behaviour: [B, T, A] probabilities that actions were drawn with.
-            target: [B, T, A] probabilities of the target policy.
-            rewards: cost and constraint value of each step, [B, T] each.
-            level: the present coverage, as estimated.
-        """
-        drawn, wanted = episodes.of_action(behaviour), episodes.of_action(target)
+    def criticise(self, seen: RollOut) -> SampledSurrogate:
+        """Compute V-trace targets, take one gradient step on both critics, return the surrogate."""
+        episodes = seen.episodes
+        drawn, wanted = episodes.of_action(seen.behaviour), episodes.of_action(seen.target)
         rho = importance(wanted, drawn, CLIP)
-        values = self._critics.values(torch.from_numpy(batch.observations))
-        (paid, paid_more), (covered, covered_more) = (
-            vtrace(reward, value, rho, episodes.taken)
-            for reward, value in zip(rewards, values.detach().numpy(), strict=True)
-        )
+        values = self._critics.values(torch.from_numpy(seen.batch.observations))
+        cost_value, coverage_value = values.detach().numpy()
+        paid, paid_more = vtrace(seen.cost, cost_value, rho, episodes.taken)
+        covered, covered_more = vtrace(seen.coverage, coverage_value, rho, episodes.taken)
         self._critics.fit(values, np.stack([paid, covered]), episodes.taken)
         wanted = np.maximum(wanted, np.finfo(float).tiny)
-        return SampledSurrogate(episodes, drawn, wanted, paid_more, covered_more, level)
+        return SampledSurrogate(episodes, drawn, wanted, paid_more, covered_more, seen.level)
 
 
 def question_stream(n: int, batch: int, seed: int) -> "QuestionStream":

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.algorithms.actor_critic import ActorCritic, SampledSurrogate
+from farthing.algorithms.actor_critic import ActorCritic, RollOut, SampledSurrogate
 from farthing.algorithms.base import Fitted, Progress
 from farthing.algorithms.networks import to_policy
 from farthing.algorithms.recorder import Recorder
@@ -20,7 +20,6 @@ from farthing.algorithms.rollout import Episodes, Questions, draw
 from farthing.algorithms.soft_set import (
     critical_threshold,
     policy_metric,
-    policy_probabilities,
     set_metric,
     soft_cost,
     soft_coverage,
@@ -29,7 +28,7 @@ from farthing.algorithms.soft_set import (
     soft_set_policy,
     soft_set_size,
 )
-from farthing.algorithms.trust_region import Surrogate, TrustRegion, improve
+from farthing.algorithms.trust_region import Problem, Surrogate, TrustRegion, improve, probabilities
 from farthing.calibration.online import OnlineThreshold, update
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.features import FeatureSet
@@ -91,23 +90,19 @@ class _Training:
 
     def update(self) -> dict[str, float]:
         """Run one iteration and return its figures."""
-        batch = self.parts.batch()
-        observations = torch.from_numpy(batch.observations)
+        batch, epsilon = self.parts.batch(), self._config.epsilon
         kappa = min(self.threshold.kappa, 1.0)
-        with torch.no_grad():
-            pi = policy_probabilities(self.parts.network(observations))
-            log_mask = soft_mask_log(pi, kappa, self._config.epsilon)
-        metric = policy_metric(pi) + set_metric(pi, log_mask, self._config.epsilon)
-        done = improve(
-            self.parts.network,
-            observations,
+        pi = probabilities(self.parts.network, batch.observations)
+        log_mask = soft_mask_log(pi, kappa, epsilon)
+        problem = Problem(
+            batch.observations,
             _Objective(self._config, batch, kappa, self._roll_out(batch, pi, log_mask, kappa)),
-            metric.reshape(-1, *metric.shape[2:]).numpy(),
+            policy_metric(pi) + set_metric(pi, log_mask, epsilon),
             float(1 - self._alpha),
-            self._config.region,
         )
-        with torch.no_grad():
-            pi = policy_probabilities(self.parts.network(observations))
+        done = improve(self.parts.network, problem, self._config.region)
+        self.parts.network = done.network
+        pi = probabilities(done.network, batch.observations)
         return {"violation": done.violation, **self._follow(batch, pi, kappa)}
 
     def _roll_out(
@@ -120,11 +115,11 @@ class _Training:
         ratio = episodes.of_action(target) / episodes.of_action(behaviour)
         weight = np.where(episodes.taken, ratio, 1.0).prod(axis=1)
         level = float((weight * leaves).mean() + 1.0 - batch.solvable.mean())
-        rewards = (
-            batch.cost + self._set_charge(batch, episodes, behaviour, kappa),
-            episodes.final * leaves[:, None],
+        cost = batch.cost + self._set_charge(batch, episodes, behaviour, kappa)
+        coverage = episodes.final * leaves[:, None]
+        return self.parts.criticise(
+            RollOut(batch, episodes, behaviour, target, cost, coverage, level)
         )
-        return self.parts.criticise(batch, episodes, behaviour, target, rewards, level)
 
     def _set_charge(
         self, batch: Questions, episodes: Episodes, pi: FloatArray, kappa: float
@@ -133,7 +128,7 @@ class _Training:
         if not self._config.set_size_price:
             return np.zeros(batch.cost.shape)
         _, member = followed(pi, batch, kappa)
-        leaves = member.sum(axis=2)
+        leaves: FloatArray = member.sum(axis=2, dtype=np.float64)
         if self._config.set_size_credit == "end":
             leaves = episodes.final * leaves.sum(axis=1, keepdims=True)
         return self._config.set_size_price * leaves

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.algorithms.actor_critic import ActorCritic, SampledSurrogate, question_stream
+from farthing.algorithms.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
 from farthing.algorithms.base import Fitted, Progress
 from farthing.algorithms.networks import to_policy
 from farthing.algorithms.recorder import Recorder
 from farthing.algorithms.rollout import Questions, draw
-from farthing.algorithms.soft_set import policy_metric, policy_probabilities
-from farthing.algorithms.trust_region import Surrogate, TrustRegion, improve
+from farthing.algorithms.soft_set import policy_metric
+from farthing.algorithms.trust_region import Problem, Surrogate, TrustRegion, improve, probabilities
 from farthing.calibration.online import run_online
 from farthing.environments.replay import paths
 from farthing.policies.network import NetworkPolicy
@@ -78,24 +78,19 @@ class _Training:
     def update(self) -> dict[str, float]:
         """Roll out, update the critics, take one step; return the update's figures."""
         batch = self.parts.batch()
-        observations = torch.from_numpy(batch.observations)
-        with torch.no_grad():
-            pi = policy_probabilities(self.parts.network(observations))
-        episodes = draw(pi.numpy(), batch.correct, self.parts.rng)
+        pi = probabilities(self.parts.network, batch.observations)
+        behaviour = pi.numpy()
+        episodes = draw(behaviour, batch.correct, self.parts.rng)
         covered = episodes.right | ~batch.solvable
-        rewards = (batch.cost, episodes.final * covered[:, None])
+        coverage = (episodes.final & covered[:, None]).astype(float)
         sampled = self.parts.criticise(
-            batch, episodes, pi.numpy(), pi.numpy(), rewards, float(covered.mean())
+            RollOut(
+                batch, episodes, behaviour, behaviour, batch.cost, coverage, float(covered.mean())
+            )
         )
-        metric = policy_metric(pi)
-        done = improve(
-            self.parts.network,
-            observations,
-            _Objective(sampled),
-            metric.reshape(-1, *metric.shape[2:]).numpy(),
-            self._target,
-            self._config.region,
-        )
+        problem = Problem(batch.observations, _Objective(sampled), policy_metric(pi), self._target)
+        done = improve(self.parts.network, problem, self._config.region)
+        self.parts.network = done.network
         return {
             "violation": done.violation,
             "cost": float((batch.cost * episodes.taken).sum(axis=1).mean()),

@@ -1,5 +1,7 @@
 """The two critics: a value of the cost and a value of the constraint."""
 
+import itertools
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ class Critics:
         widths = (inputs, *HIDDEN, 1)
         self._weights: list[Tensor] = []
         self._biases: list[Tensor] = []
-        for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+        for fan_in, fan_out in itertools.pairwise(widths):
             weight = torch.empty(2, fan_in, fan_out, dtype=torch.float64)
             for half in weight:
                 torch.nn.init.orthogonal_(half, generator=generator)

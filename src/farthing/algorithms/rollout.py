@@ -44,7 +44,8 @@ class Questions:
     @property
     def answered(self) -> BoolArray:
         """[n, T, L] whether there is an answer."""
-        return self.answer != NO_ANSWER
+        present: BoolArray = self.answer != NO_ANSWER
+        return present
 
 
 @dataclass(frozen=True)

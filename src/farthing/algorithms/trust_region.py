@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from farthing.algorithms.cpo_step import Case, step
-from farthing.algorithms.networks import FisherProduct, assign, flat
+from farthing.algorithms.networks import Network, Tangent, fisher_product
 from farthing.algorithms.soft_set import divergence, policy_probabilities
 from farthing.traces.arrays import FloatArray
 
@@ -36,9 +37,25 @@ class Surrogate:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """What one step is to improve."""
+
+    observations: FloatArray
+    """[B, T, F]"""
+    evaluate: Callable[[Tensor], Surrogate]
+    """Maps probabilities, [B, T, A], to the surrogate."""
+    metric: Tensor
+    """[B, T, A, A] Fisher matrix of each observation's logits."""
+    target: float
+    """1 - alpha."""
+
+
+@dataclass(frozen=True)
 class Improvement:
     """What one step did."""
 
+    network: Network
+    """The new policy; the old one where no point along the step passed the line search."""
     case: Case
     violation: float
     """c = target - coverage before the step; > 0 is infeasible."""
@@ -46,59 +63,47 @@ class Improvement:
     """Whether any point along the step passed the line search."""
 
 
-def improve(
-    network: nn.Sequential,
-    observations: Tensor,
-    evaluate: Callable[[Tensor], Surrogate],
-    metric: FloatArray,
-    target: float,
-    region: TrustRegion,
-) -> Improvement:
+def improve(network: Network, problem: Problem, region: TrustRegion) -> Improvement:
     """Take one CPO step on the network's parameters, with a backtracking line search.
 
-    Args:
-        network: the policy; changed in place when a step is accepted.
-        observations: [B, T, F].
-        evaluate: maps probabilities, [B, T, A], to the surrogate.
-        metric: [B * T, A, A] Fisher metric of the logits.
-        target: 1 - alpha.
-        region: the trust region.
+    The network itself stays as it is, so that an interrupted step changes nothing.
     """
-    parameters = list(network.parameters())
-    before = evaluate(policy_probabilities(network(observations)))
-    g = flat(torch.autograd.grad(before.cost, parameters, retain_graph=True))
-    b = -flat(torch.autograd.grad(before.coverage, parameters))
-    c = target - before.coverage.item()
-    flat_observations = observations.reshape(-1, observations.shape[-1]).numpy()
-    product = FisherProduct(network, flat_observations, metric, region.damping)
-    direction, dual = step(product, g, b, c, region.radius)
-    origin = flat(parameters)
-    old = tuple(d.detach() for d in before.distributions)
-    scale = 1.0
+    batch, rounds, width = problem.observations.shape
+    tangent = Tangent(network, problem.observations.reshape(-1, width))
+    logits = torch.from_numpy(tangent.outputs).requires_grad_()
+    before = problem.evaluate(policy_probabilities(logits.reshape(batch, rounds, -1)))
+    (cost_slope,) = torch.autograd.grad(before.cost, logits, retain_graph=True)
+    (coverage_slope,) = torch.autograd.grad(before.coverage, logits)
+    g, b = tangent.pull(np.stack([cost_slope.numpy(), -coverage_slope.numpy()]))
+    violation = problem.target - before.coverage.item()
+    metric = problem.metric.reshape(-1, *problem.metric.shape[2:]).numpy()
+    product = fisher_product(tangent, metric, region.damping)
+    change, dual = step(product, g, b, violation, region.radius)
     with torch.no_grad():
-        for _ in range(region.attempts):
-            assign(network, origin + scale * direction)
-            after = evaluate(policy_probabilities(network(observations)))
-            if _acceptable(after, old, before.cost.item(), c, target, dual.case, region.radius):
-                return Improvement(dual.case, c, accepted=True)
-            scale *= region.backtrack
-        assign(network, origin)
-    return Improvement(dual.case, c, accepted=False)
+        for attempt in range(region.attempts):
+            candidate = network.moved(region.backtrack**attempt * change)
+            after = problem.evaluate(probabilities(candidate, problem.observations))
+            if _acceptable(before, after, problem.target, region.radius):
+                return Improvement(candidate, dual.case, violation, accepted=True)
+    return Improvement(network, dual.case, violation, accepted=False)
 
 
-def _acceptable(
-    after: Surrogate,
-    old: tuple[Tensor, ...],
-    cost: float,
-    c: float,
-    target: float,
-    case: Case,
-    radius: float,
-) -> bool:
+def probabilities(network: Network, observations: FloatArray) -> Tensor:
+    """Return pi(a|o), [B, T, A], of observations, [B, T, F]."""
+    return policy_probabilities(torch.from_numpy(network.outputs(observations)))
+
+
+def _acceptable(before: Surrogate, after: Surrogate, target: float, radius: float) -> bool:
+    """Return whether a point along the step is near enough, and no worse where it matters.
+
+    A feasible policy must stay feasible and not get dearer; an infeasible one must not get further
+    from feasible, whatever that costs.
+    """
     moved = max(
-        float(divergence(new, was)) for new, was in zip(after.distributions, old, strict=True)
+        divergence(new, old).item()
+        for new, old in zip(after.distributions, before.distributions, strict=True)
     )
-    if moved > radius:
-        return False
-    cheaper = c > 0 or case == "recovery" or float(after.cost) <= cost
-    return cheaper and target - float(after.coverage) <= max(c, 0.0)
+    violation = target - before.coverage.item()
+    cheaper = violation > 0 or after.cost.item() <= before.cost.item()
+    covers = target - after.coverage.item() <= max(violation, 0.0)
+    return moved <= radius and cheaper and covers
