@@ -1,0 +1,95 @@
+"""What the command line shows: results on stdout, progress and remarks on stderr."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from farthing.experiments.base import Event
+
+NARROWEST = 80
+"""Columns that a table needs; a pipe has none of its own and gets this many."""
+FIGURES = ("cost", "coverage", "kappa", "violation")
+"""What is shown of a training; cost in units of the mean cost of a round."""
+
+
+def show(what: RenderableType) -> None:
+    """Print a result."""
+    out = Console(file=sys.stdout, highlight=False)
+    if not out.is_terminal or out.width < NARROWEST:
+        out = Console(file=sys.stdout, highlight=False, width=max(NARROWEST, out.width))
+    out.print(what)
+
+
+def remark(text: str) -> None:
+    """Print a remark beside the results."""
+    typer.echo(text, err=True)
+
+
+@contextmanager
+def interruptible(kept: str) -> Iterator[None]:
+    """Turn Ctrl-C into one line that says what was kept, and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise interrupted(kept) from None
+
+
+def interrupted(kept: str) -> typer.Exit:
+    """Say what an interruption left behind; the caller raises what is returned."""
+    remark(f"farthing: interrupted; {kept}")
+    return typer.Exit(130)
+
+
+class Trainings:
+    """Progress on stderr, a bar for each thing under way; silent where there is no terminal."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._bars: dict[str, TaskID] = {}
+
+    def update(self, name: str, done: int, total: int, figures: Mapping[str, float]) -> None:
+        """Say how far something is; its bar goes when it is done."""
+        if name not in self._bars:
+            self._bars[name] = self._progress.add_task(name, total=total, figures="")
+        text = "  ".join(f"{short} {figures[short]:.4g}" for short in FIGURES if short in figures)
+        bar = self._bars[name]
+        self._progress.update(bar, completed=done, total=total, figures=text, visible=done < total)
+
+    def watch(self, event: "Event") -> None:
+        """Show an event of a comparison."""
+        name = event.name if event.stage == "train" else "judging the policies"
+        self.update(name, event.done, event.total, event.figures)
+
+
+class Learning:
+    """One learner's reports, as one of the bars."""
+
+    def __init__(self, shown: Trainings, name: str) -> None:
+        self._shown, self._name = shown, name
+
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        """Say how many updates of how many are done, and the present figures."""
+        self._shown.update(self._name, done, total, figures)
+
+
+@contextmanager
+def trainings() -> Iterator[Trainings]:
+    """Show progress while the block runs."""
+    console = Console(file=sys.stderr)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[figures]}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as progress:
+        yield Trainings(progress)

@@ -1,0 +1,40 @@
+"""`farthing generate`: made-up traces with a known optimum."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farthing.cli import files
+from farthing.cli.console import interruptible, remark
+from farthing.cli.options import Seed
+
+
+def generate(
+    preset: Annotated[str, typer.Option(metavar="NAME", help="Which pair of agents to imitate.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
+    ],
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of questions.")] = 1400,
+    seed: Seed = 0,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds of each question.")] = None,
+) -> None:
+    """Write traces of a generator whose optimum is known.
+
+    They are made up, after the paper's published figures, and are no recordings.
+
+    Example: farthing generate --preset hotpotqa-llama2-7b --n 1400 --out made-up.jsonl.gz
+    """
+    import numpy as np
+
+    from farthing.environments import presets
+    from farthing.environments.generated_traces import generate_traces
+
+    files.check_suffix(out)
+    config = presets.preset(preset).config
+    if horizon is not None:
+        config = replace(config, rounds=horizon)
+    with interruptible("nothing was written"):
+        files.write_traces(out, generate_traces(config, n, np.random.default_rng(seed)))
+    remark(f"wrote {n:,} generated questions of {config.rounds} rounds to {out}")

@@ -1,0 +1,68 @@
+"""Options that several subcommands share, and how their values are read."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def read_alpha(text: str) -> Fraction:
+    """Read an alpha exactly as it is written.
+
+    >>> read_alpha("0.1"), read_alpha("1/20")
+    (Fraction(1, 10), Fraction(1, 20))
+    """
+    return _between_0_and_1(text, "alpha")
+
+
+def read_delta(text: str) -> Fraction:
+    """Read a delta exactly as it is written."""
+    return _between_0_and_1(text, "delta")
+
+
+def _between_0_and_1(text: str, name: str) -> Fraction:
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise typer.BadParameter(f"{name} is {text!r}, which is no number; try 0.1") from None
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"{name} is {text}; it must lie between 0 and 1, such as 0.1")
+    return value
+
+
+Alpha = Annotated[
+    Fraction,
+    typer.Option(
+        "--alpha",
+        parser=read_alpha,
+        metavar="DECIMAL",
+        help="Share of questions that may go uncovered.",
+    ),
+]
+Alphas = Annotated[
+    list[Fraction],
+    typer.Option(
+        "--alpha",
+        parser=read_alpha,
+        metavar="DECIMAL",
+        help="Share of questions that may go uncovered; give it again for several.",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")]
+TracesFile = Annotated[
+    Path,
+    typer.Option(
+        "--traces", metavar="FILE", help="Traces: .jsonl, .jsonl.gz, .parquet or a store (.db)."
+    ),
+]
+Bundle = Annotated[Path, typer.Option("--bundle", metavar="FOLDER", help="A policy bundle.")]
+TrainSize = Annotated[int | None, typer.Option("--train", min=1, help="Questions to train on.")]
+CalibrateSize = Annotated[
+    int | None, typer.Option("--calibrate", min=1, help="Questions to calibrate on.")
+]
+TestSize = Annotated[int | None, typer.Option("--test", min=1, help="Questions to judge on.")]
+Given = Annotated[
+    Literal["all", "solvable"],
+    typer.Option("--given", help="Promise it for all questions, or for the solvable ones."),
+]
