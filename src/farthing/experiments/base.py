@@ -1,6 +1,6 @@
 """The records of a comparison: who took part, on what, and how each one did."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -8,8 +8,11 @@ from typing import Literal
 from farthing.algorithms.base import Learner
 
 Calibration = Literal["none", "online", "split"]
-"""`none`: pointwise, evaluated by sampling its actions; `online`: keeps the threshold of training;
-`split`: exact split conformal on the calibration part."""
+"""`none`: acts as it is, by sampling its actions where it is stochastic; `online`: keeps the
+threshold of training; `split`: exact split conformal on the calibration part."""
+
+OPTIMUM = "optimum"
+"""The contender that knows what no policy can know: it takes part, but is nobody's rival."""
 
 METRICS = (
     "cost_usd",
@@ -37,9 +40,37 @@ class Contender:
     """What the command line calls it, such as `ccpo`."""
     label: str
     """What tables call it, such as `CCPO (λ=0)`."""
-    learner: Learner
+    learner: Learner | None
+    """None where it cannot run on these traces, and `note` says why. Contenders that share one
+    learner object share its trainings: CPO is trained once for three of them."""
     calibration: Calibration
     empty: Literal["argmax", "allow"] = "argmax"
+    """Whether sets always hold each observation's likeliest action, or may be empty."""
+    note: str = ""
+    """What a reader must know, or why it cannot run."""
+    varies_with: frozenset[Literal["alpha", "seed"]] = frozenset({"alpha", "seed"})
+    """What the training depends on: it is run once for each value of these."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """How far a comparison has come."""
+
+    stage: Literal["train", "evaluate"]
+    name: str
+    """Which training it is about, such as `ccpo, alpha 0.1, seed 0`; empty while evaluating."""
+    done: int
+    total: int
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """The present figures of a training: `cost`, `coverage`, `kappa`, ..."""
+
+
+Watch = Callable[[Event], None]
+"""Is told of every event, in the calling process."""
+
+
+def ignore(event: Event) -> None:
+    """Watch nothing."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +121,7 @@ class Comparison:
     horizon: int
     roles: tuple[str, ...]
     splits: int
+    """Number of times that calibration and test were drawn anew."""
     seeds: list[int]
     rows: list[Row]
     differences: list[Difference] = field(default_factory=list)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.experiments.base import Comparison, Row
+from farthing.experiments.base import OPTIMUM, Comparison, Row
 
 GROUPS = {
     "none": "No promise",
@@ -95,9 +95,10 @@ def standard_error_of(row: Row, metric: str) -> float:
 
 
 def cheapest_promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
-    """Return the rows with an exact promise at one alpha, cheapest first."""
+    """Return the rows with an exact promise at one alpha, cheapest first; the optimum is no rival."""
+    promised = (row for row in rows_at(comparison, alpha) if row.calibration == "split")
     return sorted(
-        (row for row in rows_at(comparison, alpha) if row.calibration == "split" and ran(row)),
+        (row for row in promised if ran(row) and row.policy != OPTIMUM),
         key=lambda row: (mean_of(row, "cost_usd"), row.policy),
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from farthing import __version__
 from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.base import Comparison
+from farthing.experiments.results import results_json
 from farthing.reports import plots, summary, tables
 from farthing.reports.base import Grid, alphas, decimal, mean_of, percent, rows_at, thousand
 from farthing.reports.style import looks

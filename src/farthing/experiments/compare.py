@@ -1,0 +1,270 @@
+"""Train every policy, then draw calibration and test anew many times: one fair comparison."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from farthing.algorithms.base import Fitted
+from farthing.calibration.base import Given
+from farthing.environments import optimum
+from farthing.errors import InputError
+from farthing.experiments.base import METRICS, Comparison, Contender, Event, Row, Watch, ignore
+from farthing.experiments.contenders import Setting, contenders
+from farthing.experiments.evaluate import Entrant, frontier, metrics, play, replay, stream
+from farthing.experiments.published import published
+from farthing.experiments.significance import differences
+from farthing.experiments.training import Job, train_all
+from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.assemble import fingerprint
+from farthing.traces.features import FeatureSet
+from farthing.traces.splits import Division, divide
+
+INTERRUPTED = "its training was interrupted"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who is compared, and how thoroughly."""
+
+    alphas: tuple[Fraction, ...]
+    """The promised shares of misses."""
+    policies: tuple[str, ...] | None = None
+    """Names of contenders; None: all."""
+    splits: int = 100
+    """How many times calibration and test are drawn anew."""
+    seeds: int = 1
+    """Each policy is trained under the seeds seed, seed + 1, ..."""
+    seed: int = 0
+    sizes: Mapping[str, int | None] = field(default_factory=dict)
+    """Questions to `train`, `calibrate` and `test`; what is not given is its share."""
+    workers: int = 0
+    """Processes to train in; 0: as many as there are cores. The results are the same."""
+    given: Given = "all"
+    """Which questions thresholds are set on; `solvable`: the promise is about those."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One row to be: a contender at one alpha, with its entrant of each seed."""
+
+    contender: Contender
+    alpha: Fraction
+    entrants: tuple[Entrant, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Played:
+    """What one line did on one split, a value a seed."""
+
+    kappa: tuple[float, ...]
+    figures: tuple[Mapping[str, float], ...]
+
+
+def compare(setting: Setting, plan: Plan, watch: Watch = ignore) -> Comparison:
+    """Compare policies on the same splits of the same questions.
+
+    Each policy is trained once for each alpha and seed, on one training part, and replayed once on
+    everything else; each split then costs no more than a quantile. The first split is that of
+    `fixed_parts` under the same seed. A pool of models is played as a cascade. Ctrl-C ends the
+    work early: the comparison holds what was complete, and a note says so. Trainings run in
+    processes of their own, so a script calls this under `if __name__ == "__main__":`.
+
+    Args:
+        setting: the questions.
+        plan: who is compared, and how thoroughly.
+        watch: is told how far the work is.
+
+    Raises:
+        UnknownNameError: a policy has no such name.
+        TooFewTracesError: there are fewer questions than the sizes ask for.
+        MissingExtraError: training needs a package that is not installed.
+    """
+    arrays = setting.in_rounds.traces
+    chosen = contenders(setting.in_rounds, plan.policies)
+    rng = np.random.default_rng(plan.seed)
+    division = divide(arrays, rng, **plan.sizes)
+    splits = [_places(division, rng) for _ in range(plan.splits)]
+    train, rest = arrays.take(division.train), arrays.take(division.rest)
+    fitted = _train(chosen, plan, train, watch)
+    lines = _lines(chosen, fitted, plan, rest)
+    played = _play_all(lines, splits, plan.given, watch)
+    rows = [_row(line, [split[i] for split in played]) for i, line in enumerate(lines)]
+    best, why_not = _optimum(setting)
+    return Comparison(
+        source=setting.name,
+        fingerprint=fingerprint(setting.traces),
+        sizes=division.sizes,
+        horizon=arrays.horizon,
+        roles=arrays.roles,
+        splits=len(played),
+        seeds=_seeds(plan),
+        rows=rows,
+        differences=differences(rows, division.n_test / len(division.rest)),
+        optimum=best,
+        published=published(setting.preset) if setting.preset else [],
+        notes=[
+            *_notes(setting, plan, division, train),
+            *why_not,
+            *_unfinished(plan, lines, played),
+        ],
+    )
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _seeds(plan: Plan) -> list[int]:
+    return list(range(plan.seed, plan.seed + plan.seeds))
+
+
+def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Draw a calibration and a test part, as places within the rest."""
+    calibrate, test = division.redraw(rng)
+    return np.searchsorted(division.rest, calibrate), np.searchsorted(division.rest, test)
+
+
+def _job(contender: Contender, alpha: Fraction, seed: int) -> Job | None:
+    """Return the training that a contender needs; equal jobs are one training."""
+    if contender.learner is None:
+        return None
+    varies = contender.varies_with
+    parts = [f"alpha {float(alpha):g}"] if "alpha" in varies else []
+    parts += [f"seed {seed}"] if "seed" in varies else []
+    return Job(", ".join([contender.name, *parts]), contender.learner, alpha, seed, not varies)
+
+
+def _train(
+    chosen: Sequence[Contender], plan: Plan, train: TraceArrays, watch: Watch
+) -> Mapping[tuple[object, ...], Fitted | None]:
+    """Run each training once, whoever shares it."""
+    jobs: dict[tuple[object, ...], Job] = {}
+    for contender in chosen:
+        for alpha in plan.alphas:
+            for seed in _seeds(plan):
+                job = _job(contender, alpha, seed)
+                if job is not None:
+                    jobs.setdefault(_key(contender, alpha, seed), job)
+    done = train_all(list(jobs.values()), train, plan.workers or cores(), watch)
+    return dict(zip(jobs, done, strict=True))
+
+
+def _key(contender: Contender, alpha: Fraction, seed: int) -> tuple[object, ...]:
+    varies = contender.varies_with
+    return (
+        id(contender.learner),
+        alpha if "alpha" in varies else None,
+        seed if "seed" in varies else None,
+    )
+
+
+def _lines(
+    chosen: Sequence[Contender],
+    fitted: Mapping[tuple[object, ...], Fitted | None],
+    plan: Plan,
+    rest: TraceArrays,
+) -> list[_Line]:
+    return [
+        _line(contender, alpha, [fitted.get(_key(contender, alpha, s)) for s in _seeds(plan)], rest)
+        for alpha in plan.alphas
+        for contender in chosen
+    ]
+
+
+def _line(
+    contender: Contender, alpha: Fraction, fitted: Sequence[Fitted | None], rest: TraceArrays
+) -> _Line:
+    """Replay a contender's policies, or say why it has none to replay."""
+    if contender.learner is None:
+        return _Line(contender, alpha, note=contender.note)
+    whole = [one for one in fitted if one is not None]
+    if len(whole) < len(fitted):
+        return _Line(contender, alpha, note=INTERRUPTED)
+    try:
+        entrants = tuple(
+            Entrant(contender, one, replay(one.policy, rest, contender.empty)) for one in whole
+        )
+    except InputError as problem:
+        return _Line(contender, alpha, note=str(problem))
+    remarks = (contender.note, getattr(whole[0].policy, "note", ""))
+    return _Line(contender, alpha, entrants, "; ".join(filter(None, remarks)))
+
+
+def _play_all(
+    lines: Sequence[_Line],
+    splits: Sequence[tuple[IntArray, IntArray]],
+    given: Given,
+    watch: Watch,
+) -> list[list[_Played]]:
+    """Play every line on every split; what Ctrl-C finds unfinished is left out for all alike."""
+    played: list[list[_Played]] = []
+    try:
+        for number, (calibrate, test) in enumerate(splits):
+            played.append([_play(line, number, calibrate, test, given) for line in lines])
+            watch(Event("evaluate", "", number + 1, len(splits)))
+    except KeyboardInterrupt:
+        pass
+    return played
+
+
+def _play(line: _Line, number: int, calibrate: IntArray, test: IntArray, given: Given) -> _Played:
+    kappas = tuple(entrant.threshold(calibrate, line.alpha, given) for entrant in line.entrants)
+    figures = tuple(
+        metrics(play(entrant, kappa, test, stream(line.contender.name, seed, number)))
+        for seed, (entrant, kappa) in enumerate(zip(line.entrants, kappas, strict=True))
+    )
+    return _Played(kappas, figures)
+
+
+def _row(line: _Line, played: Sequence[_Played]) -> Row:
+    """Put one line's splits together, seed after seed."""
+    contender, seeds = line.contender, range(len(line.entrants))
+    row = Row(contender.name, contender.label, line.alpha, contender.calibration, note=line.note)
+    if not line.entrants or not played:
+        return row
+    figures = [split.figures[seed] for seed in seeds for split in played]
+    return replace(
+        row,
+        per_split={name: [values[name] for values in figures] for name in METRICS},
+        kappa=[split.kappa[seed] for seed in seeds for split in played],
+        frontier=frontier(line.entrants[0]),
+        curves={name: list(c) for name, c in line.entrants[0].fitted.curves.items()},
+    )
+
+
+def _optimum(setting: Setting) -> tuple[list[tuple[float, float]], list[str]]:
+    """Return the frontier of the known optimum, or why there is none."""
+    if setting.generator is None:
+        return [], []
+    try:
+        return optimum.frontier(setting.generator), []
+    except InputError as problem:
+        return [], [f"the optimum is not known: {problem}"]
+
+
+def _notes(setting: Setting, plan: Plan, division: Division, train: TraceArrays) -> list[str]:
+    notes = [f"questions: {division}"]
+    if train.roles != setting.traces.roles:
+        order = train.models[0]
+        notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
+    if plan.given == "solvable":
+        notes.append("thresholds promise coverage of the solvable questions")
+    off = FeatureSet.fit(train).off
+    if off:
+        notes.append(f"features that these traces say nothing about: {', '.join(off)}")
+    return notes
+
+
+def _unfinished(plan: Plan, lines: Sequence[_Line], played: Sequence[object]) -> list[str]:
+    lost = sum(line.note == INTERRUPTED for line in lines)
+    notes = [f"interrupted: {lost} rows were not trained to the end and are empty"] if lost else []
+    if len(played) < plan.splits:
+        notes.append(f"interrupted: {len(played)} of {plan.splits} splits were played")
+    return notes

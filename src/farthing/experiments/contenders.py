@@ -1,0 +1,201 @@
+"""Who takes part in a comparison, by name: the built-in ones and a third party's register alike.
+
+An entry point of the group `farthing.contenders` is a function of a `Setting` that returns the
+contenders of that name: one, several (`fixed` is `fixed-1` to `fixed-T`), or none where it has no
+place (`optimum` without a generator)::
+
+    [project.entry-points."farthing.contenders"]
+    mine = "my_package.contenders:mine"
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from farthing import plugins
+from farthing.algorithms.fixed import FixedLearner, UalaLearner
+from farthing.environments.generator import GeneratorConfig
+from farthing.environments.optimum import optimal_scores
+from farthing.errors import MissingExtraError, UnknownNameError
+from farthing.experiments.base import Calibration, Contender
+from farthing.policies.base import Policy
+from farthing.policies.fixed_depth import FixedDepthPolicy
+from farthing.policies.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
+from farthing.policies.random import RandomPolicy
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.traces.assemble import cascade
+from farthing.traces.shapes import PROTOCOL_ROLES
+
+GROUP = "contenders"
+ORDER = (
+    "random",
+    "llm-policy-guide",
+    "llm-policy-base",
+    "exit-guide",
+    "exit-base",
+    "fixed",
+    "uala",
+    "cpo",
+    "cpo-batch",
+    "cpo-online",
+    "ccpo",
+    "ccpo-lambda",
+    "ccpo-published",
+    "stopping",
+    "optimum",
+)
+"""The built-in ones as tables list them; a third party's come after them."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is compared on."""
+
+    name: str
+    """Name of the trace file or of the preset."""
+    traces: TraceArrays
+    generator: GeneratorConfig | None = None
+    """What made the questions, where a generator did: then the optimum is known."""
+    preset: str | None = None
+    """Name of the preset, where the paper published figures to lay beside ours."""
+
+    @property
+    def in_rounds(self) -> "Setting":
+        """The same setting; a pool of models is laid out as a cascade, one model a round."""
+        if self.traces.horizon > 1 or self.traces.roles == PROTOCOL_ROLES:
+            return self
+        return replace(self, traces=cascade(self.traces))
+
+
+def contenders(setting: Setting, names: Iterable[str] | None = None) -> list[Contender]:
+    """Return the contenders of these names, or all there are, without doubles.
+
+    A name is one of a contender (`fixed-2`) or of an entry point (`fixed`: all depths).
+
+    Raises:
+        UnknownNameError: nothing has that name; the message lists the names there are.
+        MissingExtraError: a learner needs torch or scikit-learn.
+    """
+    registered = plugins.names(GROUP)
+    if names is None:
+        names = sorted(registered, key=_place)
+    chosen: dict[str, Contender] = {}
+    for name in names:
+        for contender in _called(name, setting, registered):
+            chosen.setdefault(contender.name, contender)
+    return list(chosen.values())
+
+
+def _called(name: str, setting: Setting, registered: Sequence[str]) -> list[Contender]:
+    if name in registered:
+        return _built(name, setting)
+    family = name.rpartition("-")[0]
+    found = [c for c in _built(family, setting) if c.name == name] if family in registered else []
+    if not found:
+        raise UnknownNameError("policy", name, registered)
+    return found
+
+
+def _built(name: str, setting: Setting) -> list[Contender]:
+    try:
+        build = plugins.load(GROUP, name)
+    except ModuleNotFoundError as missing:
+        raise MissingExtraError(f"the policy '{name}' ({missing.name})", "train") from None
+    return list(build(setting))
+
+
+def _place(name: str) -> tuple[int, str]:
+    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+
+
+def random(setting: Setting) -> list[Contender]:  # noqa: ARG001
+    """Choose by lot."""
+    return [_untrained("random", "Random", RandomPolicy())]
+
+
+def fixed(setting: Setting) -> list[Contender]:
+    """Run 1, 2, ..., T rounds, whatever happens."""
+    return [
+        _untrained(f"fixed-{depth}", f"Fixed depth {depth}", FixedDepthPolicy(depth))
+        for depth in range(1, setting.traces.horizon + 1)
+    ]
+
+
+def uala(setting: Setting) -> list[Contender]:  # noqa: ARG001
+    """Threshold the guide's uncertainty."""
+    return [Contender("uala", "UALA", UalaLearner(), "split", varies_with=frozenset())]
+
+
+def llm_policy_guide(setting: Setting) -> list[Contender]:
+    """Let the guide's model choose the action."""
+    return [_llm_policy(setting, "guide")]
+
+
+def llm_policy_base(setting: Setting) -> list[Contender]:
+    """Let the base's model choose the action."""
+    return [_llm_policy(setting, "base")]
+
+
+def exit_guide(setting: Setting) -> list[Contender]:
+    """Let the guide's model answer alone and say when to stop."""
+    return [_llm_exit(setting, "guide")]
+
+
+def exit_base(setting: Setting) -> list[Contender]:
+    """Let the base's model answer alone and say when to stop."""
+    return [_llm_exit(setting, "base")]
+
+
+def optimum(setting: Setting) -> list[Contender]:
+    """Play the known optimum of a generator, with a calibrated threshold like any policy."""
+    if setting.generator is None:
+        return []
+    return [_untrained("optimum", "Optimum (known)", OptimumPolicy(setting.generator), "split")]
+
+
+@dataclass(frozen=True)
+class OptimumPolicy:
+    """Knows the generator's probabilities, as no policy that ships can."""
+
+    generator: GeneratorConfig
+    stochastic: bool = False
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return 1 for each role, and for `next` what it gains for its money, [n, T, 3]."""
+        return optimal_scores(self.generator, traces)
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
+        """Deciding costs nothing."""
+        return None
+
+
+def _untrained(
+    name: str, label: str, policy: Policy, calibration: Calibration = "none"
+) -> Contender:
+    return Contender(name, label, FixedLearner(policy), calibration, varies_with=frozenset())
+
+
+def _llm_policy(setting: Setting, role: str) -> Contender:
+    name, label = f"llm-policy-{role}", f"LLM policy ({_model(setting, role)})"
+    replies = _replies(setting, "policy", role)
+    if replies is None:
+        return Contender(name, label, None, "none", note=NO_REPLIES)
+    return _untrained(name, label, LlmPolicy(replies))
+
+
+def _llm_exit(setting: Setting, role: str) -> Contender:
+    name, label = f"exit-{role}", f"LLM-EXIT ({_model(setting, role)})"
+    replies = _replies(setting, "exit", role)
+    if replies is None or role not in setting.traces.roles:
+        return Contender(name, label, None, "none", note=NO_REPLIES)
+    return _untrained(name, label, LlmExitPolicy(replies, role))
+
+
+def _replies(setting: Setting, kind: str, role: str) -> str | None:
+    """Return the role under which replies were recorded: by the role, or by its model's name."""
+    named = (f"{kind}-{role}", f"{kind}-{_model(setting, role)}")
+    return next((name for name in named if name in setting.traces.replies), None)
+
+
+def _model(setting: Setting, role: str) -> str:
+    models = dict(zip(setting.traces.roles, setting.traces.models, strict=True))
+    return models.get(role) or role

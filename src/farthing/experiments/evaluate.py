@@ -1,0 +1,177 @@
+"""How a trained policy does: replayed once, then thresholded on as many splits as asked for."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from farthing.algorithms.base import Fitted
+from farthing.calibration.base import Given, Level
+from farthing.calibration.split import split_threshold
+from farthing.environments.replay import Outcome, Paths, outcome, paths, sample
+from farthing.experiments.base import Contender
+from farthing.models.money import usd_from_nano
+from farthing.policies.base import Policy
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+
+FRONTIER_POINTS = 200
+AS_IT_IS = 1.0
+"""The threshold of a policy that is neither sampled nor calibrated: what it scores 1 is done."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A policy's scores over some questions, ready to be thresholded or sampled on any of them."""
+
+    traces: TraceArrays
+    followed: Paths
+    probabilities: FloatArray
+    """[n, T, L + 1]"""
+    decision_cost_nano: IntArray | None
+    """[n, T]"""
+
+    def take(self, index: IntArray) -> "Replayed":
+        """Return the same for the questions at an index."""
+        decision = self.decision_cost_nano
+        return Replayed(
+            self.traces.take(index),
+            Paths(
+                self.followed.reach[index],
+                self.followed.leaf[index],
+                self.followed.critical[index],
+            ),
+            self.probabilities[index],
+            None if decision is None else decision[index],
+        )
+
+    def act(self, kappa: float) -> Outcome:
+        """Act on every question with one threshold."""
+        return outcome(self.followed, self.traces, kappa, self.decision_cost_nano)
+
+    def draw(self, rng: np.random.Generator) -> Outcome:
+        """Draw one action a round on every question."""
+        return sample(self.probabilities, self.traces, rng, self.decision_cost_nano)
+
+
+def replay(policy: Policy, traces: TraceArrays, empty: str) -> Replayed:
+    """Score every question once."""
+    scores, decision = policy.scores(traces), policy.decision_cost_nano(traces)
+    bare = replace(
+        traces, signals={}, replies={}
+    )  # what is needed from here on, quick to take from
+    return Replayed(bare, paths(scores, traces, empty), scores, decision)
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A contender whose policy is trained and replayed on everything outside training."""
+
+    contender: Contender
+    fitted: Fitted
+    replayed: Replayed
+
+    @property
+    def sampled(self) -> bool:
+        """Whether it acts by drawing actions rather than through a threshold."""
+        return self.contender.calibration == "none" and self.fitted.policy.stochastic
+
+    def threshold(self, calibrate: IntArray, alpha: Level, given: Given) -> float:
+        """Return the threshold that it acts with after seeing a calibration part."""
+        if self.contender.calibration == "split":
+            critical = self.replayed.followed.critical[calibrate]
+            return split_threshold(critical, alpha, given).kappa
+        if self.contender.calibration == "online":
+            if self.fitted.kappa is None:
+                raise RuntimeError(f"{self.contender.name}: training left no threshold behind")
+            return self.fitted.kappa
+        return AS_IT_IS
+
+
+def metrics(found: Outcome) -> dict[str, float]:
+    """Return every metric of `METRICS` of one test part; NaN where it does not exist."""
+    cost = usd_from_nano(int(found.cost_nano.sum()))
+    n = len(found.cost_nano)
+    solvable = found.solvable
+    return {
+        "cost_usd": cost / n,
+        "total_cost_usd": cost,
+        "coverage": float(found.covered.mean()),
+        "coverage_solvable": float(found.in_set[solvable].mean()) if solvable.any() else np.nan,
+        "in_set": float(found.in_set.mean()),
+        "solvable": float(solvable.mean()),
+        "accuracy": float(found.best_correct.mean()),
+        "avg_len": float(found.length.mean()),
+        "set_size": float(found.set_size.mean()),
+        "set_size_leaves": float(found.set_size_leaves.mean()),
+        "empty": float((found.set_size == 0).mean()),
+    }
+
+
+def play(entrant: Entrant, kappa: float, test: IntArray, rng: np.random.Generator) -> Outcome:
+    """Act on a test part: with the threshold, or by drawing for a pointwise policy."""
+    chosen = entrant.replayed.take(test)
+    return chosen.draw(rng) if entrant.sampled else chosen.act(kappa)
+
+
+def stream(name: str, *key: int) -> np.random.Generator:
+    """Return a contender's own generator: its draws do not depend on who else takes part."""
+    return np.random.default_rng([zlib.crc32(name.encode()), *key])
+
+
+def frontier(entrant: Entrant) -> list[tuple[float, float]]:
+    """Return (cost in USD a question, coverage) on all its questions as the threshold sweeps down.
+
+    At most 200 points; for a policy without a threshold its one point.
+    """
+    if entrant.contender.calibration == "none":
+        everything = np.arange(len(entrant.replayed.traces))
+        found = metrics(play(entrant, AS_IT_IS, everything, stream(entrant.contender.name)))
+        return [(found["cost_usd"], found["coverage"])]
+    return swept(entrant.replayed, FRONTIER_POINTS)
+
+
+def swept(replayed: Replayed, points: int) -> list[tuple[float, float]]:
+    """Return (cost in USD a question, coverage) at so many thresholds, from 1 down.
+
+    One sort answers for all thresholds: a round is paid at every threshold up to its reach, and a
+    question is covered at every one up to its critical threshold.
+    """
+    reach = np.minimum(replayed.followed.reach, 1.0).reshape(-1)
+    critical = np.minimum(replayed.followed.critical, 1.0)
+    spent = replayed.traces.round_cost_nano
+    if replayed.decision_cost_nano is not None:
+        spent = spent + replayed.decision_cost_nano
+    kappas = np.unique(np.concatenate([reach, critical, [1.0]]))[::-1]
+    kappas = kappas[_spread(len(kappas), points)]
+    order = np.argsort(-reach, kind="stable")
+    paid = np.concatenate([[0], spent.reshape(-1)[order].cumsum()])
+    n = len(critical)
+    cost = paid[np.searchsorted(-reach[order], -kappas, side="right")] / n
+    covered = np.searchsorted(np.sort(-critical), -kappas, side="right") / n
+    return [(usd_from_nano(c), float(share)) for c, share in zip(cost, covered, strict=True)]
+
+
+def at_coverage(
+    policy: Policy, fresh: TraceArrays, coverage: float, empty: str = "argmax"
+) -> Mapping[str, float]:
+    """Return a policy's metrics with the threshold set to a coverage on these very questions.
+
+    On a very large fresh sample this measures the policy and not its calibration's luck.
+
+    Args:
+        policy: any policy that acts through a threshold.
+        fresh: many questions that it has not seen.
+        coverage: what it is to reach, at least, in (0, 1].
+        empty: as in `replay.paths`.
+    """
+    replayed = replay(policy, fresh, empty)
+    critical = np.sort(replayed.followed.critical)
+    misses = int((1 - coverage) * len(critical))
+    return metrics(replayed.act(float(critical[misses])))
+
+
+def _spread(available: int, points: int) -> IntArray:
+    if available <= points:
+        return np.arange(available)
+    return np.unique(np.linspace(0, available - 1, points).round().astype(np.int64))

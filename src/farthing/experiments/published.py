@@ -1,0 +1,53 @@
+"""What the paper published, tables 2 to 9, to lay beside our figures."""
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+
+from farthing.environments.presets import preset
+
+TEST_QUESTIONS = 200
+"""Questions that the paper's costs are the sum over (section 5.1)."""
+
+OUR_NAMES: Mapping[str, str] = {
+    "gpt-4o-exit": "exit-guide",
+    "llama-exit": "exit-base",
+    "llm-policy-gpt-4o": "llm-policy-guide",
+    "llm-policy-llama": "llm-policy-base",
+    "ccpo-lambda-0": "ccpo",
+    "ccpo-lambda-1e-4": "ccpo-lambda",
+    "ccpo-lambda-2e-4": "ccpo-lambda",
+}
+"""The paper's policies under our names; the others have the same name."""
+
+
+def tables() -> list[dict[str, float | str]]:
+    """Return every row of the paper's tables as printed; cost in cents for the test questions."""
+    text = (files("farthing.experiments") / "published.json").read_text(encoding="utf-8")
+    rows: list[dict[str, float | str]] = json.loads(text)
+    return rows
+
+
+def published(name: str) -> list[Mapping[str, float | str]]:
+    """Return the rows that belong to a preset, with our names and costs in USD a question.
+
+    Raises:
+        UnknownNameError: there is no such preset.
+
+    >>> [row["cost_usd"] for row in published("mmlu-llama2-7b") if row["policy"] == "uala"]
+    [0.0008495, 0.0003806]
+    """
+    wanted = (preset(name).dataset, preset(name).base_model)
+    return [
+        {
+            "policy": OUR_NAMES.get(str(row["policy"]), str(row["policy"])),
+            "alpha": row["alpha"],
+            "cost_usd": round(float(row["cost_cents"]) / 100 / TEST_QUESTIONS, 12),
+            "coverage": row["coverage"],
+            "avg_len": row["avg_len"],
+            "set_size": row["set_size"],
+            "table": row["table"],
+        }
+        for row in tables()
+        if (row["dataset"], row["base_model"]) == wanted
+    ]

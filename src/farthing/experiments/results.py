@@ -1,0 +1,48 @@
+"""A comparison as the JSON list that other programs read."""
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from farthing.experiments.base import METRICS, Comparison, Row
+
+Value = float | str | None
+
+
+def results(comparison: Comparison) -> list[dict[str, Value]]:
+    """Return one record a row: who, at which alpha, and each metric's mean over the splits.
+
+    The standard error of metric `m` is `m_se`; what does not exist (the policy could not run, a
+    split has no solvable question) is None. It is the spread over splits that share questions.
+    """
+    return [_record(row) for row in comparison.rows]
+
+
+def results_json(comparison: Comparison) -> str:
+    """Return `results` as JSON; the same comparison gives the same text."""
+    return json.dumps(results(comparison), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _record(row: Row) -> dict[str, Value]:
+    record: dict[str, Value] = {
+        "policy": row.policy,
+        "label": row.label,
+        "alpha": float(row.alpha),
+        "calibration": row.calibration,
+        "splits": len(row.per_split.get("cost_usd", [])),
+        "note": row.note,
+    }
+    for metric in METRICS:
+        mean, error = _mean_and_error(row.per_split.get(metric, []))
+        record |= {metric: mean, f"{metric}_se": error}
+    return record
+
+
+def _mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]:
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return None, None
+    error = float(np.std(known, ddof=1) / math.sqrt(len(known))) if len(known) > 1 else None
+    return float(np.mean(known)), error
