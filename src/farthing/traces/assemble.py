@@ -1,4 +1,4 @@
-"""Traces as arrays, and back; a pool of models as one round, or as a cascade.
+"""Traces as arrays; a pool of models as one round, or as a cascade.
 
 paper     [n, T, 2]   base and guide in each of T rounds
 pool      [n, 1, L]   L models side by side, the cheapest first
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -30,8 +30,9 @@ from farthing.traces.arrays import (
     TraceArrays,
 )
 from farthing.traces.base import Call, Trace
+from farthing.traces.features import GRADES
 from farthing.traces.grading import answer_codes, grades, normaliser
-from farthing.traces.jsonl import GRADES, read_traces
+from farthing.traces.jsonl import read_traces
 from farthing.traces.shapes import (
     PROTOCOL_ROLES,
     Checker,
@@ -43,7 +44,7 @@ from farthing.traces.shapes import (
 )
 
 View = Literal["auto", "paper", "pool", "cascade"]
-VIEWS = ("auto", "paper", "pool", "cascade")
+VIEWS = get_args(View)
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -76,7 +77,7 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
 
     Returns:
         One row a question, in order. A pool's models stand in the order of their mean cost. A call
-        without a cost counts as free (see `calls_without_cost`).
+        without a recorded cost counts as free.
 
     Raises:
         TraceFormatError: the traces break the form; the line is the position in the sequence.
@@ -123,9 +124,9 @@ def cascade(arrays: TraceArrays) -> TraceArrays:
         The same answers as [n, L, 1].
 
     Raises:
-        InputError: the arrays have more than one round.
+        InputError: the arrays are no pool.
     """
-    if arrays.horizon != 1:
+    if arrays.horizon != 1 or arrays.roles == PROTOCOL_ROLES:
         raise InputError("only a pool, all of whose calls are in round 1, can become a cascade")
     pool = _cheapest_first(arrays)
     made = asked(pool)[:, 0, :]
@@ -151,15 +152,6 @@ def asked(arrays: TraceArrays) -> BoolArray:
     for values in arrays.signals.values():
         made |= ~np.isnan(values)
     return made
-
-
-def calls_without_cost(traces: Iterable[Trace]) -> int:
-    """Return how many calls have no recorded cost and so count as free.
-
-    >>> calls_without_cost([Trace(id="q", calls=[Call(round=1, role="m", answer="4")])])
-    1
-    """
-    return sum(call.cost_usd is None for trace in traces for call in trace.calls)
 
 
 def fingerprint(arrays: TraceArrays) -> str:
@@ -212,8 +204,8 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     cost_nano = np.zeros(shape, dtype=np.int64)
     cost_nano[at] = [_cost_nano(call) for call in flat]
     groups = sorted({trace.group for trace in traces if trace.group is not None})
-    group_code = {name: i for i, name in enumerate(groups)}
-    split_code = {name: i for i, name in enumerate(SPLITS)}
+    group_code = {None: -1} | {name: i for i, name in enumerate(groups)}
+    split_code = {None: NO_SPLIT} | {name: i for i, name in enumerate(SPLITS)}
     return TraceArrays(
         ids=np.array([trace.id for trace in traces], dtype=np.str_),
         roles=roles,
@@ -222,11 +214,9 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         correct=correct,
         cost_nano=cost_nano,
         signals=_signals(flat, at, shape),
-        group=np.array([group_code.get(trace.group or "", -1) for trace in traces], dtype=np.int32),
+        group=np.array([group_code[trace.group] for trace in traces], dtype=np.int32),
         group_names=tuple(groups),
-        split=np.array(
-            [split_code.get(trace.split or "", NO_SPLIT) for trace in traces], dtype=np.int8
-        ),
+        split=np.array([split_code[trace.split] for trace in traces], dtype=np.int8),
         recorded=np.array([recorded_rounds(trace) for trace in traces], dtype=np.int16),
         independent=np.array([trace.independent or not paper for trace in traces], dtype=bool),
         replies=_replies(traces, roles, shape[1]),
@@ -261,7 +251,7 @@ def _signals(
     columns: dict[str, list[float | None]] = {
         name: [getattr(call, name) for call in calls] for name in SIGNALS
     }
-    others = {name for call in calls for name in call.extra} - GRADES
+    others = {name for call in calls for name in call.extra}.difference(GRADES)
     columns |= {name: [call.extra.get(name) for call in calls] for name in sorted(others)}
     signals = {}
     for name, column in columns.items():

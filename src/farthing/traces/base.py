@@ -3,7 +3,7 @@
 The bounds in the types are checked where a trace is read from a file, and published in its schema.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,7 +14,7 @@ Amount = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Usd = Annotated[float, Meta(ge=0, le=1e6)]
 """A call of more than a million dollars is a mistake; below, dollars convert exactly."""
-SplitName = Annotated[str, Meta(pattern="^(train|calibrate|test)$")]
+SplitName = Literal["train", "calibrate", "test"]
 
 
 class CallError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

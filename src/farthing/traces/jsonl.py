@@ -17,9 +17,7 @@ import msgspec
 from farthing.errors import TraceFormatError
 from farthing.traces.base import Call, Trace
 from farthing.traces.shapes import Checker
-
-GRADES = frozenset({"correct", "f1", "score", "gold"})
-"""What is known of a call only once it was graded: never features."""
+from farthing.traces.whole import replacing
 
 _TRACE_FIELDS = frozenset(Trace.__struct_fields__)
 _CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}
@@ -68,21 +66,18 @@ def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
 
     Raises:
         TraceFormatError: a trace breaks the form; a file that was there before is left as it was.
+        InputError: the file cannot be written.
     """
-    name, checker = str(path), Checker()
-    lines = []
-    for line, trace in enumerate(traces, start=1):
-        encoded = encode(trace)
-        if _checked(name, line, encoded, checker) != trace:
-            problem = "would not read back the same: NaN, or `extra` holds the name of a field"
-            raise TraceFormatError(name, line, "calls", problem)
-        lines.append(encoded + b"\n")
-    if not lines:
-        raise TraceFormatError(name, 1, "file", "would be empty; give at least one trace")
-    content = b"".join(lines)
-    if name.endswith(".gz"):
-        content = gzip.compress(content, mtime=0)
-    Path(path).write_bytes(content)
+    name, checker, line = str(path), Checker(), 0
+    with replacing(path) as unfinished, unfinished.open("wb") as raw, _packed(name, raw) as file:
+        for line, trace in enumerate(traces, start=1):
+            encoded = encode(trace)
+            if _checked(name, line, encoded, checker) != trace:
+                problem = "would not read back the same: NaN, or `extra` holds the name of a field"
+                raise TraceFormatError(name, line, "calls", problem)
+            file.write(encoded + b"\n")
+        if line == 0:
+            raise TraceFormatError(name, 1, "file", "would be empty; give at least one trace")
 
 
 def encode(trace: Trace) -> bytes:
@@ -129,6 +124,13 @@ def _lines(name: str) -> Iterator[tuple[int, bytes]]:
 
 def _open(name: str) -> BinaryIO | gzip.GzipFile:
     return gzip.open(name, "rb") if name.endswith(".gz") else Path(name).open("rb")
+
+
+def _packed(name: str, file: BinaryIO) -> BinaryIO | gzip.GzipFile:
+    """Compress what is written, without the name and the time that gzip would add."""
+    if name.endswith(".gz"):
+        return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+    return file
 
 
 def _checked(name: str, line: int, raw: bytes, checker: Checker) -> Trace:

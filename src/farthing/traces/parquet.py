@@ -7,6 +7,7 @@ numpy, chunk by chunk. Needs the extra `parquet`.
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InputError, MissingExtraError, TraceFormatError
 from farthing.traces.arrays import NO_ANSWER, SPLITS, Replies, TraceArrays
+from farthing.traces.whole import replacing
 
 CHUNK_ROWS = 65_536
 _KEY = b"farthing.traces"
@@ -42,21 +44,24 @@ def write_parquet(path: str | Path, arrays: TraceArrays | Iterable[TraceArrays])
 
     Raises:
         MissingExtraError: pyarrow is not installed.
-        InputError: a chunk differs in these from the first, or there is none.
+        InputError: a chunk differs in these from the first, or there is none, or the file cannot
+            be written.
     """
     arrow, parquet = _pyarrow()
     chunks = iter([arrays] if isinstance(arrays, TraceArrays) else arrays)
     first = next(chunks, None)
     if first is None:
         raise InputError(f"{path}: there are no traces to write; give at least one question")
-    header, unfinished = _header(first), Path(f"{path}.part")
-    with parquet.ParquetWriter(unfinished, _schema(arrow, header), compression="zstd") as writer:
-        writer.write_table(_table(arrow, header, first), row_group_size=CHUNK_ROWS)
-        for number, chunk in enumerate(chunks, start=2):
+    header = _header(first)
+    schema = _schema(arrow, header)
+    with (
+        replacing(path) as unfinished,
+        parquet.ParquetWriter(unfinished, schema, compression="zstd") as writer,
+    ):
+        for number, chunk in enumerate(chain([first], chunks), start=1):
             if _header(chunk) != header:
                 raise InputError(f"{path}: chunk {number} has other columns than the first")
-            writer.write_table(_table(arrow, header, chunk), row_group_size=CHUNK_ROWS)
-    unfinished.replace(path)
+            writer.write_table(_table(arrow, schema, chunk), row_group_size=CHUNK_ROWS)
 
 
 def read_parquet(path: str | Path) -> TraceArrays:
@@ -157,8 +162,7 @@ def _columns(arrays: TraceArrays) -> Columns:
     return columns
 
 
-def _table(arrow: Any, header: _Header, arrays: TraceArrays) -> Any:
-    schema = _schema(arrow, header)
+def _table(arrow: Any, schema: Any, arrays: TraceArrays) -> Any:
     columns = []
     for field, values in zip(schema, _columns(arrays).values(), strict=True):
         if arrow.types.is_fixed_size_list(field.type):
