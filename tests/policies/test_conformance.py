@@ -1,0 +1,281 @@
+"""What every policy must do, for all that are registered and for all that contenders train.
+
+A new policy is held to this once it has an example in `EXAMPLES`; a new contender at once.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from farthing import plugins
+from farthing.environments.generator import generate
+from farthing.environments.presets import preset
+from farthing.errors import InputError
+from farthing.experiments.contenders import GROUP, Setting, contenders
+from farthing.policies.base import Policy
+from farthing.policies.bundle import Saveable
+from farthing.policies.fixed_depth import FixedDepthPolicy
+from farthing.policies.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
+from farthing.policies.network import NetworkPolicy
+from farthing.policies.random import RandomPolicy
+from farthing.policies.stopping import StoppingPolicy
+from farthing.policies.uala import UalaPolicy
+from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
+from farthing.traces.features import FeatureSet
+
+PRESET = "hotpotqa-llama2-7b"
+SHAPES: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "paper": (4, ("base", "guide")),
+    "pool": (1, ("small", "middle", "large")),
+    "cascade": (5, ("model",)),
+}
+"""Rounds and roles of each kind of trace."""
+EXIT = "exit-model"
+POLICY = "policy-model"
+
+
+def random_traces(seed: int, horizon: int, roles: tuple[str, ...], n: int = 40) -> TraceArrays:
+    """Any questions at all, with answers and signals missing here and there, and with replies."""
+    rng = np.random.default_rng(seed)
+    shape = (n, horizon, len(roles))
+    answer = rng.integers(-1, 4, shape).astype(np.int16)
+    signals = {name: rng.random(shape).astype(np.float32) for name in ("confidence", "uncertainty")}
+    signals["verdict"] = rng.integers(0, 2, shape).astype(np.float32)
+    signals["input_tokens"] = rng.integers(1, 900, shape).astype(np.float32)
+    for values in signals.values():
+        values[rng.random(shape) < 0.2] = np.nan
+    return TraceArrays(
+        ids=np.array([f"q{i}" for i in range(n)]),
+        roles=roles,
+        models=("",) * len(roles),
+        answer=answer,
+        correct=answer == 0,
+        cost_nano=rng.integers(1, 10**6, shape),
+        signals=signals,
+        group=np.full(n, -1, np.int32),
+        group_names=(),
+        split=np.full(n, -1, np.int8),
+        recorded=np.full(n, horizon, np.int16),
+        independent=np.zeros(n, bool),
+        replies={
+            role: Replies(
+                rng.integers(-1, len(roles) + 1, shape[:2]).astype(np.int8),
+                rng.integers(0, 10**5, shape[:2]),
+            )
+            for role in (EXIT, POLICY)
+        },
+    )
+
+
+def network(traces: TraceArrays) -> NetworkPolicy:
+    rng = np.random.default_rng(1)
+    features = FeatureSet.fit(traces)
+    sizes = (len(features.names), 8, 8, traces.n_roles + 1)
+    weights = [rng.normal(size=pair) for pair in pairwise(sizes)]
+    return NetworkPolicy(features, weights, [rng.normal(size=size) for size in sizes[1:]])
+
+
+def stopping(traces: TraceArrays) -> StoppingPolicy:
+    rng = np.random.default_rng(2)
+    features = FeatureSet.fit(traces)
+    paid = traces.horizon - 1
+    return StoppingPolicy(
+        features, rng.normal(size=(paid, len(features.names))), rng.normal(size=paid)
+    )
+
+
+EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
+    "network": network,
+    "random": lambda _: RandomPolicy(),
+    "fixed-depth": lambda _: FixedDepthPolicy(2),
+    "fixed-depth, beyond the last round": lambda _: FixedDepthPolicy(9),
+    "uala": lambda _: UalaPolicy(),
+    "uala, by confidence": lambda _: UalaPolicy("confidence"),
+    "uala, by disagreement": lambda _: UalaPolicy("disagreement"),
+    "llm-policy": lambda _: LlmPolicy(POLICY),
+    "llm-exit": lambda traces: LlmExitPolicy(EXIT, traces.roles[-1]),
+    "stopping": stopping,
+}
+"""A policy for these traces, by the name that it is registered under and what is special."""
+
+Case = tuple[Policy, TraceArrays]
+
+
+def test_every_registered_policy_has_an_example() -> None:
+    assert {name.split(",")[0] for name in EXAMPLES} == set(plugins.names("policies"))
+    traces = random_traces(0, 4, ("base", "guide"))
+    for name, build in EXAMPLES.items():
+        assert type(build(traces)) is plugins.load("policies", name.split(",")[0])
+
+
+class Brief:
+    """Interrupts long trainings at their first report: a policy is a policy at any time."""
+
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        if total > 100:
+            raise KeyboardInterrupt
+
+
+@cache
+def generated() -> Setting:
+    config = preset(PRESET).config
+    traces = generate(config, 120, np.random.default_rng(4))
+    replies = random_traces(5, config.rounds, traces.roles, n=120).replies
+    named = {"policy-guide": POLICY, "policy-base": POLICY, "exit-guide": EXIT, "exit-base": EXIT}
+    traces = replace(traces, replies={role: replies[kind] for role, kind in named.items()})
+    return Setting("generated", traces, config, PRESET)
+
+
+@cache
+def trained(name: str) -> Mapping[str, Policy]:
+    """Return the policy of each contender of a name."""
+    found = {}
+    for contender in contenders(generated(), [name]):
+        assert contender.learner is not None, contender.note
+        fitted = contender.learner.fit(generated().traces, Fraction(1, 10), 0, Brief())
+        found[contender.name] = fitted.policy
+    assert found
+    return found
+
+
+@pytest.fixture(
+    params=[(name, shape) for name in EXAMPLES for shape in SHAPES]
+    + [(name, "contender") for name in plugins.names(GROUP)],
+    ids=" - ".join,
+)
+def cases(request: pytest.FixtureRequest) -> list[Case]:
+    """Policies, each with the traces that it is asked about."""
+    name, kind = request.param
+    if kind == "contender":
+        return [(policy, generated().traces) for policy in trained(name).values()]
+    horizon, roles = SHAPES[kind]
+    policy = EXAMPLES[name](random_traces(0, horizon, roles))
+    return [(policy, random_traces(1, horizon, roles))]
+
+
+def test_scores_lie_between_0_and_1_and_the_last_round_has_no_next(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        assert isinstance(policy, Policy)
+        check_scores(policy, traces)
+
+
+def check_scores(policy: Policy, traces: TraceArrays) -> None:
+    scores = policy.scores(traces)
+    assert scores.shape == (len(traces), traces.horizon, traces.n_roles + 1)
+    assert scores.dtype == np.float64
+    assert np.isfinite(scores).all()
+    assert scores.min() >= 0
+    assert scores.max() <= 1
+    assert not scores[:, -1, -1].any()
+    if policy.stochastic:
+        np.testing.assert_allclose(scores.sum(axis=2), 1, rtol=0, atol=1e-12)
+
+
+def test_deciding_costs_whole_nano_dollars_and_no_round_costs_less_than_nothing(
+    cases: list[Case],
+) -> None:
+    """An LLM that answers alone gives back the price of the calls that it does not make."""
+    for policy, traces in cases:
+        cost = policy.decision_cost_nano(traces)
+        if cost is not None:
+            assert cost.shape == (len(traces), traces.horizon)
+            assert cost.dtype == np.int64
+            assert (traces.round_cost_nano + cost).min() >= 0
+
+
+def with_later_rounds_of(traces: TraceArrays, t: int, order: IntArray) -> TraceArrays:
+    """Replace all that was recorded in the rounds after index t by other questions' rounds."""
+
+    def mixed(values: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([values[:, : t + 1], values[order, t + 1 :]], axis=1)
+
+    return replace(
+        traces,
+        answer=mixed(traces.answer),
+        correct=mixed(traces.correct),
+        cost_nano=mixed(traces.cost_nano),
+        signals={name: mixed(values) for name, values in traces.signals.items()},
+        replies={
+            role: Replies(mixed(r.action), mixed(r.cost_nano)) for role, r in traces.replies.items()
+        },
+    )
+
+
+def seen_by(policy: Policy, traces: TraceArrays) -> FloatArray:
+    """Return scores and cost of deciding, side by side, [n, T, L + 2]."""
+    cost = policy.decision_cost_nano(traces)
+    paid = np.zeros(traces.answer.shape[:2]) if cost is None else cost.astype(float)
+    return np.concatenate([policy.scores(traces), paid[:, :, None]], axis=2)
+
+
+def test_no_decision_sees_a_later_round(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        before = seen_by(policy, traces)
+        order = np.roll(np.arange(len(traces)), 1)
+        for t in range(traces.horizon - 1):
+            after = seen_by(policy, with_later_rounds_of(traces, t, order))
+            np.testing.assert_allclose(after[:, : t + 1], before[:, : t + 1], rtol=0, atol=1e-12)
+
+
+def test_no_decision_sees_a_grade(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        regraded = replace(traces, correct=~traces.correct)
+        np.testing.assert_array_equal(seen_by(policy, regraded), seen_by(policy, traces))
+
+
+def test_a_question_is_decided_alone(cases: list[Case]) -> None:
+    """Another order of the questions, or some of them, gives the same scores of each."""
+    rng = np.random.default_rng(3)
+    for policy, traces in cases:
+        whole = seen_by(policy, traces)
+        order = rng.permutation(len(traces))
+        for index in (order, order[:7], order[:1], np.flatnonzero(order % 2)):
+            found = seen_by(policy, traces.take(index))
+            np.testing.assert_allclose(found, whole[index], rtol=0, atol=1e-12)
+
+
+def test_scoring_changes_neither_the_traces_nor_the_policy(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        kept = traces.take(np.arange(len(traces)))
+        first = seen_by(policy, traces)
+        np.testing.assert_array_equal(traces.answer, kept.answer)
+        for name, values in kept.signals.items():
+            np.testing.assert_array_equal(traces.signals[name], values)
+        np.testing.assert_array_equal(seen_by(policy, traces), first)
+
+
+def test_what_a_bundle_keeps_brings_it_back(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        if isinstance(policy, Saveable):
+            arrays, settings = policy.to_state()
+            stored = {name: values.copy() for name, values in arrays.items()}
+            back = type(policy).from_state(stored, json.loads(json.dumps(settings)))
+            assert back.stochastic == policy.stochastic
+            np.testing.assert_array_equal(seen_by(back, traces), seen_by(policy, traces))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_works_where_only_answers_were_recorded(name: str, shape: str) -> None:
+    """Trained on bare traces, and trained on full ones and then asked about bare ones."""
+    full = random_traces(0, *SHAPES[shape])
+    bare = replace(random_traces(1, *SHAPES[shape]), signals={})
+    for train in (full, bare):
+        check_scores(EXAMPLES[name](train), bare)
+
+
+@pytest.mark.parametrize("name", ["llm-policy", "llm-exit"])
+def test_replies_are_never_invented(name: str) -> None:
+    traces = replace(random_traces(0, 4, ("base", "guide")), replies={})
+    policy = EXAMPLES[name](traces)
+    for ask in (policy.scores, policy.decision_cost_nano):
+        with pytest.raises(InputError, match=NO_REPLIES):
+            ask(traces)
