@@ -95,7 +95,7 @@ def standard_error_of(row: Row, metric: str) -> float:
 
 
 def cheapest_promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
-    """Return the rows with an exact promise at one alpha, cheapest first; the optimum is no rival."""
+    """Return the rows with an exact promise at one alpha, cheapest first; without the optimum."""
     promised = (row for row in rows_at(comparison, alpha) if row.calibration == "split")
     return sorted(
         (row for row in promised if ran(row) and row.policy != OPTIMUM),

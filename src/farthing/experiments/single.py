@@ -1,0 +1,323 @@
+"""One policy from start to end: train it, calibrate it, evaluate it, each on its own questions.
+
+The three steps work in turn on one file. Under the same seed and sizes they divide it alike, so
+that no question is used twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from farthing.algorithms.base import Fitted, Progress, Silent
+from farthing.calibration.base import Certificate, Given
+from farthing.calibration.certificate import (
+    certify_groups,
+    certify_nothing,
+    certify_online,
+    certify_pac,
+    certify_split,
+)
+from farthing.calibration.online import OnlineThreshold, run_online
+from farthing.environments.replay import Outcome
+from farthing.errors import CalibrationError, InputError, UnknownNameError
+from farthing.experiments.base import Contender
+from farthing.experiments.contenders import Setting, contenders
+from farthing.experiments.evaluate import AS_IT_IS, Replayed, metrics, replay, stream
+from farthing.experiments.significance import clopper_pearson
+from farthing.policies import bundle as bundles
+from farthing.policies.bundle import Bundle, Saveable, origin_of
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.assemble import fingerprint
+from farthing.traces.splits import Parts, fixed_parts
+
+Method = Literal["split", "pac", "groups", "online"]
+"""Which promise a calibration makes: on average over draws, with confidence 1 - delta, within each
+group, or along the stream of its questions."""
+Sizes = Mapping[str, int | None]
+"""Questions to `train`, `calibrate` and `test`; what is not given is its share."""
+
+STRANGERS = (
+    "the bundle was not trained on the training part of these traces (another file, seed or size): "
+    "make sure that none of these questions trained it"
+)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What `train` did."""
+
+    contender: Contender
+    fitted: Fitted
+    sizes: Mapping[str, int]
+    """Questions in each part."""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What `calibrate` did."""
+
+    certificate: Certificate
+    sizes: Mapping[str, int]
+    notes: tuple[str, ...]
+    """What to doubt."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What `evaluate` found on the test part."""
+
+    bundle: Bundle
+    metrics: Mapping[str, float]
+    """Metric to value, by the names of `METRICS`."""
+    intervals: Mapping[str, tuple[float, float]]
+    """Exact 95 % interval of `coverage`, and of `coverage_solvable` where it exists."""
+    sizes: Mapping[str, int]
+    notes: tuple[str, ...]
+    """What to doubt."""
+
+
+def train(
+    setting: Setting,
+    name: str,
+    alpha: Fraction,
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    sizes: Sizes | None = None,
+    progress: Progress | None = None,
+) -> Trained:
+    """Train one policy on the training part and save it as a bundle that promises nothing yet.
+
+    After Ctrl-C the bundle holds what there is, and `fitted.stopped_early` says so. The same seed
+    gives the same bundle, byte for byte.
+
+    Args:
+        setting: the questions; a pool of models is played as a cascade.
+        name: a contender's, such as `ccpo` or `fixed-2`.
+        alpha: the share of misses to train for.
+        folder: where the bundle goes.
+        seed: of the division and of the training.
+        sizes: of the parts.
+        progress: is told how far the training is.
+
+    Raises:
+        UnknownNameError: no policy has that name.
+        InputError: the policy cannot run on these traces, or cannot be saved.
+        TooFewTracesError: there are fewer questions than the sizes ask for.
+        BundleError: the folder holds something else.
+    """
+    setting = setting.in_rounds
+    contender = _only(contenders(setting, [name]))
+    if contender.learner is None:
+        raise InputError(f"the policy '{contender.name}' cannot run: {contender.note}")
+    parts = _parts(setting.traces, seed, sizes)
+    questions = setting.traces.take(parts.train)
+    fitted = contender.learner.fit(questions, alpha, seed, progress or Silent())
+    if not isinstance(fitted.policy, Saveable):
+        raise InputError(f"the policy '{contender.name}' cannot be saved; compare it instead")
+    origin = origin_of(questions, fingerprint(questions))
+    kappa = None if contender.calibration == "none" else fitted.kappa
+    bundles.save(
+        folder,
+        fitted.policy,
+        origin=origin,
+        kappa=kappa,
+        certificate=_no_promise(kappa, origin.fingerprint),
+        empty=contender.empty,
+    )
+    return Trained(contender, fitted, _sizes(parts))
+
+
+def calibrate(
+    folder: str | Path,
+    traces: TraceArrays,
+    alpha: Fraction,
+    *,
+    method: Method = "split",
+    delta: Fraction | None = None,
+    given: Given = "all",
+    seed: int = 0,
+    sizes: Sizes | None = None,
+) -> Calibrated:
+    """Set a bundle's threshold on the calibration part, certify it, and save the bundle.
+
+    Any policy's scores can be thresholded; one that acted by lot acts through its threshold then.
+
+    Args:
+        folder: the bundle.
+        traces: the questions, of the kind that it was trained on.
+        alpha: the promised share of misses.
+        method: which promise.
+        delta: how often a PAC promise may fail; for `pac` alone.
+        given: which questions the promise is about.
+        seed: as in `train`.
+        sizes: as in `train`.
+
+    Raises:
+        InputError: the traces have other roles or rounds than the bundle's, or lack the groups
+            or the delta that the method needs.
+        TooFewTracesError: there are fewer questions than the sizes ask for.
+        BundleError: the folder is no bundle.
+    """
+    bundle, arrays, parts = _open(folder, traces, seed, sizes)
+    if method not in get_args(Method):
+        raise UnknownNameError("method", method, get_args(Method))
+    part = arrays.take(parts.calibrate)
+    critical = replay(bundle.policy, part, bundle.empty).followed.critical
+    try:
+        certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
+    except CalibrationError as problem:
+        raise InputError(f"cannot calibrate: {problem}") from None
+    bundles.save(
+        folder,
+        _saveable(bundle),
+        origin=bundle.origin,
+        kappa=certificate.kappa,
+        certificate=certificate,
+        empty=bundle.empty,
+    )
+    return Calibrated(certificate, _sizes(parts), _doubts(bundle, arrays, parts))
+
+
+def evaluate(
+    folder: str | Path, traces: TraceArrays, *, seed: int = 0, sizes: Sizes | None = None
+) -> Evaluated:
+    """Measure a bundle on the test part, with its threshold or, where it has none, as it acts.
+
+    Args:
+        folder: the bundle.
+        traces: the questions, of the kind that it was trained on.
+        seed: as in `train`; also of the lots that a policy without a threshold draws.
+        sizes: as in `train`.
+
+    Raises:
+        InputError: the traces have other roles or rounds than the bundle's.
+        TooFewTracesError: there are fewer questions than the sizes ask for.
+        BundleError: the folder is no bundle.
+    """
+    bundle, arrays, parts = _open(folder, traces, seed, sizes)
+    part = arrays.take(parts.test)
+    found = _act(bundle, part, seed)
+    solvable = int(found.solvable.sum())
+    intervals = {"coverage": clopper_pearson(int(found.covered.sum()), len(part))}
+    if solvable:
+        right = int(found.in_set.sum())
+        intervals["coverage_solvable"] = clopper_pearson(right, solvable)
+    return Evaluated(
+        bundle, metrics(found), intervals, _sizes(parts), _doubts(bundle, arrays, parts)
+    )
+
+
+def _only(found: list[Contender]) -> Contender:
+    if len(found) != 1:
+        names = ", ".join(contender.name for contender in found) or "none that can run here"
+        raise InputError(f"name one policy: {names}")
+    return found[0]
+
+
+def _parts(arrays: TraceArrays, seed: int, sizes: Sizes | None) -> Parts:
+    return fixed_parts(arrays, np.random.default_rng(seed), **(sizes or {}))
+
+
+def _sizes(parts: Parts) -> dict[str, int]:
+    return {"train": len(parts.train), "calibrate": len(parts.calibrate), "test": len(parts.test)}
+
+
+def _no_promise(kappa: float | None, mark: str) -> Certificate | None:
+    return None if kappa is None else certify_nothing(kappa, fingerprint=mark)
+
+
+def _saveable(bundle: Bundle) -> Saveable:
+    if not isinstance(bundle.policy, Saveable):
+        raise InputError(f"the policy '{bundle.kind}' cannot be saved")
+    return bundle.policy
+
+
+def _open(
+    folder: str | Path, traces: TraceArrays, seed: int, sizes: Sizes | None
+) -> tuple[Bundle, TraceArrays, Parts]:
+    """Load a bundle and lay the traces out for it."""
+    bundle = bundles.load(folder)
+    arrays = Setting("", traces).in_rounds.traces
+    theirs, ours = bundle.origin, (arrays.roles, arrays.horizon)
+    if (theirs.roles, theirs.horizon) != ours:
+        raise InputError(
+            f"{folder}: the policy was trained for {_kind(theirs.roles, theirs.horizon)}, these "
+            f"traces have {_kind(*ours)}; use traces of the same kind, or train on these"
+        )
+    return bundle, arrays, _parts(arrays, seed, sizes)
+
+
+def _kind(roles: tuple[str, ...], horizon: int) -> str:
+    return f"{horizon} rounds of {' and '.join(roles)}"
+
+
+def _certify(
+    method: Method,
+    critical: FloatArray,
+    part: TraceArrays,
+    *,
+    alpha: Fraction,
+    delta: Fraction | None,
+    given: Given,
+) -> Certificate:
+    mark = fingerprint(part)
+    if method == "split":
+        return certify_split(critical, alpha, fingerprint=mark, given=given)
+    if method == "pac":
+        if delta is None:
+            raise InputError("a PAC promise needs a delta, the share of failures allowed; try 0.1")
+        return certify_pac(critical, alpha, delta, fingerprint=mark, given=given)
+    if method == "groups":
+        group = part.group.astype(np.int64)
+        return certify_groups(
+            critical, group, part.group_names, alpha, fingerprint=mark, given=given
+        )
+    if given != "all":
+        raise InputError("an online promise is about all questions; leave `solvable` out")
+    kappas = run_online(critical, alpha)
+    state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
+    return certify_online(state, alpha, fingerprint=mark)
+
+
+def _act(bundle: Bundle, part: TraceArrays, seed: int) -> Outcome:
+    replayed = replay(bundle.policy, part, bundle.empty)
+    if bundle.kappa is None and bundle.policy.stochastic:
+        return replayed.draw(stream(bundle.kind, seed))
+    return _act_with(replayed, _kappas(bundle, part))
+
+
+def _kappas(bundle: Bundle, part: TraceArrays) -> FloatArray:
+    """Return each question's threshold, [n]: its group's, where the promise is per group."""
+    whole = AS_IT_IS if bundle.kappa is None else bundle.kappa
+    if bundle.certificate is None or not bundle.certificate.groups:
+        return np.full(len(part), whole)
+    of_group = bundle.certificate.groups
+    named = [of_group[n].kappa if n in of_group else whole for n in part.group_names]
+    return np.array([*named, whole])[part.group]  # no group is -1, and takes the last
+
+
+def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
+    """Act with a threshold a question: once for all that share one."""
+    values, which = np.unique(kappas, return_inverse=True)
+    places = [np.flatnonzero(which == i) for i in range(len(values))]
+    pieces = [
+        replayed.take(place).act(float(kappa)) for place, kappa in zip(places, values, strict=True)
+    ]
+    order = np.argsort(np.concatenate(places))
+    joined = (np.concatenate([getattr(p, f.name) for p in pieces]) for f in fields(Outcome))
+    return Outcome(*joined).take(order)
+
+
+def _doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]:
+    doubts = []
+    if fingerprint(arrays.take(parts.train)) != bundle.origin.fingerprint:
+        doubts.append(STRANGERS)
+    if arrays.models != bundle.origin.models:
+        theirs, ours = ", ".join(bundle.origin.models), ", ".join(arrays.models)
+        doubts.append(f"the bundle was trained on the models {theirs}; these traces have {ours}")
+    return tuple(doubts)
