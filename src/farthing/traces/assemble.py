@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -184,7 +185,8 @@ def _hash(value: Any, update: Callable[[bytes], None]) -> None:
 
 
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
-    calls = [answering(trace) for trace in traces]
+    # The order in the file means nothing: answers are numbered round by round, role by role.
+    calls = [sorted(answering(trace), key=attrgetter("round", "role")) for trace in traces]
     paper = shape_of(traces[0]) == "paper"
     roles = PROTOCOL_ROLES if paper else tuple(sorted({c.role for some in calls for c in some}))
     shape = (len(traces), max(map(rounds_of, traces)), len(roles))

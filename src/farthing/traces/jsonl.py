@@ -103,7 +103,7 @@ def decode(raw: bytes, file: str = "record", line: int = 1) -> Trace:
 def _flat(call: Call) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.to_builtins(call)
     extra: dict[str, Any] = record.pop("extra", {})
-    return record | {"answer": call.answer} | extra
+    return record | {"answer": call.answer} | dict(sorted(extra.items()))
 
 
 def _lines(name: str) -> Iterator[tuple[int, bytes]]:
