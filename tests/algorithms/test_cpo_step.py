@@ -1,5 +1,7 @@
 """The step is checked against exact solutions of the same small problem."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,10 @@ def exact(h: FloatArray, g: FloatArray, b: FloatArray, c: float, delta: float) -
     return np.linalg.solve(lower.T, y)
 
 
+def times(h: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    return lambda rows: rows @ h
+
+
 def positive_definite(rng: np.random.Generator, size: int) -> FloatArray:
     root = rng.normal(size=(size, size))
     return root @ root.T + 0.1 * np.eye(size)
@@ -46,27 +52,27 @@ def test_step_equals_the_exact_solution_on_thousands_of_problems() -> None:
             float(rng.normal() * rng.choice([0.01, 0.3, 3.0])),
             float(np.exp(rng.normal() - 3)),
         )
-        x, dual = step(lambda v, h=h: v @ h, g, b, c, delta)
+        x, dual = step(times(h), g, b, c, delta)
         seen[dual.case] += 1
         slack += dual.case == "constrained" and dual.nu == 0
         binding += dual.case == "constrained" and dual.nu > 0
         want = exact(h, g, b, c, delta)
         assert x @ h @ x <= 2 * delta * (1 + 1e-6)
-        np.testing.assert_allclose(x, want, rtol=1e-4, atol=1e-6 * np.linalg.norm(want))
+        np.testing.assert_allclose(x, want, rtol=1e-4, atol=1e-6 * float(np.linalg.norm(want)))
     assert min(seen["unconstrained"], seen["recovery"], slack, binding) > 100
 
 
 @pytest.mark.parametrize("c", [-0.3, 0.0, 0.05])
 def test_parallel_gradients_go_up_to_the_constraint(c: float) -> None:
     b = np.array([1.0, 2.0, -1.0])
-    x, dual = step(lambda v: v, -3.0 * b, b, c, delta=1.0)
+    x, dual = step(times(np.eye(3)), -3.0 * b, b, c, delta=1.0)
     assert dual.case == "touching"
     np.testing.assert_allclose(c + b @ x, 0.0, atol=1e-9)
 
 
 def test_no_constraint_gradient_means_a_plain_trust_region_step() -> None:
     g = np.array([3.0, 4.0])
-    x, dual = step(lambda v: v, g, np.zeros(2), c=0.5, delta=0.5)
+    x, dual = step(times(np.eye(2)), g, np.zeros(2), c=0.5, delta=0.5)
     assert (dual.case, dual.nu) == ("unconstrained", 0.0)
     np.testing.assert_allclose(x, [-0.6, -0.8])
 
@@ -86,10 +92,10 @@ def test_conjugate_gradient_equals_a_direct_solve() -> None:
     for size in (1, 3, 20):
         h = positive_definite(rng, size)
         right = rng.normal(size=(2, size))
-        x = conjugate_gradient(lambda v, h=h: v @ h, right, iterations=10 * size, tolerance=1e-24)
+        x = conjugate_gradient(times(h), right, iterations=10 * size, tolerance=1e-24)
         np.testing.assert_allclose(x, np.linalg.solve(h, right.T).T, rtol=1e-6, atol=1e-8)
 
 
 def test_conjugate_gradient_of_a_zero_right_side_is_zero() -> None:
-    x = conjugate_gradient(lambda v: v, np.zeros((1, 4)))
+    x = conjugate_gradient(times(np.eye(4)), np.zeros((1, 4)))
     np.testing.assert_array_equal(x, 0.0)

@@ -27,7 +27,8 @@ def test_targets_equal_the_naive_sum() -> None:
     for _ in range(200):
         rounds, length = 6, int(rng.integers(1, 7))
         rewards, values = rng.normal(size=(2, 1, rounds))
-        rho = importance(*rng.uniform(0.05, 1, size=(2, 1, rounds)), clip=1.0)
+        target, behaviour = rng.uniform(0.05, 1, size=(2, 1, rounds))
+        rho = importance(target, behaviour, clip=1.0)
         taken = (np.arange(rounds) < length)[None]
         targets, advantages = vtrace(rewards, values, rho, taken)
         want = naive(rewards[0], values[0], rho[0], length)

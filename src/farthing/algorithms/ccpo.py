@@ -33,6 +33,8 @@ from farthing.calibration.online import OnlineThreshold, update
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.features import FeatureSet
 
+Credit = Literal["end", "leaf"]
+
 
 @dataclass(frozen=True)
 class CcpoConfig:
@@ -48,7 +50,7 @@ class CcpoConfig:
     set policy C itself pays."""
     set_size_price: float = 0.0
     """lambda: price of an answer in the set, in units of the mean cost of a round."""
-    set_size_credit: Literal["end", "leaf"] = "end"
+    set_size_credit: Credit = "end"
     """Whether the set is charged where the episode ends (the paper) or leaf by leaf."""
     epsilon: float = 0.01
     """Width of the soft mask."""
@@ -110,10 +112,8 @@ class _Training:
     ) -> SampledSurrogate:
         behaviour, target = pi.numpy(), soft_set_policy(log_mask).numpy()
         episodes = draw(behaviour, batch.correct, self.parts.rng)
-        count = log_mask.exp().sum(dim=2).numpy()
-        leaves = np.where(episodes.taken, count, 1.0).prod(axis=1) * episodes.right
-        ratio = episodes.of_action(target) / episodes.of_action(behaviour)
-        weight = np.where(episodes.taken, ratio, 1.0).prod(axis=1)
+        leaves = leaf_count(episodes, log_mask.exp().numpy())
+        weight = episodes.product(episodes.of_action(target) / episodes.of_action(behaviour))
         level = float((weight * leaves).mean() + 1.0 - batch.solvable.mean())
         cost = batch.cost + self._set_charge(batch, episodes, behaviour, kappa)
         coverage = episodes.final * leaves[:, None]
@@ -128,10 +128,8 @@ class _Training:
         if not self._config.set_size_price:
             return np.zeros(batch.cost.shape)
         _, member = followed(pi, batch, kappa)
-        leaves: FloatArray = member.sum(axis=2, dtype=np.float64)
-        if self._config.set_size_credit == "end":
-            leaves = episodes.final * leaves.sum(axis=1, keepdims=True)
-        return self._config.set_size_price * leaves
+        charge = set_charge(episodes, member, self._config.set_size_credit)
+        return self._config.set_size_price * charge
 
     def _follow(self, batch: Questions, pi: Tensor, kappa: float) -> dict[str, float]:
         """Update the threshold on the new policy's coverage, and return the update's figures."""
@@ -179,6 +177,33 @@ class _Objective:
             size = soft_set_size(path, answered, self.kappa, self.config.epsilon)
             cost = cost + self.config.set_size_price * size
         return cost
+
+
+def leaf_count(episodes: Episodes, mask: FloatArray) -> FloatArray:
+    """Return prod_t sum_a m(a, o_t) where an episode's answer is right, and 0 elsewhere, [B].
+
+    Its expectation under S is the expected number of right leaves in the set, each leaf counting
+    the product of the masks on its path: the paper's bound on the coverage (section 4.2).
+
+    Args:
+        episodes: the episodes.
+        mask: [B, T, A] the soft mask m.
+    """
+    return episodes.product(mask.sum(axis=2)) * episodes.right
+
+
+def set_charge(episodes: Episodes, member: BoolArray, credit: Credit) -> FloatArray:
+    """Return the answers that each step is charged for, [B, T].
+
+    Args:
+        episodes: the episodes.
+        member: [B, T, L] which leaves are in the set.
+        credit: `end`: all of them where the episode ends; `leaf`: each in its own round.
+    """
+    leaves: FloatArray = member.sum(axis=2, dtype=np.float64)
+    if credit == "end":
+        leaves = episodes.final * leaves.sum(axis=1, keepdims=True)
+    return leaves
 
 
 def followed(pi: FloatArray, batch: Questions, kappa: float) -> tuple[BoolArray, BoolArray]:

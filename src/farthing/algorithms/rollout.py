@@ -66,6 +66,11 @@ class Episodes:
         picked: FloatArray = np.take_along_axis(values, self.action[:, :, None], axis=2)[:, :, 0]
         return picked
 
+    def product(self, factors: FloatArray) -> FloatArray:
+        """Multiply factors, [B, T], over the rounds that each episode ran: [B]."""
+        products: FloatArray = np.where(self.taken, factors, 1.0).prod(axis=1)
+        return products
+
     def tensor_of_action(self, values: Tensor) -> Tensor:
         """Pick each drawn action's value: [B, T, A] to [B, T]."""
         index = torch.from_numpy(self.action)[:, :, None]
