@@ -7,11 +7,11 @@ cascade   [n, L, 1]   the same models one after another, so that round-based pol
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from operator import attrgetter
 from pathlib import Path
+from statistics import mode
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -239,11 +239,11 @@ def _cost_nano(call: Call) -> int:
 
 
 def _models(calls: Iterable[Call], roles: Sequence[str]) -> tuple[str, ...]:
-    """Return the model that fills each role most often."""
-    counts: dict[str, Counter[str]] = {role: Counter() for role in roles}
+    """Return the model that fills each role most often; of equals, the first in the alphabet."""
+    names: dict[str, list[str]] = {role: [] for role in roles}
     for call in calls:
-        counts[call.role][call.model or ""] += 1
-    return tuple(counts[role].most_common(1)[0][0] for role in roles)
+        names[call.role].append(call.model or "")
+    return tuple(mode(sorted(names[role]) or [""]) for role in roles)
 
 
 def _signals(
