@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -167,7 +168,7 @@ def at_coverage(
     """
     replayed = replay(policy, fresh, empty)
     critical = np.sort(replayed.followed.critical)
-    misses = int((1 - coverage) * len(critical))
+    misses = int((1 - Fraction(repr(float(coverage)))) * len(critical))
     return metrics(replayed.act(float(critical[misses])))
 
 
