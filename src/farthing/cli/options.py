@@ -66,3 +66,9 @@ Given = Annotated[
     Literal["all", "solvable"],
     typer.Option("--given", help="Promise it for all questions, or for the solvable ones."),
 ]
+
+
+def sizes_of(train: int | None, calibrate: int | None, test: int | None) -> dict[str, int]:
+    """Return the sizes that were given, by part."""
+    asked = {"train": train, "calibrate": calibrate, "test": test}
+    return {part: size for part, size in asked.items() if size is not None}

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from farthing.experiments.contenders import Setting
 from farthing.models.money import usd_from_nano
 from farthing.reports.base import significant
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
@@ -21,7 +22,8 @@ NAMED = 6
 def describe(source: str, traces: TraceArrays) -> Group:
     """Say how many questions there are, who answered how well for how much, and what is known.
 
-    Costs and accuracies are per call that was made; features are those that training would use.
+    Costs and accuracies are per call that was made; features are those that training would use,
+    where a pool of models is asked one after another.
     """
     return Group(
         Text(source, style="bold"),
@@ -29,7 +31,7 @@ def describe(source: str, traces: TraceArrays) -> Group:
         Text(""),
         _roles(traces),
         Text(""),
-        *_features(traces),
+        *_features(Setting(source, traces).in_rounds.traces),
     )
 
 

@@ -1,0 +1,119 @@
+"""`farthing compare`: every policy on the same splits of the same questions."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from farthing.cli import files
+from farthing.cli.console import interruptible, remark, show, trainings
+from farthing.cli.options import (
+    Alphas,
+    CalibrateSize,
+    Given,
+    Seed,
+    TestSize,
+    TrainSize,
+    sizes_of,
+)
+from farthing.errors import InputError
+
+if TYPE_CHECKING:
+    from farthing.experiments.compare import Plan
+    from farthing.experiments.contenders import Setting
+
+File = Annotated[
+    Path | None,
+    typer.Option("--traces", metavar="FILE", help="Recorded traces, or a store (.db)."),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Made-up questions of a preset, in place of --traces."),
+]
+Policies = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,...", help="Who takes part; all there are unless said otherwise."),
+]
+
+
+def compare(
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the report goes.")],
+    alpha: Alphas = [Fraction(1, 10)],  # noqa: B006 - typer copies it
+    traces: File = None,
+    preset: Preset = None,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Questions of a preset.")] = None,
+    policies: Policies = None,
+    splits: Annotated[
+        int, typer.Option(min=1, help="Times that calibration and test are drawn.")
+    ] = 100,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each policy.")] = 1,
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+    given: Given = "all",
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+) -> None:
+    """Train policies, calibrate and judge each on many splits, and write a report.
+
+    Example: farthing compare --traces runs.jsonl.gz --alpha 0.1 --splits 100 --out report
+    """
+    from farthing.experiments.compare import Plan
+
+    files.check_folder(out)
+    names = None if policies is None else tuple(name.strip() for name in policies.split(","))
+    setting, sizes = _setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
+    run(setting, Plan(tuple(alpha), names, splits, seeds, seed, sizes, workers, given), out)
+
+
+def run(setting: "Setting", plan: "Plan", out: Path) -> None:
+    """Run a comparison, print its table and write its report."""
+    from farthing.experiments import compare as room
+    from farthing.reports import summary
+    from farthing.reports.page import write_report
+    from farthing.reports.tables import render_tables
+
+    with interruptible("no report was written"), trainings() as shown:
+        comparison = room.compare(setting, plan, shown.watch)
+    show(Text(summary.setting(comparison)))
+    show(render_tables(comparison))
+    for sentence in summary.sentences(comparison):
+        show(Text(sentence))
+    *_, page = write_report(comparison, out)
+    remark(f"report: {page}")
+
+
+def generated(
+    name: str, n: int | None, seed: int, sizes: Mapping[str, int]
+) -> tuple["Setting", dict[str, int]]:
+    """Draw questions of a preset; without `n`, as many as the paper had of each part."""
+    import numpy as np
+
+    from farthing.environments import presets
+    from farthing.environments.generator import generate
+    from farthing.experiments.contenders import Setting
+
+    found = presets.preset(name)
+    if n is None:
+        paper = {"train": found.train, "calibrate": found.calibrate, "test": found.test}
+        sizes = paper | dict(sizes)
+        n = sum(sizes.values())
+    questions = generate(found.config, n, np.random.default_rng(seed))
+    return Setting(name, questions, found.config, name), dict(sizes)
+
+
+def _setting(
+    traces: Path | None, preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
+) -> tuple["Setting", dict[str, int]]:
+    from farthing.experiments.contenders import Setting
+
+    if preset is not None and traces is None:
+        return generated(preset, n, seed, sizes)
+    if traces is None or preset is not None:
+        raise InputError("give either --traces FILE or --preset NAME")
+    if n is not None:
+        raise InputError("--n goes with --preset; with --traces use --train, --calibrate, --test")
+    return Setting(traces.name, files.read_arrays(traces)), sizes

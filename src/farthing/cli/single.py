@@ -1,0 +1,158 @@
+"""`farthing train`, `calibrate` and `evaluate`: one policy, each step on its own questions."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from farthing.cli import files
+from farthing.cli.console import Learning, interrupted, interruptible, remark, show, trainings
+from farthing.cli.options import (
+    Alpha,
+    Bundle,
+    CalibrateSize,
+    Given,
+    Seed,
+    TestSize,
+    TracesFile,
+    TrainSize,
+    read_delta,
+    sizes_of,
+)
+
+if TYPE_CHECKING:
+    from farthing.algorithms.base import Fitted
+
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
+Delta = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_delta, metavar="DECIMAL", help="How often a promise of kind pac may fail."
+    ),
+]
+
+
+def train(
+    traces: TracesFile,
+    policy: Annotated[str, typer.Option(metavar="NAME", help="Such as ccpo or stopping.")],
+    out: Out,
+    alpha: Alpha = Fraction(1, 10),
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+) -> None:
+    """Train one policy and save it as a bundle, with its training curves beside it.
+
+    Ctrl-C ends the training; what it has reached is saved.
+
+    Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
+    """
+    from farthing.experiments import single
+    from farthing.experiments.contenders import Setting
+
+    files.check_folder(out)
+    setting = Setting(traces.name, files.read_arrays(traces))
+    with interruptible("nothing was saved"), trainings() as shown:
+        trained = single.train(
+            setting,
+            policy,
+            alpha,
+            out,
+            seed=seed,
+            sizes=sizes_of(train, calibrate, test),
+            progress=Learning(shown, policy),
+        )
+    curves = _write_curves(out, trained.fitted)
+    _say_sizes(trained.sizes)
+    remark(f"bundle: {out}; it promises nothing until it is calibrated")
+    if curves:
+        remark(f"curves: {curves}")
+    if trained.fitted.stopped_early:
+        raise interrupted("the bundle holds what training had reached")
+
+
+def calibrate(
+    bundle: Bundle,
+    traces: TracesFile,
+    alpha: Alpha = Fraction(1, 10),
+    method: Annotated[
+        Literal["split", "pac", "groups", "online"],
+        typer.Option(help="On average over draws; with confidence; in each group; along a stream."),
+    ] = "split",
+    delta: Delta = None,
+    given: Given = "all",
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+) -> None:
+    """Set a bundle's threshold on held-out questions, and print what that promises.
+
+    Give the seed and sizes of its training: then no question is used twice.
+
+    Example: farthing calibrate --bundle bundle --traces runs.jsonl.gz --alpha 0.1
+    """
+    from farthing.experiments import single
+
+    done = single.calibrate(
+        bundle,
+        files.read_arrays(traces),
+        alpha,
+        method=method,
+        delta=delta,
+        given=given,
+        seed=seed,
+        sizes=sizes_of(train, calibrate, test),
+    )
+    _say_sizes(done.sizes)
+    _doubt(done.notes)
+    show(Text(done.certificate.sentence()))
+
+
+def evaluate(
+    bundle: Bundle,
+    traces: TracesFile,
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+) -> None:
+    """Measure a bundle on questions that neither trained nor calibrated it.
+
+    Give the seed and sizes of its training: then no question is used twice.
+
+    Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
+    """
+    from farthing.experiments import single
+    from farthing.reports.single import measured
+
+    sizes = sizes_of(train, calibrate, test)
+    found = single.evaluate(bundle, files.read_arrays(traces), seed=seed, sizes=sizes)
+    _say_sizes(found.sizes)
+    _doubt(found.notes)
+    show(measured(found))
+
+
+def _write_curves(bundle: Path, fitted: "Fitted") -> Path | None:
+    """Write one line an update beside the bundle, whose folder holds nothing but itself."""
+    if not fitted.curves:
+        return None
+    path = bundle.with_name(f"{bundle.name}.curves.csv")
+    lines = [",".join(("update", *fitted.curves))]
+    rows = zip(*(values.tolist() for values in fitted.curves.values()), strict=True)
+    lines += [",".join(map(repr, (update, *row))) for update, row in enumerate(rows, start=1)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _say_sizes(sizes: Mapping[str, int]) -> None:
+    remark("questions: " + ", ".join(f"{size:,} to {part}" for part, size in sizes.items()))
+
+
+def _doubt(notes: tuple[str, ...]) -> None:
+    for note in notes:
+        remark(f"note: {note}")

@@ -1,0 +1,46 @@
+"""How one bundle did on its test questions, for a terminal."""
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from farthing.experiments.single import Evaluated
+from farthing.reports.base import significant
+
+LINES = {
+    "cost_usd": "cost, USD a question",
+    "total_cost_usd": "cost, USD in all",
+    "coverage": "coverage",
+    "coverage_solvable": "coverage given solvable",
+    "in_set": "a right answer in the set",
+    "solvable": "solvable questions",
+    "accuracy": "accuracy of the best answer",
+    "avg_len": "rounds",
+    "set_size": "distinct answers",
+    "set_size_leaves": "answers, with repetitions",
+    "empty": "empty sets",
+}
+"""Each metric of an evaluation as a reader calls it."""
+MONEY = ("cost_usd", "total_cost_usd")
+
+
+def measured(found: Evaluated) -> Group:
+    """Show every metric, the interval where there is one, and what was promised."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column(f"{found.sizes['test']:,} test questions")
+    table.add_column("Value", justify="right")
+    table.add_column("95 % interval", justify="right")
+    for metric, heading in LINES.items():
+        value = found.metrics[metric]
+        shown = significant(value) if metric in MONEY else f"{value:.3f}"
+        interval = found.intervals.get(metric)
+        table.add_row(heading, shown, f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "")
+    return Group(table, Text(""), Text(_promise(found)))
+
+
+def _promise(found: Evaluated) -> str:
+    certificate = found.bundle.certificate
+    if certificate is None:
+        return "Nothing is promised: the bundle was not calibrated."
+    return certificate.sentence()
