@@ -3,6 +3,7 @@
     FarthingError
     ├── InputError                 what the user handed in is wrong; the command line exits with 2
     │   ├── TraceFormatError       a trace file: file, line, field, remedy
+    │   ├── QuestionFormatError    a file of questions: file, row, field, remedy
     │   ├── StoreError             a trace store that cannot be opened or written
     │   ├── TooFewTracesError      a split too small for what was asked
     │   ├── UnknownNameError       a policy, preset, task ... that nothing has registered
@@ -47,6 +48,18 @@ class TraceFormatError(InputError):
     def __init__(self, file: str, line: int, field: str, problem: str) -> None:
         super().__init__(f"{file}, line {line}, {field}: {problem}")
         self.file, self.line, self.field, self.problem = file, line, field, problem
+
+
+class QuestionFormatError(InputError):
+    """A file of questions is not in its task's form.
+
+    >>> print(QuestionFormatError("dev.json, row 3", "question", "is missing; give its text"))
+    dev.json, row 3, question: is missing; give its text
+    """
+
+    def __init__(self, place: str, field: str, problem: str) -> None:
+        super().__init__(f"{place}, {field}: {problem}")
+        self.place, self.field, self.problem = place, field, problem
 
 
 class StoreError(InputError):
@@ -121,7 +134,12 @@ class ModelError(FarthingError):
         self.retry_after_s = retry_after_s
         """Seconds that the provider asked to wait, where it did."""
         self.cost_nano = cost_nano
-        """What the failed tries cost, in nano-dollars; None where that is not known."""
+        """What the failed tries cost, in nano-dollars; None where that is not known.
+
+        A try whose outcome is unknown counts as the largest that it can cost.
+        """
+        self.tries = 1
+        """Calls that failed."""
 
 
 class AuthenticationError(ModelError):

@@ -6,8 +6,10 @@ Source: `hotpot_evaluate_v1.py` of Yang et al. (2018), which takes over SQuAD's 
 import re
 import string
 from collections import Counter
+from typing import Any
 
-from farthing.tasks.base import ExactMatch
+from farthing.tasks.base import ExactMatch, Question
+from farthing.tasks.rows import Row
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -44,3 +46,30 @@ def f1(answer: str | None, gold: str) -> float:
 
 
 HOTPOTQA = ExactMatch("hotpotqa", normalise)
+
+
+def question(row: Row) -> Question:
+    """Read a row of `hotpot_*_v1.json` (distractor and fullwiki), or of the data set on the Hub.
+
+    Raises:
+        QuestionFormatError: a field is missing or has another form.
+    """
+    return Question(
+        id=row.text("_id", "id"),
+        text=row.text("question"),
+        gold=(row.text("answer"),) if "answer" in row.values else (),
+        group=row.label("type"),
+        split=row.split,
+        paragraphs=tuple(_paragraphs(row)),
+    )
+
+
+def _paragraphs(row: Row) -> list[tuple[str, str]]:
+    """Read [[title, [sentence, ...]], ...], or the data set's title and sentences side by side."""
+    context: Any = row.values.get("context", [])
+    try:
+        if isinstance(context, dict):
+            context = zip(context["title"], context["sentences"], strict=True)
+        return [(str(title), "".join(sentences)) for title, sentences in context]
+    except (KeyError, TypeError, ValueError) as error:
+        raise row.refusal("context", "is no list of [title, [sentence, ...]]") from error

@@ -15,7 +15,9 @@ from typing import Any
 
 from farthing.errors import MissingExtraError
 from farthing.tasks import text
-from farthing.tasks.base import is_answer
+from farthing.tasks.base import Question, is_answer
+from farthing.tasks.replies import boxed
+from farthing.tasks.rows import Row
 
 _TIMEOUT_S = 5
 _LONGEST = 300
@@ -122,3 +124,30 @@ def _equivalent(answer: str, accepted: str) -> bool:
     if not given or not wanted:
         return False
     return bool(_library().verify(wanted, given, timeout_seconds=_timeout_s()))
+
+
+def question(row: Row) -> Question:
+    r"""Read a problem of MATH: `problem`, and `answer` or a `solution` that boxes it.
+
+    One file a problem (`test/algebra/1.json`), JSON Lines, or the data set on the Hub.
+
+    Raises:
+        QuestionFormatError: a field is missing, or the solution boxes nothing.
+
+    >>> row = {"problem": "1/2 + 1/2?", "solution": r"It is $\boxed{1}$.", "type": "Algebra"}
+    >>> read = question(Row(row, "MATH/test/algebra/7.json, row 1", "7", 1, "test"))
+    >>> read.id, read.gold
+    ('Algebra-test-7-1', ('1',))
+    """
+    subject = row.label("type", "subject")
+    gold = row.text("answer") if "answer" in row.values else boxed(row.text("solution"))
+    if gold is None:
+        raise row.refusal("solution", r"has no \boxed{answer}")
+    named = [part for part in (subject, row.split, row.source, str(row.number)) if part]
+    return Question(
+        id=row.label("unique_id") or "-".join(named),
+        text=row.text("problem"),
+        gold=(gold,),
+        group=subject,
+        split=row.split,
+    )

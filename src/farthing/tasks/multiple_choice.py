@@ -3,7 +3,8 @@
 import re
 
 from farthing.tasks import text
-from farthing.tasks.base import ExactMatch
+from farthing.tasks.base import ExactMatch, Question
+from farthing.tasks.rows import Row
 
 _LETTER = (
     re.compile(r"\W*([A-Ja-j])\W*"),  # B, (b), **B**
@@ -28,3 +29,45 @@ def normalise(answer: str) -> str:
 
 
 MULTIPLE_CHOICE = ExactMatch("multiple_choice", normalise)
+
+_LETTERS = "ABCDEFGHIJ"
+_PART = re.compile(r"_(train|dev|val|test)$")
+
+
+def question(row: Row) -> Question:
+    """Read a row of MMLU: `SUBJECT_PART.csv` without a header, or the data set on the Hub.
+
+    The CSV has the question, the choices, and the right letter; the data set has the fields
+    `question`, `choices`, `answer` (a number from 0) and `subject`.
+
+    Raises:
+        QuestionFormatError: a column is missing, or the answer is none of the choices.
+
+    >>> cells = ["2 + 2?", "3", "4", "B"]
+    >>> row = {f"column {i}": cell for i, cell in enumerate(cells, start=1)}
+    >>> question(Row(row, "algebra_test.csv, row 1", "algebra_test", 1)).gold
+    ('B',)
+    """
+    if "column 1" in row.values:
+        cells = list(row.values.values())
+        asked, choices, answer = cells[0], cells[1:-1], cells[-1]
+        subject: str | None = _PART.sub("", row.source)
+        field = f"column {len(row.values)}"
+    else:
+        asked, choices = row.text("question"), list(row.values.get("choices") or ())
+        subject, answer, field = row.label("subject"), row.values.get("answer"), "answer"
+    if not 2 <= len(choices) <= len(_LETTERS):
+        problem = f"are {len(choices)}; a row is a question, 2 to 10 choices and the right letter"
+        raise row.refusal("choices", problem)
+    letters = _LETTERS[: len(choices)]
+    letter = letters[answer : answer + 1] if isinstance(answer, int) else str(answer).strip()
+    if letter not in list(letters):
+        raise row.refusal(field, f"is {answer!r}; it must name one of the choices {letters}")
+    return Question(
+        id=f"{subject}-{row.split}-{row.number}" if subject else f"{row.source}-{row.number}",
+        text=asked,
+        gold=(letter,),
+        group=subject,
+        split=row.split,
+        choices=tuple(choices),
+    )

@@ -4,7 +4,8 @@ import re
 from fractions import Fraction
 
 from farthing.tasks import text
-from farthing.tasks.base import ExactMatch
+from farthing.tasks.base import ExactMatch, Question
+from farthing.tasks.rows import Row
 
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"
 _SIGNED = re.compile(
@@ -39,3 +40,24 @@ def _value(sign: str, digits: str, exponent: str, divisor: str) -> Fraction | No
 
 
 NUMBERS = ExactMatch("gsm8k", normalise)
+
+
+def question(row: Row) -> Question:
+    """Read a row of GSM8K: `question`, and an `answer` whose number stands after `####`.
+
+    Raises:
+        QuestionFormatError: a field is missing, or the answer has no `####`.
+
+    >>> row = {"question": "6 * 3?", "answer": "6 * 3 = <<6*3=18>>18 #### 18"}
+    >>> question(Row(row, "test.jsonl, line 1", "test", 1)).gold
+    ('18',)
+    """
+    _, found, number = row.text("answer").rpartition("####")
+    if not found or not number.strip():
+        raise row.refusal("answer", "has no number after ####")
+    return Question(
+        id=f"{row.source}-{row.number}",
+        text=row.text("question"),
+        gold=(number.strip(),),
+        split=row.split,
+    )

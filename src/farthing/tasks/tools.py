@@ -1,7 +1,10 @@
 """What a tool is: a query in, a text out, for money and time."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from farthing.tasks.base import Question
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,11 @@ class Tool(Protocol):
         ...
 
     @property
+    def purpose(self) -> str:
+        """What it does with its input, in a line that a model reads."""
+        ...
+
+    @property
     def cost_nano(self) -> int:
         """Price of one use, in nano-dollars."""
         ...
@@ -35,3 +43,12 @@ class Tool(Protocol):
             ModelError: it failed; what cannot be found is a reply that says so.
         """
         ...
+
+
+Toolbox = Callable[[Question], Sequence[Tool]]
+"""Says which tools an agent has for a question."""
+
+
+def always(*tools: Tool) -> Toolbox:
+    """Return a toolbox that has the same tools for every question."""
+    return lambda _: tools

@@ -1,0 +1,130 @@
+"""What a reply says: an answer, a verdict, an action. What cannot be read is None, never a guess.
+
+Only the reply itself is read, from a place that its prompt fixed; quoted text further on in it,
+whatever it looks like, changes nothing.
+"""
+
+import re
+from dataclasses import dataclass
+
+_ANSWER = re.compile(
+    r"^[\s>*_#\-]*(?:final\s+|my\s+)?answer[*_]*\s*:[*_]*[ \t]*(?P<colon>\S.*)$"
+    r"|\bthe\s+(?:final\s+|correct\s+)?answer\s+is:?\s+(?P<is>\S.*?)(?=\.?\s*$|\.\s)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HASHES = re.compile(r"^.*####[ \t]*(\S.*)$", re.MULTILINE)
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_WRAPPING = ("**", "__", "`", '"', "“”", "<>")
+_LABEL = r"\W*(?:(?:your\s+|my\s+)?(?:response|reply|verdict|judge?ment|evaluation|action)\W*)?"
+_VERDICT = re.compile(_LABEL + r"\b(?P<word>yes|no)\b(?![ \t]*/|[ \t]+(?:and|or)\b)", re.IGNORECASE)
+_CORRECTION = re.compile(
+    r"[*_`\"'\]>]*[,.:;!]?[*_`\"']*(?:\s*[-–—]+(?=\s))?\s*"
+    r"(?:(?:the\s+)?(?:correct\s+|right\s+)?answer(?:\s+is\b|\s+should\s+be\b|\s*:):?\s*)?",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(_LABEL + r"([1-9])(?!\w|[.,/]\d|\s*(?:or|and|/|,|-)\s*[1-9])", re.IGNORECASE)
+_EXIT = re.compile(r"\W*(?:output\W+|answer\W+)?(exit|continue)\W*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the guide said of the base's answer."""
+
+    agrees: bool | None
+    """None where the reply says neither yes nor no."""
+    correction: str | None = None
+    """The guide's own answer, where it disagrees and gives one."""
+
+
+def read_answer(reply: str) -> str | None:
+    r"""Return the answer that a reasoned reply ends in.
+
+    That is the last `Answer: ...` or "the answer is ..."; failing that what it boxes, or what
+    stands after `####`.
+
+    >>> read_answer("Rome? No: it was Paris.\nAnswer: **Paris**")
+    'Paris'
+    >>> read_answer(r"so it is $\boxed{\frac{1}{2}}$."), read_answer("I cannot tell.")
+    ('\\frac{1}{2}', None)
+    """
+    found = list(_ANSWER.finditer(reply))
+    if found:
+        answer = unwrapped(found[-1]["colon"] or found[-1]["is"])
+        return (boxed(answer) or answer) or None
+    hashes = _HASHES.findall(reply)
+    return boxed(reply) or (unwrapped(hashes[-1]) if hashes else None) or None
+
+
+def boxed(text: str) -> str | None:
+    r"""Return what the last `\boxed{...}` holds, braces balanced; None where there is none.
+
+    >>> boxed(r"\boxed{3} or rather \boxed{\sqrt{2}}"), boxed(r"\boxed{2"), boxed("2")
+    ('\\sqrt{2}', None, None)
+    """
+    openings = list(_BOXED.finditer(text))
+    if not openings:
+        return None
+    start, depth = openings[-1].end(), 1
+    for at in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return text[start:at].strip() or None
+    return None
+
+
+def unwrapped(answer: str) -> str:
+    """Return an answer without emphasis or quotes around the whole of it.
+
+    >>> unwrapped(' **"Paris"** '), unwrapped('"A" and "B"'), unwrapped("[1, 2]")
+    ('Paris', '"A" and "B"', '[1, 2]')
+    """
+    answer = answer.strip()
+    for signs in _WRAPPING:
+        left, right = (signs[0], signs[1]) if signs in {"“”", "<>"} else (signs, signs)
+        inside = answer.removeprefix(left).removesuffix(right)
+        whole = answer == left + inside + right and left not in inside and right not in inside
+        if whole and inside.strip():
+            return unwrapped(inside)
+    return answer
+
+
+def read_verdict(reply: str) -> Verdict:
+    """Return what a reply that was to be "Yes" or "No <answer>" says.
+
+    The first word of its first line is the verdict. The answer is the rest of that line, or the
+    next line where the rest is empty.
+
+    >>> read_verdict("Yes."), read_verdict("No, Lisbon")
+    (Verdict(agrees=True, correction=None), Verdict(agrees=False, correction='Lisbon'))
+    >>> read_verdict("Perhaps")
+    Verdict(agrees=None, correction=None)
+    """
+    lines = [unwrapped(line) for line in reply.splitlines() if line.strip()]
+    match = _VERDICT.match(lines[0]) if lines else None
+    if match is None:
+        return Verdict(None)
+    if match["word"].casefold() == "yes":
+        return Verdict(agrees=True)
+    below = _CORRECTION.sub("", lines[1], count=1) if lines[1:] else ""
+    beside = _CORRECTION.sub("", lines[0][match.end() :], count=1)
+    return Verdict(agrees=False, correction=unwrapped(beside) or unwrapped(below) or None)
+
+
+def read_number(reply: str, largest: int) -> str | None:
+    """Return the number that a reply chooses, from 1; None where it chooses none, or two.
+
+    >>> [read_number(reply, 3) for reply in ("2", "**Action: 3**", "1 or 2", "4", "two")]
+    ['2', '3', None, None, None]
+    """
+    match = _NUMBERED.match(reply)
+    return match[1] if match and int(match[1]) <= largest else None
+
+
+def read_exit(reply: str) -> str | None:
+    """Return `exit` or `continue` where the reply is that and nothing else.
+
+    >>> read_exit("[EXIT]"), read_exit("Continue."), read_exit("EXIT or CONTINUE")
+    ('exit', 'continue', None)
+    """
+    match = _EXIT.fullmatch(reply)
+    return match[1].casefold() if match else None

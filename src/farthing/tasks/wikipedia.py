@@ -1,0 +1,178 @@
+"""Search in the live Wikipedia, or any other MediaWiki, through its API."""
+
+import time
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from farthing.errors import (
+    BadRequestError,
+    MalformedReplyError,
+    MissingExtraError,
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    RateLimitError,
+)
+from farthing.models.clock import Clock, SystemClock
+from farthing.models.http_failures import failure
+from farthing.models.retry import Patience
+from farthing.tasks.local_search import PURPOSE
+from farthing.tasks.tools import ToolReply
+
+URL = "https://en.wikipedia.org/w/api.php"
+USER_AGENT = "farthing/0.1 (https://pypi.org/project/farthing)"
+_BUSY = frozenset({"ratelimited", "maxlag", "readonly"})
+
+
+class Page(msgspec.Struct):
+    """A page that was found."""
+
+    title: str
+    index: int = 0
+    """Its place among what was found, from 1."""
+    extract: str = ""
+    """Its introduction, as plain text."""
+
+
+class _Query(msgspec.Struct):
+    pages: list[Page] = []
+
+
+class _Problem(msgspec.Struct):
+    code: str
+    info: str = ""
+
+
+class _Reply(msgspec.Struct):
+    query: _Query | None = None
+    error: _Problem | None = None
+
+
+class Wikipedia:
+    """Shows the introductions of the best pages; asks again after failures that may pass."""
+
+    name = "search"
+    purpose = PURPOSE
+
+    def __init__(
+        self,
+        url: str = URL,
+        *,
+        top: int = 3,
+        cost_nano: int = 0,
+        timeout_s: float = 20.0,
+        user_agent: str = USER_AGENT,
+        patience: Patience | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            url: address of the wiki's `api.php`.
+            top: most pages in a reply.
+            cost_nano: price of one use, in nano-dollars, retries included.
+            timeout_s: most seconds for one try.
+            user_agent: who asks; Wikimedia wants a way to reach you in it.
+            patience: how often and how long to try.
+            clock: waits between tries.
+
+        Raises:
+            MissingExtraError: aiohttp is not installed.
+        """
+        self._aiohttp = _library()
+        self.cost_nano = cost_nano
+        self._url, self._top, self._timeout_s = url, top, timeout_s
+        self._user_agent = user_agent
+        self._patience = patience or Patience(tries=4)
+        self._clock = clock or SystemClock()
+        self._session: Any = None
+
+    async def run(self, query: str) -> ToolReply:
+        """Return the introductions of the pages that match best, best first.
+
+        Raises:
+            ModelError: the wiki failed, after the tries that its kind of failure allows.
+        """
+        started = time.perf_counter()
+        pages = sorted(await self._pages(query), key=lambda page: page.index)
+        shown = [f"{page.title}: {' '.join(page.extract.split())}" for page in pages[: self._top]]
+        text = "\n".join(shown) if shown else "Nothing was found; try other words."
+        return ToolReply(text, self.cost_nano, time.perf_counter() - started)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _pages(self, query: str) -> list[Page]:
+        waited_s = 0.0
+        for retry in range(self._patience.tries):
+            try:
+                return _pages(await self._fetch(query), self._url)
+            except ModelError as error:
+                wait_s = self._patience.wait_s(retry, error.retry_after_s, 0.5)
+                waited_s += wait_s
+                last = retry == self._patience.tries - 1 or waited_s > self._patience.total_s
+                if last or not error.retriable:
+                    error.cost_nano = self.cost_nano
+                    raise
+            await self._clock.sleep(wait_s)
+        raise AssertionError("the last try returns or raises")
+
+    async def _fetch(self, query: str) -> bytes:
+        """Return the body of one reply; a failure has its type."""
+        if self._session is None:
+            self._session = self._aiohttp.ClientSession(
+                headers={"User-Agent": self._user_agent},
+                timeout=self._aiohttp.ClientTimeout(total=self._timeout_s),
+            )
+        try:
+            async with self._session.get(self._url, params=_parameters(query, self._top)) as reply:
+                body: bytes = await reply.read()
+                if reply.status != 200:
+                    text = body.decode(errors="replace")
+                    raise failure(self._url, reply.status, reply.headers, text, 0)
+                return body
+        except TimeoutError as error:
+            waited = f"no full reply within {self._timeout_s:g} s"
+            raise ModelTimeoutError(f"{self._url}: {waited}") from error
+        except self._aiohttp.ClientError as error:
+            raise ModelConnectionError(f"{self._url}: {type(error).__name__}: {error}") from error
+
+
+def _parameters(query: str, top: int) -> dict[str, str]:
+    return {
+        "action": "query",
+        "format": "json",
+        "formatversion": "2",
+        "generator": "search",
+        "gsrsearch": query,
+        "gsrlimit": str(top),
+        "prop": "extracts",
+        "exintro": "1",
+        "explaintext": "1",
+        "exlimit": str(top),
+        "redirects": "1",
+    }
+
+
+def _pages(body: bytes, url: str) -> list[Page]:
+    """Read a reply; one without `query` found nothing, and errors come with status 200."""
+    try:
+        reply = msgspec.json.decode(body, type=_Reply)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedReplyError(f"{url}: this is no reply of a MediaWiki: {error}") from error
+    if reply.error is not None:
+        kind = RateLimitError if reply.error.code in _BUSY else BadRequestError
+        raise kind(f"{url}: {reply.error.code}: {reply.error.info}")
+    return reply.query.pages if reply.query else []
+
+
+def _library() -> ModuleType:
+    try:
+        return import_module("aiohttp")
+    except ImportError as error:
+        raise MissingExtraError("asking Wikipedia", "live") from error

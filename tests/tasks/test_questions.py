@@ -1,0 +1,284 @@
+"""Loaders read the public files' own formats, and refuse with file, row and field."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farthing import plugins
+from farthing.errors import InputError, MissingExtraError, QuestionFormatError, UnknownNameError
+from farthing.tasks.base import Question, Task
+from farthing.tasks.questions import load_questions
+
+HOTPOT: list[dict[str, Any]] = [
+    {
+        "_id": "5a8b57f25542995d1e6f1371",
+        "question": "Were Scott Derrickson and Ed Wood of the same nationality?",
+        "answer": "yes",
+        "type": "comparison",
+        "level": "hard",
+        "supporting_facts": [["Scott Derrickson", 0], ["Ed Wood", 0]],
+        "context": [
+            ["Scott Derrickson", ["Scott Derrickson is an American director.", " He was born."]],
+            ["Ed Wood", ["Edward Davis Wood Jr. was an American filmmaker."]],
+        ],
+    },
+    {"_id": "second", "question": "Who?", "answer": "Ed Wood", "type": "bridge", "context": []},
+]
+GSM8K = [
+    {
+        "question": "Natalia sold 48 clips, and then half as many. How many in all?",
+        "answer": "48/2 = <<48/2=24>>24\n48+24 = <<48+24=72>>72\n#### 72",
+    },
+    {"question": "How much is 1,000 + 80?", "answer": "It is\n#### 1,080"},
+]
+MATH = {
+    "problem": "What is $\\frac{1}{4}+\\frac{1}{4}$?",
+    "level": "Level 1",
+    "type": "Prealgebra",
+    "solution": "We add: $\\boxed{1}$? No, $\\boxed{\\frac{1}{2}}$.",
+}
+MMLU = """"Find the degree of Q(sqrt(2), sqrt(3)) over Q.",0,4,2,6,B
+"A question, with ""quotes""
+and two lines",yes,no,both,neither,D
+"""
+
+
+def jsonl(path: Path, rows: list[Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_hotpotqa_as_it_is_published(tmp_path: Path) -> None:
+    path = tmp_path / "hotpot_dev_distractor_v1.json"
+    path.write_text(json.dumps(HOTPOT))
+    first, second = load_questions("hotpotqa", path)
+    assert first == Question(
+        id="5a8b57f25542995d1e6f1371",
+        text="Were Scott Derrickson and Ed Wood of the same nationality?",
+        gold=("yes",),
+        group="comparison",
+        split="calibrate",
+        paragraphs=(
+            ("Scott Derrickson", "Scott Derrickson is an American director. He was born."),
+            ("Ed Wood", "Edward Davis Wood Jr. was an American filmmaker."),
+        ),
+    )
+    assert second.paragraphs == ()
+
+
+def test_hotpotqa_test_questions_have_no_answer(tmp_path: Path) -> None:
+    rows = [{k: v for k, v in HOTPOT[0].items() if k not in {"answer", "type"}}]
+    path = tmp_path / "hotpot_test_fullwiki_v1.json"
+    path.write_text(json.dumps(rows))
+    (question,) = load_questions("hotpotqa", path)
+    assert (question.gold, question.group, question.split) == ((), None, "test")
+
+
+def test_mmlu_as_it_is_published(tmp_path: Path) -> None:
+    for part, subject in (("test", "abstract_algebra"), ("test", "moral"), ("dev", "moral")):
+        (tmp_path / "data" / part).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / part / f"{subject}_{part}.csv").write_text(MMLU)
+    (tmp_path / "data" / "README.txt").write_text("not a question")
+    questions = load_questions("mmlu", tmp_path / "data")
+    assert len(questions) == 6
+    tested = load_questions("mmlu", tmp_path / "data", split="test")
+    assert [(q.id, q.group) for q in tested] == [
+        ("abstract_algebra-test-1", "abstract_algebra"),
+        ("abstract_algebra-test-2", "abstract_algebra"),
+        ("moral-test-1", "moral"),
+        ("moral-test-2", "moral"),
+    ]
+    assert tested[0].choices == ("0", "4", "2", "6")
+    assert tested[0].gold == ("B",)
+    assert tested[1].text == 'A question, with "quotes"\nand two lines'
+
+
+def test_gsm8k_as_it_is_published(tmp_path: Path) -> None:
+    first, second = load_questions("gsm8k", jsonl(tmp_path / "test.jsonl", GSM8K))
+    assert (first.id, first.gold, first.split) == ("test-1", ("72",), "test")
+    assert second.gold == ("1,080",)
+    assert plugins.load("tasks", "gsm8k").grade("1080", second.gold)
+
+
+def test_gsm8k_folder_gives_both_parts(tmp_path: Path) -> None:
+    jsonl(tmp_path / "train.jsonl", GSM8K)
+    jsonl(tmp_path / "test.jsonl", GSM8K)
+    assert [q.split for q in load_questions("gsm8k", tmp_path)] == ["test"] * 2 + ["train"] * 2
+    assert [q.id for q in load_questions("gsm8k", tmp_path, split="train")] == [
+        "train-1",
+        "train-2",
+    ]
+
+
+def test_math_as_it_is_published(tmp_path: Path) -> None:
+    for name in ("2", "10"):
+        file = tmp_path / "MATH" / "test" / "prealgebra" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(MATH))
+    questions = load_questions("math", tmp_path / "MATH")
+    assert [q.id for q in questions] == ["Prealgebra-test-2-1", "Prealgebra-test-10-1"]
+    assert questions[0].gold == (r"\frac{1}{2}",)
+    assert (questions[0].group, questions[0].split) == ("Prealgebra", "test")
+
+
+def test_math_500_in_json_lines(tmp_path: Path) -> None:
+    row = {
+        "problem": "How many?",
+        "solution": r"$\boxed{9}$",
+        "answer": "9",
+        "subject": "Number Theory",
+        "level": 3,
+        "unique_id": "test/number_theory/572.json",
+    }
+    (question,) = load_questions("math", jsonl(tmp_path / "math500_test.jsonl", [row]))
+    assert (question.id, question.gold, question.group) == (
+        "test/number_theory/572.json",
+        ("9",),
+        "Number Theory",
+    )
+
+
+def test_your_own_json_lines_for_any_task(tmp_path: Path) -> None:
+    row = {
+        "id": "q7",
+        "question": "Capital of Portugal?",
+        "gold": ["Lisbon", "Lisboa"],
+        "group": "capitals",
+        "split": "train",
+        "choices": ["Oslo", "Lisbon"],
+        "paragraphs": [["Lisbon", "It is the capital."]],
+    }
+    expected = Question(
+        id="q7",
+        text="Capital of Portugal?",
+        gold=("Lisbon", "Lisboa"),
+        group="capitals",
+        split="train",
+        choices=("Oslo", "Lisbon"),
+        paragraphs=(("Lisbon", "It is the capital."),),
+    )
+    path = jsonl(tmp_path / "mine.jsonl", [row])
+    assert load_questions("text", path) == load_questions("hotpotqa", path) == [expected]
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert load_questions("text", packed) == [expected]
+
+
+def test_the_limit_takes_the_first_or_draws_by_seed(tmp_path: Path) -> None:
+    rows = [{"id": str(i), "question": f"{i}?", "gold": str(i)} for i in range(100)]
+    path = jsonl(tmp_path / "mine.jsonl", rows)
+    assert [q.id for q in load_questions("text", path, limit=3)] == ["0", "1", "2"]
+    drawn = [q.id for q in load_questions("text", path, limit=10, seed=1)]
+    assert drawn == [q.id for q in load_questions("text", path, limit=10, seed=1)]
+    assert drawn != [q.id for q in load_questions("text", path, limit=10, seed=2)]
+    assert len(set(drawn)) == 10
+    assert drawn == sorted(drawn, key=int) != [str(i) for i in range(10)]
+    assert len(load_questions("text", path, limit=1_000, seed=1)) == 100
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "content", "message"),
+    [
+        ("hotpotqa", "d.json", '[{"_id": "a", "question": "?"}, {"_id": "b"}]', "row 2, question"),
+        ("hotpotqa", "d.json", '[{"question": "?"}]', "row 1, _id or id: is missing"),
+        ("hotpotqa", "d.json", '[{"_id":"a","question":"?","context":[3]}]', "row 1, context"),
+        ("hotpotqa", "d.json", "[{", "row 1, row: is broken JSON"),
+        ("hotpotqa", "d.json", "[1]", "row 1, row: is no object"),
+        ("mmlu", "a_test.csv", "q,1,2,3,4,A\nq,1,2,3,4,E\n", "row 2, column 6: is 'E'"),
+        ("mmlu", "a_test.csv", "q,1,2,3,4,AB\n", "row 1, column 6: is 'AB'"),
+        ("mmlu", "a_test.csv", "alone\n", "row 1, choices: are 0"),
+        ("mmlu", "a_test.csv", '"open\n', "row: is broken CSV"),
+        (
+            "gsm8k",
+            "t.jsonl",
+            '\n{"question": "?", "answer": "72"}',
+            "line 2, answer: has no number",
+        ),
+        ("gsm8k", "t.jsonl", '{"question": "?", "answer": 72}', "line 1, answer: is 72"),
+        ("math", "t.jsonl", '{"problem": "?", "solution": "9"}', "line 1, solution: has no"),
+        ("math", "t.jsonl", '{"problem": " ", "answer": "9"}', "line 1, problem: is ' '"),
+        ("text", "t.jsonl", '{"question": "?", "golds": "9"}', "line 1, golds: is no field"),
+        ("text", "t.jsonl", '{"question": "?", "gold": 9}', "line 1, gold: is 9"),
+        ("text", "t.jsonl", '{"question": "?", "gold": [], "split": "dev"}', "split: is 'dev'"),
+        ("text", "t.jsonl", '{"question": "?", "paragraphs": ["x"]}', "paragraphs: hold 'x'"),
+        ("text", "t.jsonl", '{"id":"a","question":"?"}\n' * 2, "line 2, id: 'a' is that of"),
+    ],
+)
+def test_refusals_name_file_row_and_field(
+    tmp_path: Path, task: str, name: str, content: str, message: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(QuestionFormatError) as caught:
+        load_questions(task, tmp_path / name)
+    assert message in str(caught.value)
+    assert str(tmp_path / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_to_load_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        load_questions("text", tmp_path / "gone.jsonl")
+    with pytest.raises(InputError, match="holds no file of questions"):
+        load_questions("text", tmp_path)
+    jsonl(tmp_path / "train.jsonl", GSM8K)
+    with pytest.raises(InputError, match="no question of the split test"):
+        load_questions("gsm8k", tmp_path, split="test")
+    with pytest.raises(InputError, match="the split is 'dev'"):
+        load_questions("gsm8k", tmp_path, split="dev")
+    with pytest.raises(InputError, match="give at least 1"):
+        load_questions("gsm8k", tmp_path, limit=0)
+    with pytest.raises(UnknownNameError, match="did you mean 'gsm8k'"):
+        load_questions("gsm8", tmp_path)
+
+
+@pytest.mark.parametrize("name", plugins.names("questions"))
+def test_every_loader_belongs_to_a_task(name: str) -> None:
+    assert isinstance(plugins.load("tasks", name), Task)
+
+
+def test_a_data_set_loads_through_the_datasets_library(tmp_path: Path) -> None:
+    pytest.importorskip("datasets", reason="needs the extra `datasets`")
+    jsonl(tmp_path / "gsm" / "train.jsonl", GSM8K)
+    jsonl(tmp_path / "gsm" / "test.jsonl", GSM8K[:1])
+    questions = load_questions("gsm8k", f"dataset:{tmp_path / 'gsm'}")
+    assert sorted((q.id, q.split, q.gold[0]) for q in questions) == [
+        ("test-1", "test", "72"),
+        ("train-1", "train", "72"),
+        ("train-2", "train", "1,080"),
+    ]
+    with pytest.raises(QuestionFormatError, match=r"gsm \(\w+\), row 1, problem"):
+        load_questions("math", f"dataset:{tmp_path / 'gsm'}")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        load_questions("gsm8k", f"dataset:{tmp_path / 'gone'}")
+
+
+def test_a_data_set_without_the_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=re.escape("farthing[datasets]")):
+        load_questions("gsm8k", "dataset:openai/gsm8k:main")
+
+
+def test_rows_of_the_hub_have_their_own_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    hotpot = {**HOTPOT[0], "id": HOTPOT[0]["_id"]}
+    del hotpot["_id"]
+    hotpot["context"] = {
+        "title": [title for title, _ in HOTPOT[0]["context"]],
+        "sentences": [sentences for _, sentences in HOTPOT[0]["context"]],
+    }
+    mmlu = {"question": "2 + 2?", "subject": "algebra", "choices": ["3", "4"], "answer": 1}
+
+    class Library:
+        @staticmethod
+        def load_dataset(name: str, config: str | None) -> dict[str, list[dict[str, Any]]]:
+            return {"validation": [{"hotpot": hotpot, "mmlu": mmlu}[config or ""]]}
+
+    monkeypatch.setitem(__import__("sys").modules, "datasets", Library)
+    (question,) = load_questions("hotpotqa", "dataset:any:hotpot")
+    assert question.paragraphs[1] == ("Ed Wood", HOTPOT[0]["context"][1][1][0])
+    (question,) = load_questions("mmlu", "dataset:any:mmlu")
+    assert (question.id, question.gold) == ("algebra-calibrate-1", ("B",))
