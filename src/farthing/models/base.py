@@ -48,6 +48,8 @@ class Usage:
 
     input_tokens: int
     output_tokens: int
+    estimated: bool = False
+    """The provider gave no count; these are upper bounds."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,13 @@ class Completion:
     finish: Finish
     usage: Usage
     cost_nano: int | None
-    """Price in nano-dollars; None where the model has no price."""
+    """Price of all tries, in nano-dollars; None where the model has no price."""
     latency_s: float
     """Wall time from sending to the last byte, in seconds, without waiting for admission."""
     logprobs: tuple[TokenLogprob, ...] = ()
     """One for each token, where they were asked for and the provider has them."""
+    tries: int = 1
+    """Calls that it took; all but the last one failed."""
 
 
 class Model(Protocol):
@@ -108,5 +112,5 @@ class Model(Protocol):
 
 
 def characters(messages: Sequence[Message]) -> int:
-    """Return the length of a conversation: no tokeniser makes more tokens than UTF-8 bytes."""
+    """Return the length of a conversation in UTF-8 bytes."""
     return sum(len(message.content.encode()) for message in messages)

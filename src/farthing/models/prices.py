@@ -1,0 +1,196 @@
+"""What calls cost: the user's own prices first, then the published ones of `genai-prices`.
+
+Prices are decimals in USD, costs are integer nano-dollars, rounded up (see `money.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Protocol
+
+from farthing.errors import MissingExtraError, UnpricedModelError
+from farthing.models.base import Prompt, Usage, characters
+from farthing.models.money import nano_from_usd
+
+TOKENS_PER_MESSAGE = 8
+"""Most tokens that a chat template puts around a message."""
+TOKENS_PER_PROMPT = 64
+"""Most tokens that a chat template adds by itself, such as a default system message."""
+_MILLION = 1_000_000
+
+
+class Price(Protocol):
+    """What calls to one model cost."""
+
+    def cost_nano(self, usage: Usage, seconds: float) -> int:
+        """Return the price of a call in nano-dollars, from its tokens and its duration."""
+        ...
+
+    def largest_nano(self, usage: Usage, seconds: float) -> int:
+        """Return the most that a call can cost that takes no more than this of either."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Prices of tokens in USD per million, from some number of input tokens on."""
+
+    input: Decimal
+    output: Decimal
+    above: int = 0
+    """They apply to the whole call once it has more input tokens than this."""
+
+
+@dataclass(frozen=True)
+class TokenPrice:
+    """So much per million tokens; a long prompt may be dearer by the token.
+
+    >>> TokenPrice((Rates(Decimal("0.15"), Decimal("0.60")),)).cost_nano(Usage(1_000, 100), 2.5)
+    210000
+    """
+
+    rates: tuple[Rates, ...]
+    """The first applies from 0 tokens on, the others above ever more."""
+    request: Decimal = Decimal(0)
+    """USD for each call, whatever its length."""
+
+    def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
+        """Return the price of a call in nano-dollars, from its tokens."""
+        reached = [rates for rates in self.rates if usage.input_tokens > rates.above]
+        return self._at(reached[-1] if reached else self.rates[0], usage)
+
+    def largest_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
+        """Return the most that a call can cost that has no more tokens than these."""
+        reached = [rates for rates in self.rates[1:] if usage.input_tokens > rates.above]
+        return max(self._at(rates, usage) for rates in (self.rates[0], *reached))
+
+    def _at(self, rates: Rates, usage: Usage) -> int:
+        tokens = usage.input_tokens * rates.input + usage.output_tokens * rates.output
+        return nano_from_usd(tokens / _MILLION + self.request)
+
+
+@dataclass(frozen=True)
+class SecondPrice:
+    """So much per second, as one pays for the machine that a model runs on.
+
+    >>> SecondPrice(Decimal("0.0005")).cost_nano(Usage(1_000, 100), 2.5)
+    1250000
+    """
+
+    second: Decimal
+    """USD per second."""
+
+    def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
+        """Return the price of a call in nano-dollars, from its duration."""
+        return nano_from_usd(self.second * Decimal(repr(float(seconds))))
+
+    def largest_nano(self, usage: Usage, seconds: float) -> int:
+        """Return the most that a call can cost that takes no longer than this."""
+        return self.cost_nano(usage, seconds)
+
+
+FREE = TokenPrice((Rates(Decimal(0), Decimal(0)),))
+"""Costs nothing, and is known to."""
+
+
+@dataclass(frozen=True)
+class PriceTable:
+    """The user's own prices by model name, on top of the published ones."""
+
+    own: Mapping[str, Price] = field(default_factory=dict)
+
+    def find(
+        self, model: str, *, provider: str | None = None, url: str | None = None
+    ) -> Price | None:
+        """Return what a model costs; None where neither the user nor `genai-prices` says.
+
+        A name alone does not make a price: a model at an unknown address may cost anything.
+
+        Args:
+            model: its name, as it is sent.
+            provider: the name that `genai-prices` gives to who sells it.
+            url: address of the endpoint, which tells the provider where none is named.
+
+        Raises:
+            MissingExtraError: a published price is asked for, and `genai-prices` is absent.
+        """
+        if model in self.own:
+            return self.own[model]
+        if provider is None and url is None:
+            return None
+        return _published(model, provider, url)
+
+
+def unpriced(model: str) -> UnpricedModelError:
+    """Say which line to add to the configuration.
+
+    >>> print(unpriced("llama-3-8b"))  # doctest: +ELLIPSIS
+    nothing says what the model 'llama-3-8b' costs; under [prices], in USD, add for instance:
+    "llama-3-8b" = { input_per_million = 0.15, output_per_million = 0.60 }
+    or, for a machine that is paid by time: "llama-3-8b" = { per_second = 0.0008 }
+    """
+    return UnpricedModelError(
+        f"nothing says what the model '{model}' costs; under [prices], in USD, add for instance:\n"
+        f'"{model}" = {{ input_per_million = 0.15, output_per_million = 0.60 }}\n'
+        f'or, for a machine that is paid by time: "{model}" = {{ per_second = 0.0008 }}'
+    )
+
+
+def largest_usage(prompt: Prompt) -> Usage:
+    """Return more tokens than a call can have: no tokeniser makes more of a text than its bytes.
+
+    >>> from farthing.models.base import Message
+    >>> largest_usage(Prompt((Message("user", "2 + 2?"),), max_tokens=10))
+    Usage(input_tokens=78, output_tokens=10, estimated=True)
+    """
+    template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(prompt.messages)
+    return Usage(characters(prompt.messages) + template, prompt.max_tokens, estimated=True)
+
+
+def largest_cost_nano(price: Price | None, model: str, prompt: Prompt, seconds: float) -> int:
+    """Return the most that one call can cost, in nano-dollars.
+
+    Raises:
+        UnpricedModelError: the model has no price; the message gives the line to add.
+    """
+    if price is None:
+        raise unpriced(model)
+    return price.largest_nano(largest_usage(prompt), seconds)
+
+
+def _published(model: str, provider: str | None, url: str | None) -> TokenPrice | None:
+    try:
+        # Its table takes half a second to load: who has a table of their own need not wait.
+        from genai_prices import Usage as PricedUsage  # noqa: PLC0415
+        from genai_prices import calc_price  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"looking up what '{model}' costs", "live") from None
+    one = PricedUsage(input_tokens=1, output_tokens=1)
+    try:
+        if provider is not None:
+            found = calc_price(one, model, provider_id=provider)
+        else:
+            found = calc_price(one, model, provider_api_url=url)
+    except LookupError:
+        return None
+    prices = found.model_price
+    if prices.input_mtok is None or prices.output_mtok is None:
+        return None
+    requests = max(_tiers(prices.requests_kcount or Decimal(0)).values()) / 1_000
+    return TokenPrice(_rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok)), requests)
+
+
+def _rates(inputs: dict[int, Decimal], outputs: dict[int, Decimal]) -> tuple[Rates, ...]:
+    starts = sorted(inputs | outputs)
+    return tuple(Rates(_at(inputs, start), _at(outputs, start), start) for start in starts)
+
+
+def _at(tiers: dict[int, Decimal], start: int) -> Decimal:
+    return tiers[max(s for s in tiers if s <= start)]
+
+
+def _tiers(price: Any) -> dict[int, Decimal]:
+    """Return a price of `genai-prices`, flat or tiered, by the input tokens that it starts at."""
+    if isinstance(price, Decimal):
+        return {0: price}
+    return {0: price.base} | {tier.start: tier.price for tier in price.tiers}
