@@ -1,0 +1,118 @@
+"""The wire form of OpenAI's chat completions, which most providers and libraries speak."""
+
+from typing import Any
+
+import msgspec
+
+from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
+from farthing.models.prices import Price, largest_usage
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+"""What `read_completion` raises."""
+
+_FINISH: dict[str | None, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "refused",
+}
+
+
+def request_body(prompt: Prompt, model: str, limit_name: str) -> dict[str, Any]:
+    """Return what to ask for, without what is not asked for.
+
+    >>> from farthing.models.base import Message
+    >>> body = request_body(Prompt((Message("user", "Hi"),), max_tokens=9), "m", "max_tokens")
+    >>> sorted(body)
+    ['max_tokens', 'messages', 'model', 'temperature']
+    """
+    body = {
+        "model": model,
+        "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
+        limit_name: prompt.max_tokens,
+        "temperature": prompt.temperature,
+        "top_p": prompt.top_p if prompt.top_p < 1 else None,
+        "stop": list(prompt.stop) or None,
+        "seed": prompt.seed,
+        "logprobs": True if prompt.top_logprobs else None,
+        "top_logprobs": prompt.top_logprobs or None,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def read_completion(
+    body: bytes, prompt: Prompt, model: str, price: Price | None, seconds: float
+) -> Completion:
+    """Read the first choice of a reply; one without usage counts as the largest there can be.
+
+    Raises:
+        DecodeError, UnicodeDecodeError: it is not such a reply.
+    """
+    reply = _DECODER.decode(body)
+    choice = reply.choices[0]
+    message = choice.message
+    refused = bool(message.refusal and not message.content)
+    usage = reply.usage.counted() if reply.usage else largest_usage(prompt)
+    return Completion(
+        text=message.content or message.refusal or "",
+        model=reply.model or model,
+        finish="refused" if refused else _FINISH.get(choice.finish_reason, "other"),
+        usage=usage,
+        cost_nano=price.cost_nano(usage, seconds) if price else None,
+        latency_s=seconds,
+        logprobs=choice.logprobs.tokens() if choice.logprobs else (),
+    )
+
+
+class _Alternative(msgspec.Struct, frozen=True):
+    token: str
+    logprob: float
+
+
+class _Token(msgspec.Struct, frozen=True):
+    token: str
+    logprob: float
+    top_logprobs: list[_Alternative] | None = None
+
+
+class _Logprobs(msgspec.Struct, frozen=True):
+    content: list[_Token] | None = None
+
+    def tokens(self) -> tuple[TokenLogprob, ...]:
+        return tuple(
+            TokenLogprob(
+                t.token, t.logprob, tuple((a.token, a.logprob) for a in t.top_logprobs or ())
+            )
+            for t in self.content or ()
+        )
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    prompt_tokens: int
+    completion_tokens: int
+
+    def counted(self) -> Usage:
+        return Usage(max(0, self.prompt_tokens), max(0, self.completion_tokens))
+
+
+class _Reply(msgspec.Struct, frozen=True):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+    model: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.choices:
+            raise ValueError("it has no choices")
+
+
+_DECODER = msgspec.json.Decoder(_Reply)

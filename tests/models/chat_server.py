@@ -1,0 +1,205 @@
+"""A server that speaks OpenAI's chat completions over a real socket, and fails on demand.
+
+It runs in a thread of its own, so that anything can talk to it: coroutines, threads, processes.
+"""
+
+import asyncio
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from time import time
+from typing import Any, Self
+
+from aiohttp import web
+
+Messages = list[dict[str, str]]
+
+FAULTS = (
+    "429",  # too many requests, without a word on when to come back
+    "429 seconds",  # Retry-After as a number
+    "429 date",  # Retry-After as a date
+    "500",
+    "reset",  # the connection is closed before any reply
+    "cut",  # in mid-body
+    "slow",  # later than anybody waits
+    "garbage",  # JSON that is none
+    "no usage",
+    "content type",  # a page where JSON was due
+)
+
+
+@dataclass
+class Endpoint:
+    """The server, its faults and its books. Change the fields at any time."""
+
+    answer: Callable[[Messages], str] = lambda messages: "reply to " + messages[-1]["content"]
+    faults: dict[str, float] = field(default_factory=dict)
+    """Share of the calls that meet each fault."""
+    only_first: bool = False
+    """A content that failed once is answered the next time."""
+    latency_s: float = 0.0
+    slow_s: float = 5.0
+    """How long a slow body takes."""
+    retry_after_s: float = 0.0
+    reply: Callable[[dict[str, Any]], web.Response] | None = None
+    """Answers in place of everything else, given the request."""
+    seed: int = 0
+
+    calls: Counter[str] = field(default_factory=Counter)
+    """Requests by content of the last message."""
+    answered: Counter[str] = field(default_factory=Counter)
+    """Whole replies that were sent, by content: what a provider charges for."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """Faults by name."""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    disconnects: int = 0
+    """Calls that the client gave up while they were under way."""
+    under_way: int = 0
+    most_under_way: int = 0
+    url: str = ""
+
+    def __enter__(self) -> Self:
+        self._random = random.Random(self.seed)
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._thread.start()
+        assert started.wait(10), "the test server did not start"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    def _run(self, started: threading.Event) -> None:
+        self._loop.run_until_complete(self._serve(started))
+        self._loop.close()
+
+    async def _serve(self, started: threading.Event) -> None:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._chat)
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}/v1"
+        started.set()
+        await self._stop.wait()
+        await runner.shutdown()
+        await asyncio.wait_for(runner.cleanup(), 5)
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        content = body["messages"][-1]["content"]
+        self.calls[content] += 1
+        self.requests.append(body)
+        self.headers.append(dict(request.headers))
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(self.latency_s)
+            if self.reply is not None:
+                return self.reply(body)
+            fault = self._draw(content)
+            return await (self._fail(fault, request, body) if fault else self._say(body))
+        except asyncio.CancelledError:
+            self.disconnects += 1
+            raise
+        finally:
+            self.under_way -= 1
+
+    def _draw(self, content: str) -> str | None:
+        if self.only_first and self.calls[content] > 1:
+            return None
+        number = self._random.random()
+        for fault, rate in self.faults.items():
+            number -= rate
+            if number < 0:
+                self.failed[fault] += 1
+                return fault
+        return None
+
+    async def _say(self, body: dict[str, Any]) -> web.Response:
+        self.answered[body["messages"][-1]["content"]] += 1
+        return web.json_response(completion(body, self.answer(body["messages"])))
+
+    async def _fail(
+        self, fault: str, request: web.Request, body: dict[str, Any]
+    ) -> web.StreamResponse:
+        whole = json.dumps(completion(body, self.answer(body["messages"]))).encode()
+        if fault == "reset":
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+        if fault in {"cut", "slow"}:
+            return await self._half(fault, request, whole)
+        if fault == "no usage":
+            self.answered[body["messages"][-1]["content"]] += 1
+            return web.json_response(completion(body, self.answer(body["messages"]), usage=False))
+        return self._wrong(fault, whole)
+
+    def _wrong(self, fault: str, whole: bytes) -> web.Response:
+        after = {
+            "429 seconds": f"{self.retry_after_s:g}",
+            "429 date": formatdate(time() + self.retry_after_s, usegmt=True),
+        }
+        headers = {"Retry-After": after[fault]} if fault in after else {}
+        if fault.startswith("429"):
+            return web.json_response(
+                {"error": {"message": "slow down"}}, status=429, headers=headers
+            )
+        if fault == "500":
+            return web.json_response({"error": {"message": "it broke"}}, status=500)
+        if fault == "garbage":
+            return web.Response(
+                body=b'{"choices": [' + b"\xff\x00{", content_type="application/json"
+            )
+        assert fault == "content type", fault
+        return web.Response(body=whole, content_type="text/html")
+
+    async def _half(self, fault: str, request: web.Request, whole: bytes) -> web.StreamResponse:
+        stream = web.StreamResponse(headers={"Content-Type": "application/json"})
+        stream.content_length = len(whole)
+        await stream.prepare(request)
+        await stream.write(whole[: len(whole) // 2])
+        if fault == "slow":
+            await asyncio.sleep(self.slow_s)
+        assert request.transport is not None
+        request.transport.close()
+        return stream
+
+
+def completion(body: dict[str, Any], text: str, *, usage: bool = True) -> dict[str, Any]:
+    """Return what a provider would reply; a token is a word."""
+    message = {"role": "assistant", "content": text}
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "stop"}
+    if body.get("logprobs"):
+        choice["logprobs"] = {"content": [_token(word, body) for word in text.split()]}
+    reply: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body["model"],
+        "choices": [choice],
+    }
+    if usage:
+        tokens_in = sum(len(m["content"].split()) for m in body["messages"])
+        tokens_out = len(text.split())
+        reply["usage"] = {
+            "prompt_tokens": tokens_in,
+            "completion_tokens": tokens_out,
+            "total_tokens": tokens_in + tokens_out,
+        }
+    return reply
+
+
+def _token(word: str, body: dict[str, Any]) -> dict[str, Any]:
+    top = [{"token": word, "logprob": -0.25}, {"token": "other", "logprob": -1.75}]
+    return {"token": word, "logprob": -0.25, "top_logprobs": top[: body["top_logprobs"]]}
