@@ -1,0 +1,106 @@
+"""Try again what may succeed later: full-jitter exponential back-off that honours Retry-After."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated
+
+import msgspec
+
+from farthing.errors import ModelError
+from farthing.models.base import Completion, Model, Prompt
+from farthing.models.clock import Clock, SystemClock
+
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often and how long to try.
+
+    Before retry k = 0, 1, ... a call waits a uniform time in [0, min(longest_s, first_s 2^k)], so
+    that calls that failed together do not come back together (full jitter; M. Brooker,
+    "Exponential Backoff and Jitter", AWS 2015); after a Retry-After, so much more than that.
+    """
+
+    tries: Annotated[int, msgspec.Meta(ge=1)] = 6
+    """Calls in all."""
+    first_s: Seconds = 0.5
+    longest_s: Seconds = 30.0
+    total_s: Seconds = 180.0
+    """Most seconds to spend on waiting; a longer Retry-After ends the call at once."""
+
+    def wait_s(self, retry: int, retry_after_s: float | None, uniform: float) -> float:
+        """Return the seconds before a retry, counted from 0, given a uniform number in [0, 1).
+
+        >>> Patience().wait_s(2, None, 0.5), Patience().wait_s(2, 10.0, 0.5)
+        (1.0, 11.0)
+        """
+        backoff = min(self.longest_s, self.first_s * 2.0**retry)
+        return (retry_after_s or 0.0) + uniform * backoff
+
+
+class Retrying:
+    """A model that is asked again after failures that may pass.
+
+    What failed tries cost is part of the completion's cost, or of the last error's.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        patience: Patience | None = None,
+        *,
+        clock: Clock | None = None,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        self._model = model
+        self._patience = patience or Patience()
+        self._clock = clock or SystemClock()
+        self._uniform = uniform
+
+    @property
+    def name(self) -> str:
+        """Name of the model, as prices and traces call it."""
+        return self._model.name
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Answer one prompt, with as many tries as patience allows.
+
+        Raises:
+            ModelError: the last failure, with the cost and number of all tries.
+        """
+        spent: int | None = 0
+        waited_s = 0.0
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                completion = await self._model.complete(prompt)
+            except ModelError as error:
+                spent = _sum(spent, error.cost_nano)
+                wait_s = self._patience.wait_s(tries - 1, error.retry_after_s, self._uniform())
+                waited_s += wait_s
+                over = tries >= self._patience.tries or waited_s > self._patience.total_s
+                if over or not error.retriable:
+                    error.cost_nano, error.tries = spent, tries
+                    raise
+            else:
+                cost = _sum(spent, completion.cost_nano)
+                return replace(completion, cost_nano=cost, tries=tries)
+            await self._clock.sleep(wait_s)
+
+    def largest_cost_nano(self, prompt: Prompt) -> int:
+        """Return the most that one try of this prompt can cost, in nano-dollars.
+
+        Raises:
+            UnpricedModelError: the model has no price; the message gives the line to add.
+        """
+        return self._model.largest_cost_nano(prompt)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._model.aclose()
+
+
+def _sum(spent: int | None, cost: int | None) -> int | None:
+    return None if spent is None or cost is None else spent + cost
