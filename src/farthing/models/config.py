@@ -1,0 +1,190 @@
+"""Models from a configuration file.
+
+    [models.base]
+    provider = "openai-compatible"
+    model = "gpt-4o-mini"
+    url = "https://api.openai.com/v1"
+    key_env = "OPENAI_API_KEY"
+    limits = "openai"
+
+    [limits.openai]
+    requests_per_minute = 500
+    concurrent = 64
+
+    [prices]
+    "my-model" = { input_per_million = 0.15, output_per_million = 0.60 }
+
+A provider is registered under `farthing.models`: a msgspec struct of its settings, with a method
+`open(prices)` that returns the model.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeVar
+
+import msgspec
+
+from farthing import plugins
+from farthing.errors import ConfigError, InputError
+from farthing.models.base import Model
+from farthing.models.limits import Admission, Limited, Limits
+from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
+from farthing.models.retry import Patience, Retrying
+
+T = TypeVar("T")
+Dollars = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class ModelSettings(Protocol):
+    """What a provider registers."""
+
+    def open(self, prices: PriceTable) -> Model:
+        """Return the model; InputError says what is amiss with its settings."""
+        ...
+
+
+@dataclass(frozen=True)
+class ModelSection:
+    """One section `[models.NAME]`."""
+
+    settings: ModelSettings
+    limits: str | None
+    """Name of the section `[limits.NAME]` that it shares with others at the same endpoint."""
+    patience: Patience
+
+
+@dataclass(frozen=True)
+class ModelsConfig:
+    """All models of a configuration."""
+
+    sections: Mapping[str, ModelSection]
+    limits: Mapping[str, Limits]
+    prices: PriceTable
+
+    def open(
+        self, around_try: Callable[[Model], Model] | None = None, *, workers: int = 1
+    ) -> dict[str, Model]:
+        """Open every model, each with its retries and its limits.
+
+        A call goes through retries, then `around_try`, then the limits, then the provider: what
+        must see every single try, such as a budget, belongs in `around_try`.
+
+        Args:
+            around_try: wraps each model inside its retries.
+            workers: number of processes that share the limits.
+
+        Raises:
+            InputError: a key, an optional package or a share of a limit is missing.
+        """
+        shared = {name: Admission(limits.share(workers)) for name, limits in self.limits.items()}
+        models: dict[str, Model] = {}
+        for name, section in self.sections.items():
+            model = section.settings.open(self.prices)
+            if section.limits is not None:
+                model = Limited(model, shared[section.limits])
+            model = around_try(model) if around_try else model
+            models[name] = Retrying(model, section.patience)
+        return models
+
+
+def read_models(file: Path) -> ModelsConfig:
+    """Read the models of a TOML file; other sections are somebody else's.
+
+    Raises:
+        ConfigError: it cannot be read, or a field is missing, unknown or out of range.
+    """
+    try:
+        tables = tomllib.loads(file.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(file), "file", f"cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(str(file), "file", f"is not TOML: {error}") from None
+    return models_from(tables, str(file))
+
+
+def models_from(tables: Mapping[str, Any], file: str) -> ModelsConfig:
+    """Read the tables `models`, `limits` and `prices` of a configuration.
+
+    Raises:
+        ConfigError: a field is missing, unknown or out of range.
+    """
+    limits = {
+        name: _convert(table, Limits, file, f"limits.{name}")
+        for name, table in _tables(tables, "limits", file)
+    }
+    prices = {
+        name: _convert(table, _PriceLine, file, f'prices."{name}"').price()
+        for name, table in _tables(tables, "prices", file)
+    }
+    sections = {
+        name: _section(table, limits, file, f"models.{name}")
+        for name, table in _tables(tables, "models", file)
+    }
+    return ModelsConfig(sections, limits, PriceTable(prices))
+
+
+class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    input_per_million: Dollars | None = None
+    output_per_million: Dollars | None = None
+    per_request: Dollars = 0.0
+    per_second: Dollars | None = None
+
+    def __post_init__(self) -> None:
+        tokens = (self.input_per_million, self.output_per_million)
+        by_token = None not in tokens and self.per_second is None
+        by_time = tokens == (None, None) and self.per_second is not None and not self.per_request
+        if not by_token and not by_time:
+            raise ValueError("give input_per_million and output_per_million, or per_second alone")
+
+    def price(self) -> Price:
+        if self.per_second is not None:
+            return SecondPrice(_exact(self.per_second))
+        rates = Rates(_exact(self.input_per_million or 0), _exact(self.output_per_million or 0))
+        return TokenPrice((rates,), _exact(self.per_request))
+
+
+class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every section has, whoever provides the model."""
+
+    provider: str
+    limits: str | None = None
+    retries: Patience = Patience()
+
+
+def _section(table: Any, limits: Mapping[str, Limits], file: str, field: str) -> ModelSection:
+    common = {name: table[name] for name in _Common.__struct_fields__ if name in table}
+    settings = {name: value for name, value in table.items() if name not in common}
+    section = _convert(common, _Common, file, field)
+    if section.limits is not None and section.limits not in limits:
+        problem = f"is '{section.limits}', and there is no section [limits.{section.limits}]"
+        raise ConfigError(file, f"{field}.limits", problem)
+    try:
+        kind = plugins.load("models", section.provider)
+    except InputError as error:
+        raise ConfigError(file, f"{field}.provider", str(error)) from None
+    return ModelSection(_convert(settings, kind, file, field), section.limits, section.retries)
+
+
+def _tables(tables: Mapping[str, Any], name: str, file: str) -> list[tuple[str, Any]]:
+    found = tables.get(name, {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(file, name, f"must be a table, such as [{name}.base]")
+    for key, table in found.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(file, f"{name}.{key}", "must be a table")
+    return list(found.items())
+
+
+def _convert(table: Any, kind: type[T], file: str, field: str) -> T:
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        raise ConfigError(file, field + path.rstrip("`"), problem) from None
+
+
+def _exact(usd: float) -> Decimal:
+    return Decimal(repr(float(usd)))
