@@ -31,7 +31,7 @@ bench: setup ## measure speed; figures go to docs/log.md
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 figures: setup ## run the experiments again and redraw the figures in docs/
-	@set -e; for script in benchmarks/experiments/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; for script in $(filter-out %/common.py,$(wildcard benchmarks/experiments/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 
 setup: $(STAMP) ## make .venv and install the package in it
 
