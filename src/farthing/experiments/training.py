@@ -11,6 +11,7 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event as Flag
 
 from farthing.algorithms.base import Fitted, Learner
+from farthing.errors import InputError
 from farthing.experiments.base import Event, Watch
 from farthing.traces.arrays import TraceArrays
 
@@ -46,6 +47,9 @@ def train_all(
 
     Returns:
         One for each job, None where it was interrupted: half a training is no result.
+
+    Raises:
+        InputError: a learner cannot learn from these questions; the other trainings end.
     """
     if workers <= 1 or sum(not job.instant for job in jobs) <= 1:
         return _here(jobs, train, watch)
@@ -138,6 +142,8 @@ def _fit(job: Job) -> Fitted | None:
         return _whole(job.learner.fit(_train, job.alpha, job.seed, _There(job.name)))
     except KeyboardInterrupt:
         return None
+    except InputError as problem:  # its subclasses take more than a text, and cannot be sent
+        raise InputError(str(problem)) from None
 
 
 def _whole(fitted: Fitted) -> Fitted | None:
