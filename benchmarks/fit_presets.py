@@ -1,6 +1,9 @@
 """Fit the generator's presets to the paper's published rows and print fitted beside published.
 
-    python benchmarks/fit_presets.py ../shared/data/paper_tables.csv
+    python benchmarks/fit_presets.py [TABLES]
+
+TABLES is a CSV of the paper's tables: dataset, base_model, alpha, policy, cost_cents, coverage,
+avg_len.
 
 Every figure of a candidate is computed exactly, from its enumerated histories, so the fit is
 deterministic. Seven numbers a preset are fitted, with a weak pull towards the hand-set start; the
@@ -21,13 +24,22 @@ from scipy.special import expit, logit
 from farthing.environments.generator import CallPrice, GeneratorConfig, Level, Uncertainty
 from farthing.environments.histories import UNSEEN, enumerate_histories
 from farthing.environments.optimum import optimal_cost
+from farthing.environments.presets import PRESETS
 
+TABLES = Path(__file__).parents[1] / "../shared/data/paper_tables.csv"
 QUESTIONS = 200
 """The tables give cents for this many test questions."""
 PULL = 0.004
 """Strength of the pull towards the start, in coverage per unit of a parameter's logit."""
 CCPO_WEIGHT = 0.05
 """What one round of difference at CCPO's coverage counts for, in coverage."""
+
+HEADING = """
+| preset | row | coverage, published | generator | cents, published | generator |
+| --- | --- | --- | --- | --- | --- |"""
+HEADING_OF_ROUNDS = """
+| preset | coverage | rounds of CCPO, published | rounds of the optimum |
+| --- | --- | --- | --- |"""
 
 Row = Mapping[str, str]
 
@@ -73,15 +85,40 @@ class Figure:
     weight: float = 1.0
 
 
+@dataclass(frozen=True)
+class Fit:
+    """A preset, fitted."""
+
+    name: str
+    config: GeneratorConfig
+    figures: list[Figure]
+    rows: list[Row]
+
+
 def main(tables: Path) -> None:
+    if not tables.exists():
+        print(f"nothing to fit to: there is no file {tables}; name the paper's tables")
+        return
     with tables.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    for name, (start, base_model) in STARTS.items():
-        dataset = name.split("-", maxsplit=1)[0]
-        mine = [r for r in rows if r["dataset"] == dataset and r["base_model"] == base_model]
-        figures = published(mine)
-        fitted = fit_costs(fit_answers(start, figures), mine)
-        report(name, fitted, figures, mine)
+    fits = [fit(name, rows) for name in STARTS]
+    print(HEADING)
+    for done in fits:
+        report(done)
+    print(HEADING_OF_ROUNDS)
+    for done in fits:
+        report_rounds(done)
+    for done in fits:
+        if done.config != PRESETS[done.name].config:
+            print(f"\n{done.name} differs from its preset; the fit is\n{done.config}")
+
+
+def fit(name: str, rows: list[Row]) -> Fit:
+    start, base_model = STARTS[name]
+    dataset = name.split("-", maxsplit=1)[0]
+    mine = [r for r in rows if r["dataset"] == dataset and r["base_model"] == base_model]
+    figures = published(mine)
+    return Fit(name, fit_costs(fit_answers(start, figures), mine), figures, mine)
 
 
 def published(rows: list[Row]) -> list[Figure]:
@@ -233,19 +270,43 @@ def is_priced(row: Row) -> bool:
     return not (dropped_digit or "exit" in row["policy"] or "llm" in row["policy"])
 
 
-def report(name: str, config: GeneratorConfig, figures: list[Figure], rows: list[Row]) -> None:
-    print(f"\n{name}\n{config}\n\n| figure | published | fitted |\n| --- | --- | --- |")
-    for figure, value in zip(figures, all_figures(config, figures), strict=True):
-        print(f"| {figure.name} | {figure.published:.3f} | {value:.3f} |")
-    cents = np.concatenate([[0], config.round_cost_nano.cumsum() * QUESTIONS / 1e7])
-    for row in rows:
-        if is_priced(row) and row["policy"] in {"uala", "cpo", "ccpo-lambda-0"}:
-            cost = np.interp(float(row["avg_len"]), range(5), cents)
-            label = f"cents, {row['policy']}, length {float(row['avg_len']):.2f}"
-            print(f"| {label} | {float(row['cost_cents']):.2f} | {cost:.2f} |")
-    rounds = ", ".join(f"{c}: {optimal_rounds(config, c):.3f}" for c in (0.8, 0.9, 0.95))
-    print(f"optimal rounds at coverage {rounds}")
+def report(fit: Fit) -> None:
+    """Print the rows of the first table in `docs/generator.md`."""
+    known, cents = figure_of(fit.config), cents_of(fit.config)
+    for figure in fit.figures:
+        if figure.name in known:
+            paid = np.mean([float(r["cost_cents"]) for r in rows_of(figure, fit.rows)])
+            told = f"{figure.published:.3f} | {known[figure.name]:.3f}"
+            print(
+                f"| {fit.name} | {figure.name} | {told} | {paid:.2f} | {cents[figure.name]:.2f} |"
+            )
+
+
+def report_rounds(fit: Fit) -> None:
+    """Print the rows of the second table."""
+    for figure in fit.figures:
+        if "CCPO" in figure.name:
+            coverage = figure.name.split()[2]
+            least = optimal_rounds(fit.config, float(coverage))
+            print(f"| {fit.name} | {coverage} | {figure.published:.2f} | {least:.2f} |")
+
+
+def rows_of(figure: Figure, rows: list[Row]) -> list[Row]:
+    """Return the published rows that a figure stands for."""
+    policy, _, length = figure.name.lower().partition(", ")
+    mine = [r for r in rows if r["policy"] == policy]
+    if policy == "cpo":
+        return [r for r in mine if float(r["avg_len"]) <= 1.02]
+    return [r for r in mine if not length or float(r["avg_len"]) == float(length.split()[1])]
+
+
+def cents_of(config: GeneratorConfig) -> dict[str, float]:
+    """Return what the simple policies cost in cents for all test questions."""
+    cents = config.round_cost_nano * QUESTIONS / 1e7
+    depths = {f"UALA, length {k}": float(cents[:k].sum()) for k in (1, 2, 3)}
+    reached = (1 / 3) ** np.arange(config.rounds)
+    return {"Random": float(reached @ cents), "CPO, round 1": float(cents[0]), **depths}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else TABLES)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
@@ -13,6 +14,8 @@ from scipy.stats import chisquare
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from farthing.algorithms.base import Silent
+from farthing.algorithms.supervised import StoppingLearner
 from farthing.environments import replay
 from farthing.environments.generator import (
     CallPrice,
@@ -25,8 +28,15 @@ from farthing.environments.generator import (
 )
 from farthing.environments.histories import enumerate_histories, first_seen_next
 from farthing.environments.optimum import frontier, optimal_cost, optimal_scores, solve
+from farthing.environments.presets import PRESETS
 from farthing.errors import InputError
+from farthing.policies.base import Policy
+from farthing.policies.fixed_depth import FixedDepthPolicy
+from farthing.policies.network import NetworkPolicy
+from farthing.policies.random import RandomPolicy
+from farthing.policies.uala import UalaPolicy
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.features import FeatureSet
 
 BASE = CallPrice(10, 2, 100, 200, growth=3, spread=5)
 GUIDE = CallPrice(50, 1, 2_500, 10_000, growth=20, spread=10)
@@ -255,6 +265,37 @@ def test_no_learned_stopping_rule_beats_it_but_it_comes_close(model: Any) -> Non
         assert ended.cost_nano.mean() / 1e9 == pytest.approx(least, rel=0.1)
 
 
+def at_thresholds(policy: Policy, traces: TraceArrays) -> list[replay.Outcome]:
+    """Act with a strict, a middling and a loose threshold."""
+    scores = policy.scores(traces)
+    followed = replay.paths(scores, traces, empty="allow")
+    kappas = np.quantile(scores[:, :-1, -1], [0.9, 0.5, 0.1])
+    return [replay.outcome(followed, traces, kappa) for kappa in kappas]
+
+
+def random_network(traces: TraceArrays, rng: np.random.Generator) -> NetworkPolicy:
+    features = FeatureSet.fit(traces)
+    weight = rng.normal(size=(len(features.names), 3))
+    return NetworkPolicy(features, [weight], [rng.normal(size=3)])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_no_policy_beats_it_on_a_preset(name: str) -> None:
+    config = PRESETS[name].config
+    rng = np.random.default_rng([8, *name.encode()])
+    train, fresh = generate(config, 1_000, rng), generate(config, 10_000, rng)
+    learned = StoppingLearner().fit(train, Fraction(1, 10), 0, Silent()).policy
+    rivals: list[Policy] = [learned, UalaPolicy(), RandomPolicy()]
+    rivals += [FixedDepthPolicy(depth) for depth in range(1, config.rounds + 1)]
+    rivals += [random_network(train, rng) for _ in range(2)]
+    ended = [replay.sample(p.scores(fresh), fresh, rng) for p in rivals if p.stochastic]
+    ended += [outcome for policy in rivals for outcome in at_thresholds(policy, fresh)]
+    assert max(ahead(config, outcome) for outcome in ended) < 2
+    careful = at_thresholds(learned, fresh)[0]
+    least = optimal_cost(config, float(careful.covered.mean()))
+    assert careful.cost_nano.mean() / 1e9 < 1.05 * least
+
+
 def test_it_refuses_horizons_too_long_to_enumerate() -> None:
     with pytest.raises(InputError, match=r"8 rounds would need more than .* stopping policy"):
         frontier(replace(USUAL, rounds=8))
@@ -306,6 +347,11 @@ def all_answers(score: FloatArray) -> FloatArray:
 
 def beats(config: GeneratorConfig, traces: TraceArrays, score: FloatArray, kappa: float) -> float:
     ended = replay.outcome(replay.paths(all_answers(score), traces), traces, kappa)
+    return ahead(config, ended)
+
+
+def ahead(config: GeneratorConfig, ended: replay.Outcome) -> float:
+    """Return by how many standard errors a policy beats the optimum at its own coverage."""
     corners = np.array(frontier(config))
     at = int(np.clip(np.searchsorted(corners[:, 1], ended.covered.mean()), 1, len(corners) - 1))
     rise = corners[at] - corners[at - 1]
