@@ -114,7 +114,7 @@ def hessian_of_divergence(distribution: Callable[[Tensor], Tensor], z: Tensor) -
     def divergence_from_old(new: Tensor) -> Tensor:
         return (old * (old.log() - distribution(new).log())).sum()
 
-    hessian: Tensor = torch.func.hessian(divergence_from_old)(z)
+    hessian: Tensor = torch.func.jacrev(torch.func.jacrev(divergence_from_old))(z)
     return hessian
 
 
