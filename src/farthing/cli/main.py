@@ -59,7 +59,7 @@ def _run(arguments: list[str]) -> int:
     try:
         return app(arguments or ["--help"], prog_name="farthing", standalone_mode=False) or 0
     except typer.TyperException as error:
-        return _fail(error.format_message() or "say what to do; --help lists it", 2)
+        return _fail(error.format_message(), 2)
     except FarthingError as error:
         return _fail(str(error), 2 if isinstance(error, WRONG) else 1)
     except OSError as error:

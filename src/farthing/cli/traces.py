@@ -9,7 +9,7 @@ import typer
 from farthing.cli import files
 from farthing.cli.console import interruptible, remark, show
 
-app = typer.Typer(help="Import, export and describe recorded traces.", no_args_is_help=True)
+app = typer.Typer(help="Import, export and describe recorded traces.")
 
 StoreFile = Annotated[Path, typer.Option("--store", metavar="DB", help="The SQLite store.")]
 

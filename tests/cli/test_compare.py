@@ -1,0 +1,72 @@
+"""`farthing compare` and `farthing demo`: a table on the terminal, three files in a folder."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Farthing = Callable[..., Any]
+QUICK = ("--policies", "random,fixed,stopping", "--splits", "5", "--out", "report")
+
+
+def test_a_comparison_of_recorded_traces(farthing: Farthing, runs: Path) -> None:
+    done = farthing("compare", "--traces", runs, "--alpha", "0.1", "--alpha", "0.2", *QUICK)
+    assert done.code == 0
+    assert "report: report/report.html" in done.err
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "120 questions" in done.out
+    assert "Supervised stopping" in done.out
+    found = json.loads(Path("report/results.json").read_text())
+    assert {row["alpha"] for row in found} == {0.1, 0.2}
+    names = {"random", "fixed-1", "fixed-2", "fixed-3", "fixed-4", "stopping"}
+    assert {row["policy"] for row in found} == names
+    assert Path("report/table.md").exists()
+
+
+def test_sizes_seeds_and_promise_reach_the_comparison(farthing: Farthing) -> None:
+    sizes = ("--train", 60, "--calibrate", 40, "--test", 50, "--seeds", 2, "--given", "solvable")
+    asked = ("--preset", "hotpotqa-llama2-7b", "--n", 150, *sizes, *QUICK)
+    done = farthing("compare", *asked)
+    said = " ".join(done.out.split())
+    assert "trained on 60 questions, threshold set on 40, judged on 50" in said
+    assert "2 training seeds" in said
+    assert "coverage of the solvable questions" in said
+    row = json.loads(Path("report/results.json").read_text())[-1]
+    assert row["splits"] == 10  # five splits of each seed
+
+
+def test_a_preset_has_the_sizes_of_the_paper(farthing: Farthing) -> None:
+    asked = (
+        "--preset",
+        "mmlu-llama2-7b",
+        "--policies",
+        "fixed-1",
+        "--splits",
+        2,
+        "--out",
+        "report",
+    )
+    done = farthing("compare", *asked)
+    assert "560 to train, 200 to calibrate, 200 to test" in done.out
+    assert "times the known optimum" not in done.out  # fixed depth promises nothing
+
+
+def test_a_pool_of_models_can_be_compared(farthing: Farthing, pool: Path) -> None:
+    done = farthing("compare", "--traces", pool, *QUICK)
+    assert done.code == 0
+    assert "cheapest first" in done.out
+
+
+def test_the_demo_ends_with_what_to_do_next(
+    farthing: Farthing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farthing.cli.demo.POLICIES", ("fixed-1", "stopping", "optimum"))
+    done = farthing("demo", "--out", "shown")
+    assert done.code == 0
+    saw, look, own = done.err.splitlines()[-3:]
+    assert saw.startswith("What you see")
+    assert "shown/report.html" in look
+    assert "farthing compare --traces" in own
+    assert Path("shown/report.html").exists()

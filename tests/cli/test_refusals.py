@@ -1,0 +1,157 @@
+"""Whatever is wrong with the input: one line on stderr, exit code 2, no traceback."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
+COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stopping")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nonsense"], "No such command"),
+        (["traces", "inof"], "Did you mean 'info'"),
+        (["compare", "--polices", "ccpo"], "--policies"),
+        (["compare"], "--out"),
+        (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--alpha", "0"], "0.1"),
+        (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--alpha", "1.5"], "0.1"),
+        (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--alpha", "lots"], "0.1"),
+        (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--splits", "0"], "--splits"),
+        (["compare", "--preset", "mmlu-llama", "--out", "x"], "did you mean 'mmlu-llama2-7b'"),
+        (["compare", "--out", "x"], "either --traces FILE or --preset NAME"),
+        (["compare", "--preset", "mmlu-llama2-7b", "--traces", "a", "--out", "x"], "either"),
+        (["compare", "--preset", "mmlu-llama2-7b", "--given", "some", "--out", "x"], "solvable"),
+        (["compare", "--traces", "a.jsonl", "--n", "9", "--out", "x"], "--n goes with --preset"),
+        (["generate", "--preset", "mmlu-llama2-7b", "--out", "a.txt"], ".jsonl"),
+        (["generate", "--preset", "mmlu-llama2-7b", "--out", "no/such/a.jsonl"], "no/such"),
+        (["traces", "info", "absent.jsonl"], "absent.jsonl"),
+        (["traces", "info", "absent.db"], "absent.db"),
+        (["traces", "info", "."], ".jsonl"),
+        (["traces", "import", "absent.jsonl", "--store", "a.db"], "absent.jsonl"),
+        (["traces", "export", "--store", "absent.db", "--out", "a.jsonl"], "absent.db"),
+        (["calibrate", "--bundle", "absent", "--traces", "absent.jsonl"], "absent"),
+    ],
+)
+def test_a_wrong_command_line(refused: Refused, arguments: list[str], says: str) -> None:
+    assert says in refused(*arguments)
+
+
+LINE = '{"id": "a", "calls": [{"round": 1, "role": "small", "correct": true}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.jsonl", b"", "empty"),
+        ("binary.jsonl", b"\x7fELF\x00\xff", "line 1"),
+        ("binary.jsonl.gz", b"\x7fELF\x00\xff", "gz"),
+        ("binary.parquet", b"\x7fELF\x00\xff", "Parquet"),
+        ("binary.db", b"\x7fELF\x00\xff" * 99, "database"),
+        ("broken.jsonl", f"{LINE}\n{{broken".encode(), "line 2"),
+        ("negative.jsonl", LINE.replace("true", 'true, "cost_usd": -1').encode(), "cost_usd"),
+        ("twice.jsonl", f"{LINE}\n{LINE}".encode(), "line 2"),
+        ("folder.jsonl", None, "folder.jsonl"),
+    ],
+)
+@pytest.mark.parametrize("command", ["info", "compare", "train"])
+def test_a_wrong_file(
+    refused: Refused, command: str, name: str, content: bytes | None, says: str
+) -> None:
+    path = Path(name)
+    path.mkdir() if content is None else path.write_bytes(content)
+    arguments = {
+        "info": ["traces", "info", path],
+        "compare": ["compare", "--traces", path, *COMPARE],
+        "train": ["train", "--traces", path, "--policy", "random", "--out", "bundle"],
+    }
+    assert says in refused(*arguments[command])
+    assert not Path("report").exists()
+    assert not Path("bundle").exists()
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_the_work(
+    refused: Refused, runs: Path
+) -> None:
+    Path("taken").write_text("a file")
+    for place in ("taken", "taken/report"):
+        asked = ("compare", "--traces", runs, "--policies", "absent", "--out", place)
+        assert "taken is no folder" in refused(*asked)
+
+
+def test_unknown_policies_are_refused_with_the_known_ones(refused: Refused, runs: Path) -> None:
+    line = refused("compare", "--traces", runs, "--policies", "random,stoping", "--out", "x")
+    assert "did you mean 'stopping'" in line
+    assert "did you mean" in refused("train", "--traces", runs, "--policy", "stoping", "--out", "x")
+
+
+def test_too_few_questions_are_refused_with_the_numbers(refused: Refused, runs: Path) -> None:
+    line = refused("compare", "--traces", runs, *COMPARE, "--train", 190, "--test", 100)
+    assert "190 to train" in line
+    assert "200 complete questions" in line
+
+
+def test_policies_that_cannot_be_trained_say_why(refused: Refused, runs: Path) -> None:
+    asked = ("train", "--traces", runs, "--out", "x", "--policy")
+    assert "no replies recorded" in refused(*asked, "exit-guide")
+    assert "fixed-1, fixed-2" in refused(*asked, "fixed")
+
+
+def test_a_missing_extra_is_named(
+    refused: Refused, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] in {"sklearn", "farthing"}]:
+        if name.startswith(("sklearn", "farthing.experiments.learned", "farthing.algorithms.sup")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    line = refused("train", "--traces", runs, "--policy", "stopping", "--out", "x")
+    assert 'pip install "farthing[train]"' in line
+
+
+def test_bundles_that_were_tampered_with_are_refused(
+    refused: Refused, farthing: Farthing, runs: Path
+) -> None:
+    assert farthing("train", "--traces", runs, "--policy", "random", "--out", "b").code == 0
+    body = json.loads(Path("b/bundle.json").read_text())
+    Path("b/bundle.json").write_text(json.dumps(body | {"kappa": 0.5}))
+    for command in ("calibrate", "evaluate"):
+        assert "was changed" in refused(command, "--bundle", "b", "--traces", runs)
+
+
+def test_bundles_are_refused_for_traces_of_other_roles(
+    refused: Refused, farthing: Farthing, runs: Path, pool: Path
+) -> None:
+    assert farthing("train", "--traces", runs, "--policy", "random", "--out", "b").code == 0
+    for command in ("calibrate", "evaluate"):
+        assert "base and guide" in refused(command, "--bundle", "b", "--traces", pool)
+
+
+def test_a_promise_without_what_it_needs_is_refused(
+    refused: Refused, farthing: Farthing, runs: Path
+) -> None:
+    assert farthing("train", "--traces", runs, "--policy", "random", "--out", "b").code == 0
+    asked = ("calibrate", "--bundle", "b", "--traces", runs, "--method")
+    assert "delta" in refused(*asked, "pac")
+    assert "group" in refused(*asked, "groups")
+    assert "pac" in refused(*asked, "pax")
+    assert "between 0 and 1" in refused(*asked, "pac", "--delta", "2")
+
+
+def test_an_error_of_ours_is_one_line_too_and_exits_with_1(
+    farthing: Farthing, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr("farthing.traces.assemble.load", broken)
+    done = farthing("traces", "info", runs)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "please report this" in done.err
+    monkeypatch.setenv("FARTHING_DEBUG", "1")
+    assert "Traceback" in farthing("traces", "info", runs).err

@@ -1,0 +1,86 @@
+"""`farthing traces` and `farthing generate`: what goes in comes out again."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+Farthing = Callable[..., Any]
+
+
+def test_a_file_survives_the_way_through_a_store(farthing: Farthing, runs: Path) -> None:
+    assert "200 questions" in farthing("traces", "import", runs, "--store", "a.db").err
+    assert farthing("traces", "export", "--store", "a.db", "--out", "b.jsonl").code == 0
+    assert Path("b.jsonl").read_text() == gzip.decompress(runs.read_bytes()).decode()
+
+
+def test_a_mistake_in_the_last_line_imports_nothing(farthing: Farthing, runs: Path) -> None:
+    whole = gzip.decompress(runs.read_bytes()).decode()
+    Path("a.jsonl").write_text(whole + whole.splitlines()[0])
+    refused = farthing("traces", "import", "a.jsonl", "--store", "a.db")
+    assert (refused.code, "line 201" in refused.err) == (2, True)
+    exported = farthing("traces", "export", "--store", "a.db", "--out", "b.jsonl")
+    assert "would be empty" in exported.err
+
+
+def test_every_form_of_the_same_traces_is_described_alike(farthing: Farthing, runs: Path) -> None:
+    farthing("traces", "import", runs, "--store", "a.db")
+    farthing("traces", "export", "--store", "a.db", "--out", "a.parquet")
+    said = [farthing("traces", "info", name).out for name in (runs, "a.db", "a.parquet")]
+    assert len({text.split("\n", 1)[1] for text in said}) == 1
+    assert "questions 200" in said[0]
+
+
+def test_a_description_fits_80_columns_and_counts_right(farthing: Farthing, pool: Path) -> None:
+    said = farthing("traces", "info", pool).out
+    assert max(map(len, said.splitlines())) <= 80
+    small = next(line for line in said.splitlines() if line.startswith("small"))
+    assert "0.667" in small  # every third answer of the small model is wrong
+    assert "independent" in said
+
+
+def test_the_schema_accepts_what_is_generated(farthing: Farthing, runs: Path) -> None:
+    schema = json.loads(farthing("traces", "schema").out)
+    for line in gzip.decompress(runs.read_bytes()).decode().splitlines()[:5]:
+        jsonschema.validate(json.loads(line), schema)
+
+
+def test_generated_traces_depend_on_the_seed_alone(farthing: Farthing) -> None:
+    for name, seed in (("a.jsonl", 1), ("b.jsonl", 1), ("c.jsonl", 2)):
+        asked = ("--preset", "mmlu-llama2-7b", "--n", 20, "--seed", seed, "--horizon", 3)
+        assert farthing("generate", *asked, "--out", name).code == 0
+    first, again, other = (Path(name).read_text() for name in ("a.jsonl", "b.jsonl", "c.jsonl"))
+    assert first == again != other
+    assert max(call["round"] for call in json.loads(first.splitlines()[0])["calls"]) == 3
+
+
+def test_the_version_is_printed(farthing: Farthing) -> None:
+    assert farthing("--version").out.startswith("farthing ")
+
+
+def test_commands_that_need_no_learner_load_neither_torch_nor_sklearn(
+    farthing: Farthing, runs: Path
+) -> None:
+    """Loading torch takes seconds; and what serves must do without it."""
+    assert farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b").code == 0
+    for line in (
+        ["--help"],
+        ["traces", "info", str(runs)],
+        ["calibrate", "--bundle", "b", "--traces", str(runs)],
+        ["evaluate", "--bundle", "b", "--traces", str(runs)],
+    ):
+        program = (
+            "import sys\nfrom farthing.cli import main\n"
+            f"sys.argv = ['farthing', *{line}]\n"
+            "try:\n    main.run()\nexcept SystemExit as stop:\n    code = stop.code\n"
+            "print(code, *({'torch', 'sklearn', 'matplotlib'} & set(sys.modules)))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], check=True, capture_output=True, text=True
+        )
+        assert done.stdout.splitlines()[-1] == "0", line
