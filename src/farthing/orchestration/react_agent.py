@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from farthing.errors import BadRequestError
 from farthing.models.base import MAX_TOKENS, Message, Model
 from farthing.orchestration.base import Desk, Moment
 from farthing.orchestration.base_agent import history, sampled
@@ -82,7 +83,10 @@ async def _observe(action: re.Match[str] | None, tools: dict[str, Tool], meter: 
     tool = tools.get(action[1].casefold())
     if tool is None:
         return f"There is no action {action[1]}. There are: {', '.join([*tools, _FINISH])}"
-    return (await meter.use(tool, action[2].strip())).text
+    try:
+        return (await meter.use(tool, action[2].strip())).text
+    except BadRequestError:
+        return f"{tool.name} does not take this input; try another one."
 
 
 def _transcript(messages: tuple[Message, ...]) -> str:

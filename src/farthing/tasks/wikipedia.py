@@ -24,6 +24,8 @@ from farthing.tasks.tools import ToolReply
 
 URL = "https://en.wikipedia.org/w/api.php"
 USER_AGENT = "farthing/0.1 (https://pypi.org/project/farthing)"
+_LONGEST_QUERY = 300
+"""Most characters that Wikipedia's search takes."""
 _BUSY = frozenset({"ratelimited", "maxlag", "readonly"})
 
 
@@ -149,7 +151,7 @@ def _parameters(query: str, top: int) -> dict[str, str]:
         "format": "json",
         "formatversion": "2",
         "generator": "search",
-        "gsrsearch": query,
+        "gsrsearch": query[:_LONGEST_QUERY],
         "gsrlimit": str(top),
         "prop": "extracts",
         "exintro": "1",
