@@ -1,0 +1,127 @@
+"""Held against `genai-prices` itself, and against fractions."""
+
+import math
+import sys
+import tomllib
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price, data_snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farthing.errors import MissingExtraError, UnpricedModelError
+from farthing.models.base import Message, Prompt, Usage
+from farthing.models.config import models_from
+from farthing.models.prices import (
+    FREE,
+    PriceTable,
+    Rates,
+    SecondPrice,
+    TokenPrice,
+    largest_cost_nano,
+    largest_usage,
+)
+
+PUBLISHED = [
+    ("openai", "gpt-4o-mini"),
+    ("google", "gemini-2.5-pro"),
+    ("anthropic", "claude-opus-4-1"),
+]
+tokens = st.integers(1, 1_000_000)
+
+
+@pytest.mark.parametrize(("provider", "model"), PUBLISHED)
+@given(st.integers(1, 400_000), st.integers(0, 10_000))
+@settings(deadline=None, max_examples=25)
+def test_a_published_price_is_what_genai_prices_computes(
+    provider: str, model: str, n_in: int, n_out: int
+) -> None:
+    price = PriceTable().find(model, provider=provider)
+    assert price is not None
+    usage = PricedUsage(input_tokens=n_in, output_tokens=n_out)
+    exact = calc_price(usage, model, provider_id=provider).total_price
+    assert price.cost_nano(Usage(n_in, n_out), 1.0) == math.ceil(exact * 10**9)
+
+
+def test_a_tier_starts_above_its_number_of_tokens() -> None:
+    price = PriceTable().find("gemini-2.5-pro", provider="google")
+    assert isinstance(price, TokenPrice)
+    assert [rates.above for rates in price.rates] == [0, 200_000]
+    below, above = (price.cost_nano(Usage(n, 0), 0) for n in (200_000, 200_001))
+    assert below == 250_000_000
+    assert above == 500_002_500
+
+
+def test_a_model_without_a_published_price_is_not_free() -> None:
+    snapshot = data_snapshot.get_snapshot()
+    bare = [
+        (provider.id, model.id)
+        for provider in snapshot.providers
+        for model in provider.models
+        if model.get_prices(datetime.now(UTC)).output_mtok is None
+    ]
+    assert bare
+    assert all(PriceTable().find(model, provider=provider) is None for provider, model in bare)
+
+
+@given(tokens, tokens, st.decimals(0, 100, places=4), st.decimals(0, 100, places=4))
+@settings(deadline=None)
+def test_a_cost_is_exact_and_rounded_up(n: int, m: int, a: Decimal, b: Decimal) -> None:
+    exact = (n * Fraction(a) + m * Fraction(b)) * 1_000
+    assert TokenPrice((Rates(a, b),)).cost_nano(Usage(n, m), 0.0) == math.ceil(exact)
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=4), st.integers(1, 500), st.data())
+@settings(deadline=None)
+def test_no_call_costs_more_than_the_largest(
+    texts: list[str], max_tokens: int, data: st.DataObject
+) -> None:
+    """A tier that is cheaper by the token does not fool the bound."""
+    prompt = Prompt(tuple(Message("user", text) for text in texts), max_tokens)
+    price = TokenPrice(
+        (Rates(Decimal(3), Decimal(9)), Rates(Decimal(1), Decimal(2), 80)), Decimal("0.001")
+    )
+    most = sum(len(text.encode()) for text in texts) + 8 * len(texts) + 64
+    assert largest_usage(prompt).input_tokens == most
+    used = Usage(data.draw(st.integers(0, most)), data.draw(st.integers(0, max_tokens)))
+    largest = largest_cost_nano(price, "m", prompt, 10.0)
+    assert price.cost_nano(used, 1.0) <= largest
+    seconds = SecondPrice(Decimal("0.01"))
+    assert seconds.cost_nano(used, data.draw(st.floats(0, 10))) <= largest_cost_nano(
+        seconds, "m", prompt, 10.0
+    )
+
+
+def test_the_users_price_comes_first() -> None:
+    table = PriceTable({"gpt-4o-mini": FREE})
+    assert table.find("gpt-4o-mini", provider="openai") is FREE
+
+
+def test_an_address_tells_the_provider_and_a_name_alone_is_no_price() -> None:
+    table = PriceTable()
+    assert table.find("gpt-4o-mini", url="https://api.openai.com/v1") is not None
+    assert table.find("gpt-4o-mini", url="http://localhost:8000/v1") is None
+    assert table.find("gpt-4o-mini") is None
+    assert table.find("no-such-model", provider="openai") is None
+    assert table.find("gpt-4o-mini", provider="no-such-provider") is None
+
+
+def test_the_line_that_an_unpriced_model_asks_for_works() -> None:
+    with pytest.raises(UnpricedModelError) as caught:
+        largest_cost_nano(None, "llama-3", Prompt(()), 1.0)
+    lines = [part for part in str(caught.value).splitlines() if "{" in part]
+    token_line, second_line = (line[line.index('"llama-3"') :] for line in lines)
+    for line, kind in ((token_line, TokenPrice), (second_line, SecondPrice)):
+        config = models_from(tomllib.loads("[prices]\n" + line), "job.toml")
+        assert isinstance(config.prices.find("llama-3"), kind)
+
+
+def test_the_extra_is_named_when_it_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert PriceTable({"m": FREE}).find("m", provider="openai") is FREE
+    with pytest.raises(MissingExtraError, match=r"farthing\[live\]"):
+        PriceTable().find("m", provider="openai")
