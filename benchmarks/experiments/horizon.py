@@ -25,15 +25,14 @@ from common import (
 from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from farthing.algorithms.base import Silent
 from farthing.algorithms.ccpo import CcpoConfig
-from farthing.algorithms.supervised import StoppingLearner, still_to_gain
+from farthing.algorithms.supervised import still_to_gain
 from farthing.environments.generator import GeneratorConfig
 from farthing.environments.optimum import optimal_cost
 from farthing.errors import InputError
 from farthing.experiments.evaluate import at_coverage
 from farthing.models.money import usd_from_nano
-from farthing.reports.style import INK, looks
+from farthing.reports.style import looks
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.features import FeatureSet
 
@@ -77,10 +76,7 @@ def measure(rounds: int, seed: int) -> list[Row]:
     started = time.process_time()
     fitted = train(config, CcpoConfig(updates=UPDATES), seed)
     seconds = time.process_time() - started
-    few, many = training_questions(config, seed), training_questions(config, seed, MANY)
-    started = time.process_time()
-    stopping = StoppingLearner().fit(few, ALPHA, seed, Silent())
-    stopping_seconds = time.process_time() - started
+    reference = Boosted.fit(training_questions(config, seed, MANY))
     fresh = fresh_questions(config)
     coverage = float(1 - ALPHA)
     ours = at_coverage(fitted.policy, fresh, coverage)
@@ -88,11 +84,9 @@ def measure(rounds: int, seed: int) -> list[Row]:
         {
             "rounds": rounds,
             "seed": seed,
-            "ccpo_seconds": seconds,
-            "stopping_seconds": stopping_seconds,
+            "seconds": seconds,
             "ccpo": ours["cost_usd"] * PER_THOUSAND,
-            "stopping": at_coverage(stopping.policy, fresh, coverage)["cost_usd"] * PER_THOUSAND,
-            "boosted": at_coverage(Boosted.fit(many), fresh, coverage)["cost_usd"] * PER_THOUSAND,
+            "boosted": at_coverage(reference, fresh, coverage)["cost_usd"] * PER_THOUSAND,
             "foresight": foresight(fresh) * PER_THOUSAND,
             "optimum": _optimum(config),
             "avg_len": ours["avg_len"],
@@ -124,8 +118,7 @@ def paint(rows: list[Row], figure: Figure) -> None:
     cost, seconds = figure.subplots(1, 2)
     for name, label, colour, marker in (
         ("ccpo", "CCPO, 1,000 questions", *colours["ccpo"]),
-        ("stopping", "supervised stopping, 1,000 questions", *colours["stopping"]),
-        ("boosted", "boosted stopping, 20,000 questions", INK, "s"),
+        ("boosted", "boosted stopping, 20,000 questions", *colours["stopping"]),
         ("foresight", "perfect foresight (out of reach)", "#a0a7b4", "v"),
     ):
         x, y, error = series(rows, "rounds", name)
@@ -135,29 +128,25 @@ def paint(rows: list[Row], figure: Figure) -> None:
     cost.set(title="Cost at coverage 0.9, $ per 1,000", xlabel="rounds T", xticks=HORIZONS)
     cost.set_ylim(bottom=0)
     cost.legend(fontsize=8)
-    for name, label in (("ccpo", "CCPO, 1,500 updates"), ("stopping", "supervised stopping")):
-        x, y, error = series(rows, "rounds", f"{name}_seconds")
-        colour, marker = colours[name]
-        seconds.errorbar(x, y, error, label=label, color=colour, marker=marker, capsize=3)
-    seconds.legend(fontsize=8)
-    seconds.set(title="Training: CPU seconds", xlabel="rounds T", xticks=HORIZONS)
+    x, y, error = series(rows, "rounds", "seconds")
+    colour, marker = colours["ccpo"]
+    seconds.errorbar(x, y, error, color=colour, marker=marker, capsize=3)
+    seconds.set(title="CCPO, 1,500 updates: CPU seconds", xlabel="rounds T", xticks=HORIZONS)
     seconds.set_ylim(bottom=0)
 
 
 def main() -> None:
-    cases = [{"rounds": rounds, "seed": seed} for rounds in HORIZONS for seed in SEEDS]
+    cases = [{"rounds": rounds, "seed": seed} for rounds in HORIZONS[::-1] for seed in SEEDS]
     rows = Experiment("horizon", measure).rows(cases)
     columns = (
         "ccpo",
-        "stopping",
         "boosted",
         "foresight",
         "avg_len",
         "set_size",
         "in_set",
         "solvable",
-        "ccpo_seconds",
-        "stopping_seconds",
+        "seconds",
     )
     table({y: series(rows, "rounds", y) for y in columns}, "T")
     print({row["rounds"]: row["optimum"] for row in rows})
