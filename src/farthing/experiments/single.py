@@ -28,6 +28,7 @@ from farthing.experiments.base import Contender
 from farthing.experiments.contenders import Setting, contenders
 from farthing.experiments.evaluate import AS_IT_IS, Replayed, metrics, replay, stream
 from farthing.experiments.significance import clopper_pearson
+from farthing.experiments.training import fit
 from farthing.policies import bundle as bundles
 from farthing.policies.bundle import Bundle, Saveable, origin_of
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -116,7 +117,7 @@ def train(
         raise InputError(f"the policy '{contender.name}' cannot run: {contender.note}")
     parts = _parts(setting.traces, seed, sizes)
     questions = setting.traces.take(parts.train)
-    fitted = contender.learner.fit(questions, alpha, seed, progress or Silent())
+    fitted = fit(contender.learner, questions, alpha, seed, progress or Silent())
     if not isinstance(fitted.policy, Saveable):
         raise InputError(f"the policy '{contender.name}' cannot be saved; compare it instead")
     origin = origin_of(questions, fingerprint(questions))

@@ -10,7 +10,9 @@ from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event as Flag
 
-from farthing.algorithms.base import Fitted, Learner
+from threadpoolctl import threadpool_limits
+
+from farthing.algorithms.base import Fitted, Learner, Progress
 from farthing.errors import InputError
 from farthing.experiments.base import Event, Watch
 from farthing.traces.arrays import TraceArrays
@@ -30,6 +32,18 @@ class Job:
     seed: int
     instant: bool = False
     """Whether it takes no time, so that no process need be started for it."""
+
+
+def fit(
+    learner: Learner, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress
+) -> Fitted:
+    """Train on one core, whatever the machine has.
+
+    Matrices here are small: more threads only wait for one another, and how sums are shared out
+    among them would show in the last bits of a result.
+    """
+    with threadpool_limits(limits=1):
+        return learner.fit(train, alpha, seed, progress)
 
 
 def train_all(
@@ -70,7 +84,7 @@ def _here(jobs: Sequence[Job], train: TraceArrays, watch: Watch) -> list[Fitted 
     fitted: list[Fitted | None] = [None] * len(jobs)
     for i, job in enumerate(jobs):
         try:
-            fitted[i] = _whole(job.learner.fit(train, job.alpha, job.seed, _Here(job.name, watch)))
+            fitted[i] = _whole(fit(job.learner, train, job.alpha, job.seed, _Here(job.name, watch)))
         except KeyboardInterrupt:
             break
         if fitted[i] is None:
@@ -139,7 +153,7 @@ class _There:
 
 def _fit(job: Job) -> Fitted | None:
     try:
-        return _whole(job.learner.fit(_train, job.alpha, job.seed, _There(job.name)))
+        return _whole(fit(job.learner, _train, job.alpha, job.seed, _There(job.name)))
     except KeyboardInterrupt:
         return None
     except InputError as problem:  # its subclasses take more than a text, and cannot be sent
