@@ -13,7 +13,14 @@ from farthing.algorithms.base import Fitted, Learner, Silent
 from farthing.algorithms.ccpo import PUBLISHED, CcpoConfig, CcpoLearner, _Objective, _Training
 from farthing.algorithms.cpo import CpoConfig, CpoLearner
 from farthing.algorithms.rollout import Questions, draw
-from farthing.algorithms.soft_set import policy_probabilities, soft_cost, soft_paths, soft_set_size
+from farthing.algorithms.soft_set import (
+    policy_probabilities,
+    soft_cost,
+    soft_mask_log,
+    soft_paths,
+    soft_set_size,
+)
+from farthing.algorithms.trust_region import TrustRegion
 from farthing.calibration.split import split_threshold
 from farthing.environments.generator import (
     CallPrice,
@@ -181,6 +188,30 @@ def test_exact_cost_adds_what_the_set_itself_pays(price: float) -> None:
     assert (exact.cost - other.cost).item() == pytest.approx(pays.item())
     target = exact.distributions[1]
     assert other.cost.item() == pytest.approx(sampled.cost(target).item())
+
+
+def test_unsolvable_questions_are_covered_in_the_leaf_count_too() -> None:
+    batch, pi, _ = batch_and_surrogate(2)
+    nothing_right = replace(
+        batch, correct=np.zeros_like(batch.correct), solvable=np.zeros_like(batch.solvable)
+    )
+    training = _Training(PUBLISHED, nothing_right, ALPHA, seed=0)
+    log_mask = soft_mask_log(torch.from_numpy(pi), 0.3, 0.01)
+    assert training._roll_out(nothing_right, torch.from_numpy(pi), log_mask, 0.3).level == 1.0
+
+
+def test_ccpo_as_published_is_frozen() -> None:
+    region = TrustRegion(radius=0.01, damping=0.1, backtrack=0.8, attempts=15)
+    assert replace(PUBLISHED, updates=1) == CcpoConfig(
+        updates=1,
+        batch=10,
+        constraint="leaf-count",
+        cost="sampled",
+        set_size_price=0.0,
+        set_size_credit="end",
+        epsilon=0.01,
+        region=region,
+    )
 
 
 def test_the_constraint_is_exact_or_the_sampled_leaf_count() -> None:
