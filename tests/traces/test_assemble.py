@@ -208,14 +208,15 @@ def test_replies_follow_the_actions_that_they_name() -> None:
 
 
 def test_replies_over_a_pool_keep_their_meaning_when_models_are_reordered() -> None:
-    said = [Call(round=1, role=f"policy-{n}", answer=n) for n in ("1", "2", "3", "9")]
-    trace = pool("q", {"a": 5e-9, "b": 2e-9})
+    said = [Call(round=1, role=f"policy-{n}", answer=n) for n in ("1", "2", "3", "4", "9")]
+    trace = pool("q", {"a": 2e-9, "b": 3e-9, "c": 1e-9})
     arrays = assemble([Trace(id="q", calls=[*trace.calls, *said])])
-    assert arrays.roles == ("b", "a")
+    assert arrays.roles == ("c", "a", "b")
     assert {r: int(v.action[0, 0]) for r, v in arrays.replies.items()} == {
         "policy-1": 1,  # the file's first role in the alphabet, a, is now the second
-        "policy-2": 0,
-        "policy-3": 2,
+        "policy-2": 2,
+        "policy-3": 0,
+        "policy-4": 3,  # ask on
         "policy-9": -1,
     }
 
