@@ -1,6 +1,7 @@
 """Every other vendor, through Mozilla's `any-llm-sdk`, which speaks each one's own language."""
 
 import asyncio
+import inspect
 import time
 from pathlib import Path
 from types import ModuleType
@@ -130,7 +131,11 @@ class AnyLLMModel:
         return largest_cost_nano(self._price, self.name, prompt, self._settings.timeout_s)
 
     async def aclose(self) -> None:
-        """Do nothing: the library closes its connections when it is let go of."""
+        """Close the vendor's own client, where it can be: the library has no call for that."""
+        close = getattr(getattr(self._client, "client", None), "close", None)
+        closing = close() if close else None
+        if inspect.isawaitable(closing):
+            await closing
 
     def _connect(self) -> Any:
         settings, library = self._settings, self._library
