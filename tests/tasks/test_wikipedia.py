@@ -181,6 +181,29 @@ def test_a_passing_fault_is_recovered(answer: Answer) -> None:
     assert len(seen) == 2
 
 
+def test_no_more_requests_at_once_than_allowed() -> None:
+    now, most = 0, 0
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return web.json_response(FOUND)
+
+    async def run() -> None:
+        application = web.Application()
+        application.router.add_get("/", answer)
+        async with TestServer(application) as server:
+            tool = Wikipedia(str(server.make_url("/")), at_once=3)
+            await asyncio.gather(*(tool.run("x") for _ in range(30)))
+            await tool.aclose()
+
+    asyncio.run(run())
+    assert most == 3
+
+
 def test_nobody_there_is_a_connection_error() -> None:
     async def run() -> None:
         tool = Wikipedia(f"http://127.0.0.1:{unused_port()}/", clock=Waits())

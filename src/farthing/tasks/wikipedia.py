@@ -1,5 +1,6 @@
 """Search in the live Wikipedia, or any other MediaWiki, through its API."""
 
+import asyncio
 import time
 from importlib import import_module
 from types import ModuleType
@@ -66,6 +67,7 @@ class Wikipedia:
         top: int = 3,
         cost_nano: int = 0,
         timeout_s: float = 20.0,
+        at_once: int = 4,
         user_agent: str = USER_AGENT,
         patience: Patience | None = None,
         clock: Clock | None = None,
@@ -77,6 +79,7 @@ class Wikipedia:
             top: most pages in a reply.
             cost_nano: price of one use, in nano-dollars, retries included.
             timeout_s: most seconds for one try.
+            at_once: most requests at the same time; others wait their turn.
             user_agent: who asks; Wikimedia wants a way to reach you in it.
             patience: how often and how long to try.
             clock: waits between tries.
@@ -90,6 +93,7 @@ class Wikipedia:
         self._user_agent = user_agent
         self._patience = patience or Patience(tries=4)
         self._clock = clock or SystemClock()
+        self._turn = asyncio.Semaphore(at_once)
         self._session: Any = None
 
     async def run(self, query: str) -> ToolReply:
@@ -132,17 +136,20 @@ class Wikipedia:
                 timeout=self._aiohttp.ClientTimeout(total=self._timeout_s),
             )
         try:
-            async with self._session.get(self._url, params=_parameters(query, self._top)) as reply:
+            async with (
+                self._turn,
+                self._session.get(self._url, params=_parameters(query, self._top)) as reply,
+            ):
                 body: bytes = await reply.read()
-                if reply.status != 200:
-                    text = body.decode(errors="replace")
-                    raise failure(self._url, reply.status, reply.headers, text, 0)
-                return body
         except TimeoutError as error:
             waited = f"no full reply within {self._timeout_s:g} s"
             raise ModelTimeoutError(f"{self._url}: {waited}") from error
         except self._aiohttp.ClientError as error:
             raise ModelConnectionError(f"{self._url}: {type(error).__name__}: {error}") from error
+        if reply.status != 200:
+            text = body.decode(errors="replace")
+            raise failure(self._url, reply.status, reply.headers, text, 0)
+        return body
 
 
 def _parameters(query: str, top: int) -> dict[str, str]:
