@@ -1,8 +1,11 @@
 """The presets against the page that lays them beside the paper, by simulation."""
 
 import csv
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from math import sqrt
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -21,10 +24,10 @@ QUESTIONS = 200
 N = 20_000
 
 
-def fits() -> list[list[str]]:
-    """Read preset, row, and the four figures of each row of the page's table of the fit."""
+def table(second_column: str) -> list[list[str]]:
+    """Read one of the page's two tables of the fit."""
     page = (ROOT / "docs/generator.md").read_text()
-    lines = page.split("| preset | row |")[1].split("\n\n")[0].splitlines()[2:]
+    lines = page.split(f"| preset | {second_column} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -42,7 +45,7 @@ def play(row: str, traces: TraceArrays) -> Outcome:
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_page_shows_what_the_preset_does(name: str) -> None:
     traces = generate(PRESETS[name].config, N, np.random.default_rng(7))
-    mine = [cells for cells in fits() if cells[0] == name]
+    mine = [cells for cells in table("row") if cells[0] == name]
     assert {"Random", "CPO, round 1", "UALA, length 2"} <= {cells[1] for cells in mine}
     for _, row, _, coverage, _, cents in mine:
         if row.startswith("CPO"):
@@ -55,8 +58,29 @@ def test_the_page_shows_what_the_preset_does(name: str) -> None:
         assert spent.mean() == pytest.approx(float(cents), abs=4 * error + 0.005)
 
 
+@pytest.fixture(scope="module")
+def fitting() -> ModuleType:
+    spec = spec_from_file_location("fit_presets", ROOT / "benchmarks/fit_presets.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_exact(fitting: ModuleType) -> None:
+    """Every digit, from the enumerated histories of the presets as they are shipped."""
+    for name, chosen in PRESETS.items():
+        coverage, cents = fitting.figure_of(chosen.config), fitting.cents_of(chosen.config)
+        for _, row, _, shown, _, paid in (cells for cells in table("row") if cells[0] == name):
+            assert (shown, paid) == (f"{coverage[row]:.3f}", f"{cents[row]:.2f}")
+        for _, at, _, rounds in (cells for cells in table("coverage") if cells[0] == name):
+            assert rounds == f"{fitting.optimal_rounds(chosen.config, float(at)):.2f}"
+
+
 def test_the_fit_is_within_the_published_figures_own_error() -> None:
-    for name, row, published, fitted, paid, cents in fits():
+    for name, row, published, fitted, paid, cents in table("row"):
         p = float(published)
         assert float(fitted) == pytest.approx(p, abs=sqrt(p * (1 - p) / QUESTIONS)), (name, row)
         if float(paid) != 1.41:  # a dropped digit
@@ -68,7 +92,7 @@ def test_the_page_quotes_the_paper() -> None:
         pytest.skip("the paper's tables are not part of the repository")
     with PUBLISHED.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    for name, row, published, _, paid, _ in fits():
+    for name, row, published, _, paid, _ in table("row"):
         policy, _, length = row.lower().partition(", ")
         agents = (PRESETS[name].dataset, PRESETS[name].base_model, policy)
         same = [r for r in rows if (r["dataset"], r["base_model"], r["policy"]) == agents]
