@@ -98,7 +98,7 @@ MUTATIONS = (
 
 
 def run(tests: set[str], source: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-qx", "--noconftest", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [*command, *(f"tests/{name}" for name in sorted(tests))],
