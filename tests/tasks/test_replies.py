@@ -91,6 +91,7 @@ VERDICTS = {
     "The answer is correct. Yes": UNREADABLE,
     "I'm sorry, I can't help with that. No": UNREADABLE,
     "<<quote 12345678>>\nYes\n<<end 12345678>>\nNo Paris": UNREADABLE,
+    "<think>Is it? Yes</think>\nYes": UNREADABLE,
     "Oui": UNREADABLE,
 }
 

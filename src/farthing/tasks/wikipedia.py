@@ -67,7 +67,7 @@ class Wikipedia:
         top: int = 3,
         cost_nano: int = 0,
         timeout_s: float = 20.0,
-        at_once: int = 4,
+        at_once: int = 1,
         user_agent: str = USER_AGENT,
         patience: Patience | None = None,
         clock: Clock | None = None,
@@ -76,10 +76,11 @@ class Wikipedia:
 
         Args:
             url: address of the wiki's `api.php`.
-            top: most pages in a reply.
+            top: most pages in a reply, 20 at the most.
             cost_nano: price of one use, in nano-dollars, retries included.
             timeout_s: most seconds for one try.
-            at_once: most requests at the same time; others wait their turn.
+            at_once: most requests at the same time, while others wait their turn; Wikimedia asks
+                for one (https://www.mediawiki.org/wiki/API:Etiquette).
             user_agent: who asks; Wikimedia wants a way to reach you in it.
             patience: how often and how long to try.
             clock: waits between tries.
@@ -102,22 +103,26 @@ class Wikipedia:
         Raises:
             ModelError: the wiki failed, after the tries that its kind of failure allows.
         """
-        started = time.perf_counter()
-        pages = sorted(await self._pages(query), key=lambda page: page.index)
-        shown = [f"{page.title}: {' '.join(page.extract.split())}" for page in pages[: self._top]]
+        found, seconds = await self._search(query)
+        pages = sorted(found, key=lambda page: page.index)[: self._top]
+        shown = [f"{page.title}: {' '.join(page.extract.split())}" for page in pages]
         text = "\n".join(shown) if shown else "Nothing was found; try other words."
-        return ToolReply(text, self.cost_nano, time.perf_counter() - started)
+        return ToolReply(text, self.cost_nano, seconds)
 
     async def aclose(self) -> None:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def _pages(self, query: str) -> list[Page]:
+    async def _search(self, query: str) -> tuple[list[Page], float]:
+        """Return what was found, and the seconds that the successful try took."""
         waited_s = 0.0
         for retry in range(self._patience.tries):
             try:
-                return _pages(await self._fetch(query), self._url)
+                async with self._turn:
+                    started = time.perf_counter()
+                    body = await self._fetch(query)
+                    return _pages(body, self._url), time.perf_counter() - started
             except ModelError as error:
                 wait_s = self._patience.wait_s(retry, error.retry_after_s, 0.5)
                 waited_s += wait_s
@@ -136,10 +141,7 @@ class Wikipedia:
                 timeout=self._aiohttp.ClientTimeout(total=self._timeout_s),
             )
         try:
-            async with (
-                self._turn,
-                self._session.get(self._url, params=_parameters(query, self._top)) as reply,
-            ):
+            async with self._session.get(self._url, params=_parameters(query, self._top)) as reply:
                 body: bytes = await reply.read()
         except TimeoutError as error:
             waited = f"no full reply within {self._timeout_s:g} s"
@@ -161,6 +163,7 @@ def _parameters(query: str, top: int) -> dict[str, str]:
         "gsrsearch": query[:_LONGEST_QUERY],
         "gsrlimit": str(top),
         "prop": "extracts",
+        "exchars": "1000",
         "exintro": "1",
         "explaintext": "1",
         "exlimit": str(top),
