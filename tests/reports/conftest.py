@@ -59,7 +59,7 @@ def make_row(sketch: Sketch, seed: int) -> Row:
                 ("coverage", coverage),
                 ("kappa", 0.2),
                 ("violation", 0.01),
-                ("avg_len", 1.4),
+                ("length", 1.4),
             )
         }
         if "cpo" in policy

@@ -37,7 +37,11 @@ def test_frontier_key_is_in_the_order_of_the_cost_of_the_promise(comparison: Com
         (row for row in comparison.rows if len(row.frontier) > 1),
         key=lambda row: (min(cost for cost, y in row.frontier if y >= 0.9), row.label),
     )
-    assert key == ["known optimum", *(row.label for row in swept), "hollow: published"]
+    assert key == [
+        "known optimum, in expectation",
+        *(row.label for row in swept),
+        "hollow: published",
+    ]
 
 
 def test_pointwise_policies_are_named_where_they_are(comparison: Comparison) -> None:
@@ -54,6 +58,17 @@ def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
     titles = [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
     assert len(titles) == 5
     assert plots.training([], ALPHA) is None
+
+
+def test_policies_that_share_a_training_share_its_line() -> None:
+    curves = {"cost": [1.0, 2.0], "kappa": [0.2, 0.1]}
+    other = {"cost": [3.0, 2.0]}
+    runs = [plots.Run("cpo", "CPO", curves), plots.Run("ccpo", "CCPO", other)]
+    figure = plots.training([*runs, plots.Run("cpo-batch", "CPO batch", dict(curves))], ALPHA)
+    assert figure
+    cost = figure.axes[0]
+    assert [line.get_label() for line in cost.lines] == ["CPO, CPO batch", "CCPO"]
+    assert list(np.asarray(cost.lines[1].get_ydata())) == [3.0, 2.0]
 
 
 def test_running_mean_against_a_loop() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from io import StringIO
@@ -30,14 +30,16 @@ WIDTH = 8.0
 """Inches; 800 pixels at the size they are meant to be read."""
 
 CURVES = {
-    "cost": "Cost, $ per 1,000 questions",
-    "coverage": "Coverage",
-    "validation_coverage": "Validation coverage",
+    "cost": "Cost, in rounds of mean price",
+    "coverage": "Coverage of the batch",
     "kappa": "Threshold κ",
     "violation": "Constraint violation",
-    "avg_len": "Average length, rounds",
+    "length": "Average length, rounds",
+    "set_size": "Set size (leaves)",
 }
+"""What is drawn of a training, and its title."""
 SHORTEST_MEAN = 5
+EXPECTED = "known optimum, in expectation"
 NAME_WIDTH, NAME_HEIGHT = 0.25, 0.04
 """Room that a point's name takes up, as shares of the axes."""
 DRAWN_POINTS = 240
@@ -83,7 +85,7 @@ def training(runs: Sequence[Run], alpha: Fraction) -> Figure | None:
 
     A batch is small, so the lines are running means over a twentieth of the updates.
     """
-    runs = [run for run in runs if any(name in run.curves for name in CURVES)]
+    runs = _trainings([run for run in runs if any(name in run.curves for name in CURVES)])
     shown = [name for name in CURVES if any(name in run.curves for run in runs)]
     if not shown:
         return None
@@ -121,9 +123,7 @@ def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
         axes.set_ylim(floor, 1.0 + (1.0 - floor) * 0.04)
         if comparison.optimum:
             cost, coverage = np.array(sorted(comparison.optimum)).T
-            axes.plot(
-                cost * PER_THOUSAND, coverage, color=INK, dashes=(4, 2), label="known optimum"
-            )
+            axes.plot(cost * PER_THOUSAND, coverage, color=INK, dashes=(4, 2), label=EXPECTED)
         for row in rows:
             _frontier_line(axes, row, colours[row.policy], floor)
         _name_points(axes, [row for row in rows if len(row.frontier) < 2], colours, floor)
@@ -170,6 +170,18 @@ def picture(comparison: Comparison, alpha: Fraction, path: Path) -> None:
         frontier(comparison, alpha).savefig(
             path, dpi=160, facecolor="white", metadata={"Software": None}
         )
+
+
+def _trainings(runs: Sequence[Run]) -> list[Run]:
+    """Return one run a training, named after all the policies that share it."""
+    shared: list[Run] = []
+    for run in runs:
+        same = next((i for i, other in enumerate(shared) if other.curves == run.curves), None)
+        if same is None:
+            shared.append(run)
+        else:
+            shared[same] = replace(shared[same], label=f"{shared[same].label}, {run.label}")
+    return shared
 
 
 def _boxes(
@@ -224,12 +236,11 @@ def _curve_panel(
     alpha: Fraction,
     colours: Looks,
 ) -> None:
-    scale = PER_THOUSAND if name == "cost" else 1
     for run in runs:
-        values = np.asarray(run.curves.get(name, []), dtype=np.float64) * scale
+        values = np.asarray(run.curves.get(name, []), dtype=np.float64)
         updates, means = _running_mean(values)
         axes.plot(updates, means, color=colours[run.policy][0], label=run.label, linewidth=1.4)
-    if name.endswith("coverage"):
+    if name == "coverage":
         axes.axhline(float(1 - alpha), color=TARGET, linewidth=1.0, zorder=1)
     if name == "violation":
         axes.axhline(0, color=TARGET, linewidth=1.0, zorder=1)

@@ -1,0 +1,66 @@
+"""Every command line that the documentation shows can be given."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from farthing.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def shown(text: str) -> list[str]:
+    """Return the command lines in a page's console blocks."""
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^\$ (?:\S*/)?farthing (.*)$", "\n".join(blocks), re.MULTILINE)
+
+
+def parse(line: str) -> str:
+    """Read a command line as the program does, without running it; return the command's name."""
+    words = shlex.split(line.partition(">")[0], comments=True)
+    command, name = typer.main.get_command(app), []
+    while isinstance(command, TyperGroup):
+        name.append(words.pop(0))
+        command = command.commands[name[-1]]
+    command.make_context("farthing", words)
+    return " ".join(name)
+
+
+LINES = [line for page in PAGES for line in shown(page.read_text())]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_documented_command_line_can_be_given(line: str) -> None:
+    parse(line)
+
+
+def commands(group: TyperGroup, above: str = "") -> dict[str, str]:
+    """Return the help text of every command by its full name."""
+    found: dict[str, str] = {}
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            found |= commands(command, f"{name} ")
+        else:
+            found[above + name] = command.help or ""
+    return found
+
+
+def test_each_command_is_documented_and_helps_with_an_example() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    documented = {parse(line) for line in LINES}
+    for name, text in commands(group).items():
+        example = re.search(r"Example: farthing (.*)", text, re.DOTALL)
+        assert example, name
+        assert parse(" ".join(example[1].split())) == name
+        assert name in documented
+
+
+def test_a_wrong_option_would_be_noticed() -> None:
+    with pytest.raises(typer.TyperException):
+        parse("compare --out report --splitz 3")
