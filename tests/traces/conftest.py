@@ -12,6 +12,7 @@ from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Call, CallError, Trace
 
 ANSWERS = st.sampled_from(["4", " 4.0 ", "four", "Paris.", "paris", "B", "(b)", "", " ", None])
+IDS = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), min_size=1, max_size=4)
 TASKS = ["text", "gsm8k", "mmlu", "hotpotqa"]
 
 
@@ -65,7 +66,7 @@ def one_trace(draw: st.DrawFn, name: str, places: list[tuple[int, str]], truncat
 @st.composite
 def protocol_file(draw: st.DrawFn) -> list[Trace]:
     horizon = draw(st.integers(1, 3))
-    names = draw(st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=4, unique=True))
+    names = draw(st.lists(IDS, min_size=1, max_size=4, unique=True))
     traces = []
     for name in names:
         truncated = draw(st.booleans())
@@ -81,7 +82,7 @@ def protocol_file(draw: st.DrawFn) -> list[Trace]:
 @st.composite
 def pool_file(draw: st.DrawFn) -> list[Trace]:
     models = ["gpt-4o", "a model", "modèle", "llama"]
-    names = draw(st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=4, unique=True))
+    names = draw(st.lists(IDS, min_size=1, max_size=4, unique=True))
     traces = []
     for name in names:
         asked = draw(st.lists(st.sampled_from(models), min_size=1, unique=True))

@@ -62,7 +62,7 @@ def test_every_call_lands_in_its_place(
 ) -> None:
     traces = data.draw(any_file)
     arrays = assemble(traces)
-    assert arrays.ids.tolist() == [t.id.rstrip("\0") for t in traces]
+    assert arrays.ids.tolist() == [t.id for t in traces]
     filled = np.zeros(arrays.answer.shape, dtype=bool)
     for i, trace in enumerate(traces):
         group = arrays.group[i]

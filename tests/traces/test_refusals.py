@@ -78,6 +78,7 @@ def rename(role: str) -> Change:
 SEEN_BY_A_SCHEMA: dict[str, tuple[Line, Change, str]] = {
     "no id": (PAPER, lambda line: line.pop("id"), "id"),
     "an empty id": (PAPER, put("id", ""), "id"),
+    "an id with a NUL": (PAPER, put("id", "q\0"), "id"),
     "an id that is a number": (PAPER, put("id", 7), "id"),
     "no list of calls": (PAPER, lambda line: line.pop("calls"), "calls"),
     "no calls": (PAPER, put("calls", []), "calls"),

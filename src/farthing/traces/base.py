@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Meta
 
 Name = Annotated[str, Meta(min_length=1)]
+QuestionId = Annotated[str, Meta(min_length=1, pattern=r"^[^\x00]*$")]
+"""Arrays of text drop NUL characters, so that two ids could become one."""
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -77,7 +79,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     'base'
     """
 
-    id: Name
+    id: QuestionId
     """Question id, unique in a file and in a store."""
     question: str = ""
     gold: list[str] = []
