@@ -42,8 +42,10 @@ class Endpoint:
     only_first: bool = False
     """A content that failed once is answered the next time."""
     latency_s: float = 0.0
-    slow_s: float = 5.0
+    slow_s: float = 20.0
     """How long a slow body takes."""
+    gather: int = 0
+    """Nobody is answered until so many calls have been under way at once."""
     retry_after_s: float = 0.0
     reply: Callable[[dict[str, Any]], web.Response] | None = None
     """Answers in place of everything else, given the request."""
@@ -67,6 +69,7 @@ class Endpoint:
         self._random = random.Random(self.seed)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
+        self._gathered = asyncio.Event()
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._thread.start()
@@ -103,7 +106,10 @@ class Endpoint:
         self.headers.append(dict(request.headers))
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
+        if self.under_way >= self.gather:
+            self._gathered.set()
         try:
+            await self._gathered.wait()
             await asyncio.sleep(self.latency_s)
             if self.reply is not None:
                 return self.reply(body)

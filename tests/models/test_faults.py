@@ -52,9 +52,9 @@ async def _outcome(model: Model, k: int) -> Completion | ModelError:
 
 def test_2000_calls_with_faults_are_all_answered_and_none_is_paid_twice(endpoint: Endpoint) -> None:
     calls = 2_000
-    endpoint.faults = dict.fromkeys(FAULTS, 0.03)
-    endpoint.latency_s = 0.005
-    done = outcomes(endpoint, calls, QUICK, concurrent=64, timeout_s=0.5)
+    endpoint.faults = dict.fromkeys(FAULTS, 0.03) | {"slow": 0.005}
+    timeout_s = 3.0
+    done = outcomes(endpoint, calls, QUICK, concurrent=64, timeout_s=timeout_s)
     answers = [one for one in done if isinstance(one, Completion)]
     paid = sum(endpoint.answered.values())
     faults = sum(endpoint.failed.values())
@@ -66,7 +66,7 @@ def test_2000_calls_with_faults_are_all_answered_and_none_is_paid_twice(endpoint
     assert set(endpoint.failed) == set(FAULTS)
     assert set(endpoint.answered.values()) == {1}
     assert sum(one.tries for one in answers) == requests
-    largest = PRICES.own["m"].largest_nano(largest_usage(prompt(0)), 0.5)
+    largest = PRICES.own["m"].largest_nano(largest_usage(prompt(0)), timeout_s)
     whole = calls - endpoint.failed["no usage"]
     in_full = sum(endpoint.failed[fault] for fault in (*UNKNOWN, "no usage"))
     each = 2 * 1_000 + 4 * 2_000
@@ -77,7 +77,7 @@ def test_2000_calls_with_faults_are_all_answered_and_none_is_paid_twice(endpoint
 def test_each_fault_alone_is_recovered_from(endpoint: Endpoint, fault: str) -> None:
     endpoint.faults = {fault: 1.0}
     endpoint.only_first = True
-    done = outcomes(endpoint, 10, QUICK, concurrent=10, timeout_s=0.5)
+    done = outcomes(endpoint, 10, QUICK, concurrent=10, timeout_s=0.5 if fault == "slow" else 20)
     assert [one.tries for one in done] == [2] * 10
     assert all(isinstance(one, Completion) for one in done)
     assert endpoint.failed == {fault: 10}
@@ -98,9 +98,7 @@ def test_1000_calls_are_under_way_at_once(endpoint: Endpoint) -> None:
     if hard < 3_000:
         pytest.skip("1,000 connections and their other ends need 3,000 open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 3_000), hard))
-    endpoint.latency_s = 2.0
-    started = time.perf_counter()
-    done = outcomes(endpoint, 1_000, QUICK, concurrent=1_000, timeout_s=30)
-    print(f"1,000 calls at once in {time.perf_counter() - started:.1f} s")  # noqa: T201
+    endpoint.gather = 1_000
+    done = outcomes(endpoint, 1_000, QUICK, concurrent=1_000, timeout_s=60)
     assert all(isinstance(one, Completion) and one.tries == 1 for one in done)
     assert endpoint.most_under_way == 1_000

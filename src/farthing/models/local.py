@@ -39,6 +39,8 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             network = transformers.AutoModelForCausalLM.from_pretrained(
                 self.path, dtype=self.dtype, use_safetensors=True
             )
+        except ImportError:  # torch, which transformers looks for only now
+            raise MissingExtraError("running a local model", "lm") from None
         except (OSError, ValueError) as error:
             problem = str(error).splitlines()[0]
             raise InputError(f"the model '{self.path}' cannot be loaded: {problem}") from None
@@ -202,7 +204,6 @@ class LocalModel:
 
 def _import_transformers() -> Any:
     try:
-        import torch  # noqa: F401, PLC0415 - an extra
         import transformers  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         raise MissingExtraError("running a local model", "lm") from None
