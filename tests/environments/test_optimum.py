@@ -245,7 +245,10 @@ def test_no_random_threshold_policy_beats_it() -> None:
     "model",
     [
         LogisticRegression(max_iter=1000),
-        HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, random_state=0),
+        pytest.param(
+            HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, random_state=0),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_no_learned_stopping_rule_beats_it_but_it_comes_close(model: Any) -> None:
