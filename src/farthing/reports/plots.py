@@ -21,6 +21,7 @@ try:
     from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patheffects import withStroke
 except ImportError as error:
     raise MissingExtraError("drawing plots", "report") from error
 
@@ -39,6 +40,8 @@ CURVES = {
 }
 """What is drawn of a training, and its title."""
 SHORTEST_MEAN = 5
+HALO = [withStroke(linewidth=3, foreground="white")]
+"""Keeps a name readable where lines cross it."""
 EXPECTED = "known optimum, in expectation"
 NAME_WIDTH, NAME_HEIGHT = 0.25, 0.04
 """Room that a point's name takes up, as shares of the axes."""
@@ -90,17 +93,16 @@ def training(runs: Sequence[Run], alpha: Fraction) -> Figure | None:
     if not shown:
         return None
     colours = looks(run.policy for run in runs)
-    rows = -(-(len(shown) + 1) // 2)
+    rows = -(-len(shown) // 2)
     with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.1 * rows), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 0.4 + 2.1 * rows), layout="constrained")
         panels = figure.subplots(rows, 2, squeeze=False).ravel()
         for axes, name in zip(panels, shown, strict=False):
             _curve_panel(axes, name, runs, alpha, colours)
         for axes in panels[len(shown) :]:
             axes.axis("off")
-        panels[-1].legend(
-            *panels[0].get_legend_handles_labels(), loc="center left", fontsize="medium"
-        )
+        key = panels[0].get_legend_handles_labels()
+        figure.legend(*key, loc="outside lower center", ncols=3, fontsize="medium")
     return figure
 
 
@@ -297,11 +299,13 @@ def _name_points(axes: Axes, rows: Sequence[Row], names: Looks, floor: float) ->
         axes.annotate(
             row.label if coverage >= floor else f"{row.label} ({coverage:.2f}, off the plot)",
             (cost, height),
-            xytext=(8, 0),
+            xytext=(8, 0 if coverage >= floor else 7),
             textcoords="offset points",
             va="center",
             color=names[row.policy][0],
             fontsize="small",
+            path_effects=HALO,
+            zorder=6,
         )
 
 
