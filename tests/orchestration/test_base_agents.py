@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -228,6 +229,13 @@ FINISHES: dict[str, str | None] = {
 @pytest.mark.parametrize("reply", FINISHES)
 def test_react_finishes(reply: str) -> None:
     assert steps(reply)[0].answer == FINISHES[reply]
+
+
+@pytest.mark.parametrize("text", ["\n" * 20_000, "\n* _" * 20_000, "Action: x[" * 20_000])
+def test_no_text_takes_long_to_search_for_an_action(text: str) -> None:
+    started = time.perf_counter()
+    assert steps(text, "Action: finish[B]")[0].answer == "B"
+    assert time.perf_counter() - started < 2
 
 
 def test_an_observation_cannot_act() -> None:

@@ -1,5 +1,7 @@
 """What real-looking replies say, and what cannot be read."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -195,3 +197,30 @@ def test_every_reader_takes_every_text(reply: str) -> None:
     assert read_number(reply, 3) in {None, "1", "2", "3"}
     verdict = read_verdict(reply)
     assert verdict.correction is None or verdict.agrees is False
+
+
+LONG = 20_000
+ENDLESS = {
+    "lines": "\n" * LONG,
+    "stars": "*\n" * LONG,
+    "bullets": "\n* _-> " * LONG,
+    "spaces": "the answer is a" + " " * LONG + "b",
+    "answers": "the answer is " * LONG,
+    "labels": "Answer: " * LONG,
+    "responses": "response " * LONG,
+    "boxes": "\\boxed{" * LONG,
+    "hashes": "a####" * LONG,
+    "quotes": '"' * LONG + "a",
+    "no": "No" + " -" * LONG,
+    "yes": "*" * LONG + "yes",
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_no_text_takes_long_to_read(name: str) -> None:
+    """Time grows with the length: a pattern that looks back from each place takes minutes here."""
+    started = time.perf_counter()
+    for read in (read_answer, boxed, unwrapped, read_verdict, read_exit):
+        read(ENDLESS[name])
+    read_number(ENDLESS[name], 3)
+    assert time.perf_counter() - started < 2

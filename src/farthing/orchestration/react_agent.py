@@ -14,7 +14,8 @@ from farthing.tasks.tools import Tool, Toolbox
 from farthing.traces.base import Call
 
 _ACTION = re.compile(
-    r"^[\s*_]*Action[\s*_]*\d*[*_]*:[\s*_]*(\w+)[ \t]*\[(.*)\]", re.IGNORECASE | re.MULTILINE
+    r"^[ \t*_]{0,20}Action[ \t]{0,3}\d{0,3}[*_]{0,3}:[ \t*_]{0,20}(\w+)[ \t]{0,3}\[(.*)\]",
+    re.IGNORECASE | re.MULTILINE,
 )
 _FINISH = "finish"
 _UNREADABLE = "There was no action that can be read. Write: Action: NAME[INPUT]"

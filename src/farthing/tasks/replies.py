@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 
 _ANSWER = re.compile(
-    r"^[\s>*_#\-]*(?:final\s+|my\s+)?answer[*_]*\s*:[*_]*[ \t]*(?P<colon>\S.*)$"
-    r"|\bthe\s+(?:final\s+|correct\s+)?answer\s+is:?\s+(?P<is>\S.*?)(?=\.?\s*$|\.\s)",
+    r"^[ \t>*_#\-]{0,20}(?:final |my )?answer[*_]{0,3}[ \t]{0,3}:[*_]{0,3}[ \t]*(?P<colon>\S.*)$"
+    r"|\bthe (?:final |correct )?answer is:?[ \t]{1,3}(?P<is>\S.*?)(?=\.?$|\.\s)",
     re.IGNORECASE | re.MULTILINE,
 )
 _HASHES = re.compile(r"^.*####[ \t]*(\S.*)$", re.MULTILINE)
