@@ -92,6 +92,8 @@ def test_every_promise_is_saved_and_acted_on(
     ]
     evaluated = evaluate(folder, traces, sizes=SIZES)
     assert evaluated.metrics["coverage"] == pytest.approx(np.mean(covered))
+    runs = followed.reach >= np.minimum(kappas, 1.0)[:, None]
+    assert evaluated.metrics["avg_len"] == pytest.approx(runs.sum(axis=1).mean())
     interval = stats.binomtest(sum(covered), 80).proportion_ci(method="exact")
     assert evaluated.intervals["coverage"] == pytest.approx((interval.low, interval.high))
 
