@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from farthing.cli.console import Trainings
+from farthing.experiments.base import Event
+
 Farthing = Callable[..., Any]
 QUICK = ("--policies", "random,fixed,stopping", "--splits", "5", "--out", "report")
 
@@ -57,6 +60,24 @@ def test_a_pool_of_models_can_be_compared(farthing: Farthing, pool: Path) -> Non
     done = farthing("compare", "--traces", pool, *QUICK)
     assert done.code == 0
     assert "cheapest first" in done.out
+
+
+@pytest.mark.parametrize(
+    ("stage", "says"), [("train", "rows were not trained"), ("evaluate", "1 of 5 splits")]
+)
+def test_an_interrupted_comparison_reports_what_it_has(
+    farthing: Farthing, runs: Path, monkeypatch: pytest.MonkeyPatch, stage: str, says: str
+) -> None:
+    def watch(_: Trainings, event: Event) -> None:
+        if event.stage == stage:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainings, "watch", watch)
+    done = farthing("compare", "--traces", runs, "--workers", 1, *QUICK)
+    assert done.code == 130
+    assert says in " ".join(done.out.split())
+    assert "report/report.html" in done.err
+    assert "interrupted" in done.err.splitlines()[-1]
 
 
 def test_the_demo_ends_with_what_to_do_next(

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from farthing.cli import files
-from farthing.cli.console import interruptible, remark, show, trainings
+from farthing.cli.console import interrupted, interruptible, remark, show, trainings
 from farthing.cli.options import (
     Alphas,
     CalibrateSize,
@@ -84,6 +84,8 @@ def run(setting: "Setting", plan: "Plan", out: Path) -> None:
         show(Text(sentence))
     *_, page = write_report(comparison, out)
     remark(f"report: {page}")
+    if any(note.startswith("interrupted") for note in comparison.notes):
+        raise interrupted("the report holds what was complete")
 
 
 def generated(
