@@ -169,6 +169,14 @@ def test_your_own_json_lines_for_any_task(tmp_path: Path) -> None:
     assert load_questions("text", packed) == [expected]
 
 
+def test_a_task_without_a_loader_reads_your_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "names", lambda group: [])
+    path = jsonl(tmp_path / "mine.jsonl", [{"question": "2 + 2?", "answer": "4"}])
+    assert [q.gold for q in load_questions("gsm8k", path)] == [("4",)]
+
+
 def test_the_limit_takes_the_first_or_draws_by_seed(tmp_path: Path) -> None:
     rows = [{"id": str(i), "question": f"{i}?", "gold": str(i)} for i in range(100)]
     path = jsonl(tmp_path / "mine.jsonl", rows)
@@ -232,7 +240,7 @@ def test_nothing_to_load_is_refused(tmp_path: Path) -> None:
         load_questions("gsm8k", tmp_path, split="dev")
     with pytest.raises(InputError, match="give at least 1"):
         load_questions("gsm8k", tmp_path, limit=0)
-    with pytest.raises(UnknownNameError, match="did you mean 'gsm8k'"):
+    with pytest.raises(UnknownNameError, match="unknown task 'gsm8'; did you mean 'gsm8k'"):
         load_questions("gsm8", tmp_path)
 
 

@@ -4,6 +4,8 @@ A task registers how one row of its files becomes a question, with one line::
 
     [project.entry-points."farthing.questions"]
     trivia = "my_package.trivia:question"
+
+A task that registers nothing here reads JSON Lines of your own alone.
 """
 
 from collections.abc import Callable
@@ -54,7 +56,7 @@ def load_questions(
         raise InputError(f"the split is '{split}'; give one of {', '.join(SPLITS)}")
     if limit is not None and limit < 1:
         raise InputError(f"the limit is {limit}; give at least 1")
-    convert: Converter = plugins.load("questions", task)
+    convert = _converter(task)
     seen: dict[str, str] = {}
     questions = []
     for row in read_rows(path):
@@ -67,6 +69,14 @@ def load_questions(
     if not questions:
         raise InputError(f"{path} holds no question{f' of the split {split}' if split else ''}")
     return _sample(questions, limit, seed)
+
+
+def _converter(task: str) -> Converter:
+    plugins.load("tasks", task)  # an unknown task is refused as such
+    converter: Converter = own
+    if task in plugins.names("questions"):
+        converter = plugins.load("questions", task)
+    return converter
 
 
 def _sample(questions: list[Question], limit: int | None, seed: int | None) -> list[Question]:
