@@ -91,6 +91,8 @@ TOKENS: list[tuple[list[TokenLogprob], float | None]] = [
     ([TokenLogprob("Yes", -0.1)], 0.0),
     ([TokenLogprob("Yes", math.log(0.5), (("No", math.log(0.5)),))], math.log(2)),
     ([TokenLogprob("Yes", -math.inf, (("No", -math.inf),))], None),
+    ([TokenLogprob("Yes", 1e9, (("No", 0.0),))], math.log(2)),
+    ([TokenLogprob("Yes", math.nan)], None),
     ([token("None", None_=0.9, No=0.1)], None),
     ([token("Paris", Paris=0.9, Yes=0.1)], None),
     ([token("\n", Yes=0.5)], None),

@@ -95,7 +95,7 @@ def token_entropy(logprobs: Sequence[TokenLogprob]) -> float | None:
     mass = {"yes": 0.0, "no": 0.0}
     for token, logprob in likely.items():
         if _word(token) in mass:
-            mass[_word(token)] += math.exp(logprob)
+            mass[_word(token)] += math.exp(min(logprob, 0.0))
     total = mass["yes"] + mass["no"]
     return binary_entropy(mass["yes"] / total) if total > 0 else None
 
