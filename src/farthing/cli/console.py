@@ -57,7 +57,7 @@ class Trainings:
         """Say how far something is; its bar goes when it is done."""
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=total, figures="")
-        text = "  ".join(f"{short} {figures[short]:.4g}" for short in FIGURES if short in figures)
+        text = "  ".join(f"{short} {figures[short]:.3g}" for short in FIGURES if short in figures)
         bar = self._bars[name]
         self._progress.update(bar, completed=done, total=total, figures=text, visible=done < total)
 
@@ -84,7 +84,7 @@ def trainings() -> Iterator[Trainings]:
     console = Console(file=sys.stderr)
     with Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
+        BarColumn(bar_width=8),
         TextColumn("{task.completed}/{task.total}"),
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[figures]}"),
