@@ -103,7 +103,7 @@ def test_every_threshold_against_recursion(empty: str, horizon: int, roles: int)
             assert found.set_size[q] == len({int(traces.answer[q, t, a]) for _, t, a in leaves})
             assert found.in_set[q] == any(right)
             assert found.covered[q] == (any(right) or not traces.correct[q].any())
-            best = max(leaves, default=None)
+            best = max(((scores[q, t, a], t, a) for _, t, a in leaves), default=None)
             assert found.best_correct[q] == (best is not None and traces.correct[q][best[1:]])
             assert found.covered[q] == (followed.critical[q] >= min(kappa, 1.0))
             if any(right):

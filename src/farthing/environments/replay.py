@@ -24,6 +24,8 @@ class Paths:
     """[n, T, L] the largest threshold at which the answer is in the set; -inf for no answer."""
     critical: FloatArray
     """[n] kappa*: the largest threshold that still covers the question; +inf if unsolvable."""
+    score: FloatArray
+    """[n, T, L] what the policy itself thinks of each answer; ranks those that are returned."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def paths(scores: FloatArray, traces: TraceArrays, empty: str = "argmax") -> Pat
         `reach`, `leaf` and `critical`; each set is nested in the threshold, so
         question q is covered at kappa exactly when `critical[q] >= kappa`.
     """
+    score = scores[:, :, :-1]
     if empty == "argmax":
         scores = _likeliest_counts_as_one(scores)
     reach = np.ones(scores.shape[:2])
@@ -73,7 +76,7 @@ def paths(scores: FloatArray, traces: TraceArrays, empty: str = "argmax") -> Pat
     leaf[traces.answer == NO_ANSWER] = -np.inf
     critical = np.where(traces.correct, leaf, -np.inf).max(axis=(1, 2))
     critical[~traces.solvable] = np.inf
-    return Paths(reach, leaf, critical)
+    return Paths(reach, leaf, critical, score)
 
 
 def outcome(
@@ -96,7 +99,7 @@ def outcome(
     spent = traces.round_cost_nano
     if decision_cost_nano is not None:
         spent = spent + decision_cost_nano
-    return _outcome(run, member, followed.leaf, spent, traces)
+    return _outcome(run, member, followed.score, spent, traces)
 
 
 def sample(
@@ -128,7 +131,7 @@ def sample(
 
 
 def _outcome(
-    run: BoolArray, member: BoolArray, leaf: FloatArray, spent: IntArray, traces: TraceArrays
+    run: BoolArray, member: BoolArray, score: FloatArray, spent: IntArray, traces: TraceArrays
 ) -> Outcome:
     in_set: BoolArray = np.any(member & traces.correct, axis=(1, 2))
     return Outcome(
@@ -136,7 +139,7 @@ def _outcome(
         in_set=in_set,
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,
-        best_correct=_best_is_correct(member, leaf, traces),
+        best_correct=_best_is_correct(member, score, traces),
         length=run.sum(axis=1),
         set_size=_distinct(member, traces),
         set_size_leaves=member.sum(axis=(1, 2)),
@@ -150,11 +153,11 @@ def _likeliest_counts_as_one(scores: FloatArray) -> FloatArray:
     return raised
 
 
-def _best_is_correct(member: BoolArray, leaf: FloatArray, traces: TraceArrays) -> BoolArray:
+def _best_is_correct(member: BoolArray, score: FloatArray, traces: TraceArrays) -> BoolArray:
     """The best answer is the highest-scored one; of equals the latest, and there the last role."""
     n = len(traces)
-    score = np.where(member, leaf, -np.inf).reshape(n, -1)
-    last = score.shape[1] - 1 - score[:, ::-1].argmax(axis=1)
+    ranked = np.where(member, score, -np.inf).reshape(n, -1)
+    last = ranked.shape[1] - 1 - ranked[:, ::-1].argmax(axis=1)
     right = (traces.correct & member).reshape(n, -1)
     chosen: BoolArray = right[np.arange(n), last]
     return chosen

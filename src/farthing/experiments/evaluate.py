@@ -41,6 +41,7 @@ class Replayed:
                 self.followed.reach[index],
                 self.followed.leaf[index],
                 self.followed.critical[index],
+                self.followed.score[index],
             ),
             self.probabilities[index],
             None if decision is None else decision[index],
