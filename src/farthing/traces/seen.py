@@ -1,0 +1,107 @@
+"""What any set of calls says: named numbers for a policy that may ask for calls in any order.
+
+A number depends on the calls that were made and on nothing else, and never on a grade.
+"""
+
+import numpy as np
+
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+
+VERSION = 1
+COUNTED = ("input_tokens", "output_tokens", "tool_calls")
+"""Signals of which the logarithm is taken."""
+LEFT_OUT = ("latency_s",)
+"""Signals that say more about the machine than about the question."""
+
+
+def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, FloatArray]:
+    """Compute every number there is.
+
+    Args:
+        traces: the questions, [n, T, L].
+        row: [R] which question each case is about.
+        seen: [R, T * L] which of its calls were made, round by round.
+
+    Returns:
+        Name to [R]; NaN where nothing that was seen tells it.
+    """
+    answer = np.where(seen, traces.answer.reshape(len(traces), -1)[row], NO_ANSWER)
+    given = answer != NO_ANSWER
+    same = (answer[:, :, None] == answer[:, None, :]) & given[:, :, None] & given[:, None, :]
+    votes = same.sum(axis=2)
+    leads = same[np.arange(len(row)), votes.argmax(axis=1)]
+    found = _votes(seen, given, votes, leads)
+    role = np.arange(seen.shape[1]) % traces.n_roles
+    for place, name in enumerate(traces.roles):
+        of = role == place
+        found |= _of_role(name, seen[:, of], given[:, of], leads[:, of], same[:, of][:, :, of])
+    for signal in sorted(set(traces.signals) - set(LEFT_OUT)):
+        values = traces.signals[signal].reshape(len(traces), -1)[row].astype(np.float64)
+        values[~seen] = np.nan
+        if signal in COUNTED:
+            values = np.log1p(values)
+        found |= _of_signal(signal, values, role, traces.roles)
+        if signal == "confidence":
+            found |= _weighed(np.nan_to_num(values), leads, given)
+    return found
+
+
+def _votes(
+    seen: BoolArray, given: BoolArray, votes: IntArray, leads: BoolArray
+) -> dict[str, FloatArray]:
+    answers = given.sum(axis=1)
+    first = votes.max(axis=1)
+    return {
+        "calls": seen.sum(axis=1).astype(np.float64),
+        "answers": answers.astype(np.float64),
+        "distinct": (given / np.maximum(votes, 1)).sum(axis=1),
+        "votes": first.astype(np.float64),
+        "share": first / np.maximum(answers, 1),
+        "runner_up": np.where(given & ~leads, votes, 0).max(axis=1).astype(np.float64),
+    }
+
+
+def _of_role(
+    name: str, seen: BoolArray, given: BoolArray, leads: BoolArray, same: BoolArray
+) -> dict[str, FloatArray]:
+    made = seen.sum(axis=1)
+    found = {f"calls[{name}]": made.astype(np.float64), f"backs[{name}]": _share(leads, made)}
+    found[f"no_answer[{name}]"] = (seen & ~given).sum(axis=1).astype(np.float64)
+    if seen.shape[1] > 1:
+        votes = same.sum(axis=2)
+        found[f"votes[{name}]"] = votes.max(axis=1).astype(np.float64)
+        found[f"distinct[{name}]"] = (given / np.maximum(votes, 1)).sum(axis=1)
+    return found
+
+
+def _share(of: BoolArray, made: IntArray) -> FloatArray:
+    share: FloatArray = np.where(made > 0, of.sum(axis=1) / np.maximum(made, 1), np.nan)
+    return share
+
+
+def _of_signal(
+    signal: str, values: FloatArray, role: IntArray, roles: tuple[str, ...]
+) -> dict[str, FloatArray]:
+    found = {}
+    for place, name in enumerate(roles):
+        own = values[:, role == place]
+        known = ~np.isnan(own)
+        count = known.sum(axis=1)
+        total = np.where(known, own, 0.0).sum(axis=1)
+        found[f"{signal}[{name}]"] = np.where(count, total / np.maximum(count, 1), np.nan)
+        if own.shape[1] > 1:
+            low = np.where(known, own, np.inf).min(axis=1)
+            high = np.where(known, own, -np.inf).max(axis=1)
+            found[f"spread {signal}[{name}]"] = np.where(count > 1, high - low, np.nan)
+    return found
+
+
+def _weighed(confidence: FloatArray, leads: BoolArray, given: BoolArray) -> dict[str, FloatArray]:
+    """Confidence behind the leading answer and behind the others."""
+    others = given & ~leads
+    return {
+        "confidence for": (confidence * leads).sum(axis=1),
+        "confidence against": (confidence * others).sum(axis=1),
+        "best confidence for": (confidence * leads).max(axis=1),
+        "best confidence against": (confidence * others).max(axis=1),
+    }
