@@ -213,6 +213,14 @@ def test_json_of_another_shape_is_malformed(endpoint: Endpoint, body: str) -> No
         ask(endpoint.url)
 
 
+def test_a_redirect_is_not_followed(endpoint: Endpoint) -> None:
+    there = {"Location": endpoint.url + "/chat/completions"}
+    endpoint.reply = lambda _: web.Response(status=307, headers=there)
+    with pytest.raises(BadRequestError, match="HTTP 307"):
+        ask(endpoint.url)
+    assert sum(endpoint.calls.values()) == 1
+
+
 def test_nobody_there_costs_nothing() -> None:
     with pytest.raises(ModelConnectionError, match="is it running") as caught:
         ask("http://127.0.0.1:1/v1")

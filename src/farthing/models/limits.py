@@ -143,7 +143,7 @@ class Admission:
         limit = self._limits.requests_per_minute
         if limit is None or len(self._minute) < limit:
             return float("-inf")
-        return self._minute[len(self._minute) - limit].admitted_s + MINUTE_S
+        return self._minute[0].admitted_s + MINUTE_S
 
     def _tokens_fit(self, tokens: int) -> float:
         limit = self._limits.tokens_per_minute
