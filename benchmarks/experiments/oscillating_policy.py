@@ -1,6 +1,6 @@
 """Does the online threshold keep its long-run bound when the policy oscillates?
 
-A trained policy alternates with itself at another scale (its scores cubed: the same decisions in
+A stopping policy alternates with itself at another scale (its scores cubed: the same decisions in
 the same order, at other thresholds). Equation 9 as printed is run beside the corrected rule.
 
 python benchmarks/experiments/oscillating_policy.py [--redraw]
@@ -10,16 +10,26 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from common import ALPHA, PRESET, SEEDS, UPDATES, Experiment, Row, draw, fresh_questions, train
+from common import (
+    ALPHA,
+    PRESET,
+    SEEDS,
+    Experiment,
+    Row,
+    draw,
+    fresh_questions,
+    training_questions,
+)
 from matplotlib.figure import Figure
 
-from farthing.algorithms.ccpo import CcpoConfig
+from farthing.algorithms.base import Silent
+from farthing.algorithms.supervised import StoppingLearner
 from farthing.calibration.online import OnlineThreshold, long_run_bound, update
 from farthing.experiments.evaluate import replay
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray
 
-BATCH, STEPS, WINDOW = 10, 100_000, 100
+BATCH, STEPS, WINDOW = 10, 50_000, 100
 DECAYS = {"shrinking": 0.1, "constant": -0.5}
 POINTS = np.unique(np.geomspace(1, STEPS, 80).round().astype(int))
 
@@ -42,21 +52,22 @@ STARTS = (0.05, 0.5)
 
 
 def measure(seed: int) -> list[Row]:
-    fitted = train(PRESET, CcpoConfig(updates=UPDATES), seed)
-    critical = replay(fitted.policy, fresh_questions(PRESET), "allow").followed.critical
+    questions = training_questions(PRESET, seed)
+    policy = StoppingLearner().fit(questions, ALPHA, seed, Silent()).policy
+    critical = replay(policy, fresh_questions(PRESET), "allow").followed.critical
     pools = np.stack([critical, critical**3, np.ones_like(critical), np.zeros_like(critical)])
-    training = float(1 - fitted.curves["coverage"].mean())
-    rows: list[Row] = [{"stream": "training", "seed": seed, "error": training}]
+    rows: list[Row] = []
     for name, (choose, _) in STREAMS.items():
         for steps, decay in DECAYS.items():
             errors, kappas = follow(pools, choose, OnlineThreshold(decay=decay), seed)
             rows.append({"stream": name, "steps": steps, "seed": seed, **_kept(errors, kappas)})
+    steady = STREAMS["steady policy"][0]
     for start in STARTS:
-        steady = STREAMS["steady policy"][0]
-        errors, kappas = follow(pools, steady, OnlineThreshold(start), seed, sign=-1)
-        rows.append(
-            {"stream": f"printed sign, from {start}", "seed": seed, **_kept(errors, kappas)}
-        )
+        for steps, decay in DECAYS.items():
+            state = OnlineThreshold(start, decay=decay)
+            found = _kept(*follow(pools, steady, state, seed, sign=-1))
+            name = f"printed sign, from {start}"
+            rows.append({"stream": name, "steps": steps, "seed": seed, **found})
     return rows
 
 
@@ -93,28 +104,31 @@ def paint(rows: list[Row], figure: Figure) -> None:
     for axes, steps in zip(panels, DECAYS, strict=True):
         for name, (_, colour) in STREAMS.items():
             found = _of(rows, name, steps, "deviation")
-            axes.plot(POINTS, np.maximum(found, 1e-6), color=colour, label=name)
+            over = 3 if name == "steady policy" else 2
+            axes.plot(POINTS, np.maximum(found, 1e-5), color=colour, label=name, zorder=over)
         axes.plot(POINTS, _bounds(DECAYS[steps]), color=INK, linestyle="--", label="bound")
         axes.set(
             title=f"|mean error - 0.1|, {steps} steps", xscale="log", yscale="log", xlabel="update"
         )
-        axes.set_ylim(1e-5, 5)
-    panels[0].legend(fontsize=7.5, loc="lower left")
-    threshold.plot(
-        POINTS, _of(rows, "steady policy", "shrinking", "kappa"), color="#009e73", label="corrected"
+        axes.set_ylim(1e-4, 30)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8
     )
+    steady = _of(rows, "steady policy", "constant", "kappa")
+    threshold.plot(POINTS, steady, color="#009e73", label="corrected")
     for start in STARTS:
-        found = _of(rows, f"printed sign, from {start}", None, "kappa")
-        threshold.plot(POINTS, found, color=TARGET, linestyle=":" if start < 0.2 else "-")
-    threshold.plot([], [], color=TARGET, label="equation 9 as printed, two starts")
-    threshold.set(title="Threshold κ", xscale="log", xlabel="update")
+        found = _of(rows, f"printed sign, from {start}", "constant", "kappa")
+        line = ":" if start < 0.2 else "-"
+        label = f"as printed, from {start}"
+        threshold.plot(POINTS, found, color=TARGET, linestyle=line, label=label)
+    threshold.set(title="Threshold κ, steady policy", xscale="log", xlabel="update")
     threshold.set_ylim(-3, 5)
-    threshold.legend(fontsize=7.5, loc="upper left")
+    threshold.legend(fontsize=8, loc="lower left")
 
 
-def _of(rows: list[Row], stream: str, steps: str | None, name: str) -> FloatArray:
+def _of(rows: list[Row], stream: str, steps: str, name: str) -> FloatArray:
     """Return one curve, averaged over seeds."""
-    found = [r[name] for r in rows if r["stream"] == stream and r.get("steps") == steps]
+    found = [r[name] for r in rows if r["stream"] == stream and r["steps"] == steps]
     mean: FloatArray = np.mean(found, axis=0)
     return mean
 
@@ -127,15 +141,12 @@ def main() -> None:
     rows = Experiment("oscillating_policy", measure).rows([{"seed": seed} for seed in SEEDS])
     print("\n| stream | steps | seed | error | best, worst 1,000 questions | last kappa |")
     for row in rows:
-        if "kappa" in row:
-            window = f"{row['best_window']:.3f}, {row['worst_window']:.3f}"
-            head = f"| {row['stream']} | {row.get('steps', 'shrinking')} | {row['seed']} "
-            print(f"{head}| {row['error']:.5f} | {window} | {row['kappa'][-1]:.3f} |")
-        else:
-            print(f"| {row['stream']} | | {row['seed']} | {row['error']:.5f} | | |")
+        window = f"{row['best_window']:.3f}, {row['worst_window']:.3f}"
+        head = f"| {row['stream']} | {row['steps']} | {row['seed']} "
+        print(f"{head}| {row['error']:.5f} | {window} | {row['kappa'][-1]:.3f} |")
     for steps, decay in DECAYS.items():
         print(f"bound with {steps} steps after {STEPS} updates: {_bounds(decay)[-1]:.2g}")
-    draw("oscillating_policy", lambda figure: paint(rows, figure))
+    draw("oscillating_policy", lambda figure: paint(rows, figure), height=3.4)
 
 
 if __name__ == "__main__":
