@@ -52,7 +52,6 @@ def measure(policy: str, price_usd: float, seed: int) -> list[Row]:
             "seed": seed,
             "cost": found["cost_usd"] * PER_THOUSAND,
             "split_coverage": float(split.mean()),
-            "accuracy": found["accuracy"],
             **{name: found[name] for name in kept},
         }
     ]
@@ -91,7 +90,6 @@ def main() -> None:
         "avg_len",
         "set_size",
         "set_size_leaves",
-        "accuracy",
         "empty",
         "coverage",
         "split_coverage",
