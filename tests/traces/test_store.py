@@ -278,7 +278,7 @@ def test_a_store_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None
     connection.close()
     before = path.read_bytes()
     with (
-        pytest.raises(StoreError, match=r"store version 7; this one reads up to 2\); upgrade"),
+        pytest.raises(StoreError, match=r"store version 7; this one reads up to 3\); upgrade"),
         Store.open(path),
     ):
         pass

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli import compare, demo, generate, single, traces
+from farthing.cli import ask, collect, compare, demo, generate, single, traces
 from farthing.errors import CalibrationError, FarthingError, InputError
 
 WRONG = (InputError, CalibrationError)
@@ -25,9 +25,11 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.add_typer(traces.app, name="traces")
 app.command("generate")(generate.generate)
+app.command("collect")(collect.collect)
 app.command("train")(single.train)
 app.command("calibrate")(single.calibrate)
 app.command("evaluate")(single.evaluate)
+app.command("ask")(ask.ask)
 app.command("compare")(compare.compare)
 
 

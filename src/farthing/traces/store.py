@@ -143,6 +143,33 @@ class Store:
                 position += len(batch)
         return int(position - before)
 
+    def append(self, trace: Trace, source: str) -> None:
+        """Add one trace in a transaction of its own; what one source appends is one import.
+
+        Raises:
+            StoreError: the question is in the store already, or cannot be stored.
+        """
+        with _explained(self._path), _transaction(self._connection):
+            self._refuse_duplicates([trace], source)
+            last = self._connection.execute(
+                "SELECT id FROM imports WHERE source = ? AND sha256 IS NULL ORDER BY id DESC",
+                (source,),
+            ).fetchone()
+            log = (
+                last[0]
+                if last
+                else self._connection.execute(
+                    "INSERT INTO imports (source) VALUES (?)", (source,)
+                ).lastrowid
+            )
+            position = self._one("SELECT coalesce(max(position), 0) FROM traces")
+            self._insert([trace], position, log)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The open file, in autocommit mode, for those who keep tables of their own in it."""
+        return self._connection
+
     def traces(
         self, task: str | None = None, group: str | None = None, split: str | None = None
     ) -> Iterator[Trace]:

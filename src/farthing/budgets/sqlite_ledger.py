@@ -1,0 +1,97 @@
+"""A ledger in the file of a trace store: what earlier runs spent counts too."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from farthing.budgets.base import Balance, Reservation, checked
+
+
+class SqliteLedger:
+    """A ledger in the tables `spending` and `reservations`.
+
+    Each step is one transaction, or part of the caller's, and begins with a write: of several
+    connections and processes one goes first, so that the cap holds between them as well.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, cap_nano: int) -> None:
+        """Keep books in an open store.
+
+        Args:
+            connection: to the store, in autocommit mode.
+            cap_nano: the cap on everything that was ever spent in this file.
+        """
+        self._connection = connection
+        self._cap_nano = checked(cap_nano)
+        self._overcharged_nano = 0
+
+    def balance(self) -> Balance:
+        """Return where it stands."""
+        settled, reserved = self._connection.execute(
+            "SELECT settled_nano, reserved_nano FROM spending"
+        ).fetchone()
+        return Balance(self._cap_nano, settled, reserved, self._overcharged_nano)
+
+    def reserve(self, largest_nano: int) -> Reservation:
+        """Set aside the most that a call can cost; see `Ledger`."""
+        cap = -1 if self._overcharged_nano else self._cap_nano
+        with atomic(self._connection):
+            fits = self._connection.execute(
+                "UPDATE spending SET reserved_nano = reserved_nano + :nano"
+                " WHERE settled_nano + reserved_nano + :nano <= :cap",
+                {"nano": checked(largest_nano), "cap": cap},
+            ).rowcount
+            if not fits:
+                raise self.balance().refusal(largest_nano) or AssertionError("it does fit")
+            [(number,)] = self._connection.execute(
+                "INSERT INTO reservations (nano) VALUES (?) RETURNING id", (largest_nano,)
+            ).fetchall()
+        return Reservation(number, largest_nano)
+
+    def settle(self, reservation: Reservation, actual_nano: int) -> None:
+        """Put what a call really cost in place of its reservation; see `Ledger`."""
+        self._close(reservation, checked(actual_nano))
+        self._overcharged_nano += max(0, actual_nano - reservation.nano)
+
+    def release(self, reservation: Reservation) -> None:
+        """Give a reservation back; see `Ledger`."""
+        self._close(reservation, 0)
+
+    def charge_abandoned(self) -> int:
+        """Settle in full what a dead process had reserved; return it, in nano-dollars.
+
+        Nobody knows what became of those calls. Only for the one process that writes the store.
+        """
+        with atomic(self._connection):
+            self._connection.execute("DELETE FROM reservations")
+            abandoned = self.balance().reserved_nano
+            self._connection.execute(
+                "UPDATE spending SET settled_nano = settled_nano + reserved_nano, reserved_nano = 0"
+            )
+        return abandoned
+
+    def _close(self, reservation: Reservation, actual_nano: int) -> None:
+        with atomic(self._connection):
+            closed = self._connection.execute(
+                "DELETE FROM reservations WHERE id = ?", (reservation.number,)
+            ).rowcount
+            if not closed:
+                raise ValueError(f"reservation {reservation.number} is not open")
+            self._connection.execute(
+                "UPDATE spending SET reserved_nano = reserved_nano - ?,"
+                " settled_nano = settled_nano + ?",
+                (reservation.nano, actual_nano),
+            )
+
+
+@contextmanager
+def atomic(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make a block all or nothing; blocks nest, and the outermost one commits."""
+    connection.execute("SAVEPOINT atomic")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK TO atomic")
+        connection.execute("RELEASE atomic")
+        raise
+    connection.execute("RELEASE atomic")

@@ -1,0 +1,163 @@
+"""`farthing collect`: ask live models, and store what they say."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from farthing.cli.console import remark
+from farthing.models.money import nano_from_usd, usd_from_nano
+
+if TYPE_CHECKING:
+    from farthing.budgets.base import Balance
+    from farthing.orchestration import collector, estimate, local_engine
+
+LISTED = 10
+"""Failed questions and calls of unknown outcome that are named."""
+
+
+def read_dollars(text: str) -> Decimal:
+    """Read an amount exactly as it is written.
+
+    >>> read_dollars("5.00")
+    Decimal('5.00')
+    """
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise typer.BadParameter(f"{text!r} is no amount of dollars; try 5.00") from None
+    if not 0 <= amount <= 1_000_000:
+        raise typer.BadParameter(f"{text} must be between 0 and a million dollars")
+    return amount
+
+
+def collect(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The job, a TOML file.")],
+    store: Annotated[Path, typer.Option(metavar="FILE", help="Where the traces go, such as a.db.")],
+    max_cost: Annotated[
+        Decimal,
+        typer.Option(
+            parser=read_dollars,
+            metavar="USD",
+            help="Most that may be spent in this store, earlier runs included.",
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it costs, ask nobody.")
+    ] = False,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="This process, or workers of a Ray cluster.")
+    ] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Workers on Ray.")] = 2,
+) -> None:
+    """Ask every question of a job and store the traces; run it again to go on.
+
+    Replies are logged as they come: nothing that was answered is ever paid for again. Exit code 1:
+    questions are left, since calls failed or the cap was reached.
+
+    Example: farthing collect job.toml --store traces.db --max-cost 5.00
+    """
+    from farthing.orchestration import job as jobs
+    from farthing.orchestration import local_engine, ray_engine
+
+    job = jobs.read_job(config)
+    cap_nano = nano_from_usd(max_cost)
+    if dry_run:
+        _say_price(*local_engine.price(job, store, cap_nano))
+        return
+    with _display() as display:
+        if engine == "ray":
+            report = ray_engine.collect_on_ray(job, store, cap_nano, display.show, workers=workers)
+        else:
+            report = local_engine.collect_locally(job, store, cap_nano, display.show)
+    _say_end(report, store)
+    if report.progress.left:
+        raise typer.Exit(130 if report.progress.stopped == local_engine.INTERRUPTED else 1)
+
+
+def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
+    likely = "unknown, as the log has no such calls yet"
+    if price.likely_nano is not None:
+        likely = _usd(price.likely_nano)
+    typer.echo(f"{price.questions:,} questions left, at most {price.calls:,} calls to models")
+    typer.echo(f"at most  {_usd(price.largest_nano)} without retries")
+    typer.echo(f"likely   {likely}")
+    typer.echo(f"allowed  {_usd(balance.left_nano)} of {_usd(balance.cap_nano)}")
+
+
+def _say_end(report: "local_engine.Report", store: Path) -> None:
+    progress, balance = report.progress, report.balance
+    typer.echo(
+        f"{progress.done:,} questions recorded into {store}, {report.earlier:,} were there; "
+        f"{_usd(balance.settled_nano)} of {_usd(balance.cap_nano)} spent"
+    )
+    if report.unknown:
+        charged = _usd(sum(one.reserved_nano for one in report.unknown))
+        remark(f"{len(report.unknown)} calls of unknown outcome, charged in full ({charged}):")
+        _list([f"{c.question}, round {c.round}, {c.role}: {c.asked}" for c in report.unknown])
+    if progress.failed:
+        remark(f"{len(progress.failed)} questions failed; the next run asks them again:")
+        _list([f"{question}: {failure}" for question, failure in progress.failed.items()])
+    if balance.overcharged_nano:
+        remark(f"a provider charged {_usd(balance.overcharged_nano)} more than its price allows")
+    if progress.stopped:
+        remark(f"stopped: {progress.stopped}")
+    if progress.left:
+        remark(f"{progress.left:,} questions are left to do: run the same command again")
+
+
+def _list(lines: list[str]) -> None:
+    for line in lines[:LISTED]:
+        remark(f"  {line}")
+    if len(lines) > LISTED:
+        remark(f"  and {len(lines) - LISTED:,} more")
+
+
+def _usd(nano: int) -> str:
+    return f"${usd_from_nano(nano):,.4f}"
+
+
+class _Display:
+    """One line on stderr: done, failed, spend, rate and time left."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._bar = bars.add_task("collecting", total=None, failed=0, spent="", rate="")
+        self._began = time.monotonic()
+
+    def show(self, progress: "collector.Progress", balance: "Balance") -> None:
+        """Show where a collection is."""
+        completed = progress.done + len(progress.failed)
+        rate = completed / max(time.monotonic() - self._began, 0.1)
+        self._bars.update(
+            self._bar,
+            total=progress.total,
+            completed=completed,
+            failed=len(progress.failed),
+            spent=f"{_usd(balance.settled_nano)} of {_usd(balance.cap_nano)}",
+            rate=f"{rate:.1f}/s",
+        )
+
+
+@contextmanager
+def _display() -> Iterator[_Display]:
+    console = Console(file=sys.stderr)
+    with Progress(
+        TextColumn("{task.completed}/{task.total}"),
+        BarColumn(bar_width=16),
+        TextColumn("failed {task.fields[failed]}"),
+        TextColumn("{task.fields[spent]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as bars:
+        yield _Display(bars)

@@ -1,0 +1,219 @@
+"""The call log: every try of every paid call, written down before it is made and after it.
+
+A call is known by its content, so that a run that was killed finds again what it had paid for.
+Log and ledger are in the store's own file and change in the same transaction.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from farthing.budgets.base import Balance, Reservation
+from farthing.budgets.sqlite_ledger import SqliteLedger, atomic
+from farthing.errors import StoreError
+from farthing.traces.base import Trace
+from farthing.traces.store import Store
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Whose call it is: what sets apart calls of equal content that are to be made each."""
+
+    question: str
+    round: int
+    role: str
+    parameters: str = ""
+    """Settings of the model that no prompt shows, such as `reasoning_effort`."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A call that is about to be made, or to be found."""
+
+    attempt: Attempt
+    asked: str
+    """Name of the model or tool."""
+    key: str
+    """SHA-256 of attempt, name, parameters and messages, in hexadecimal."""
+
+
+def entry(attempt: Attempt, asked: str, content: Any, occurrence: int) -> Entry:
+    """Return the entry of a call.
+
+    Args:
+        attempt: whose call it is.
+        asked: name of the model or tool.
+        content: everything that is sent.
+        occurrence: how often this attempt has sent the same before.
+    """
+    text = msgspec.json.encode([attempt, asked, content, occurrence])
+    return Entry(attempt, asked, sha256(text).hexdigest())
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the log knows of a call."""
+
+    reply: str | None = None
+    """JSON of the reply; None where none was ever recorded."""
+    spent_nano: int = 0
+    """What the tries with a known outcome cost."""
+    tries: int = 0
+
+
+class Books(Protocol):
+    """Log, ledger and store as collection sees them; the books may be in another process."""
+
+    async def find(self, entry: Entry) -> Known:
+        """Return what is known of a call."""
+        ...
+
+    async def start(self, entry: Entry, largest_nano: int) -> int:
+        """Write down that a try is about to be made, its money set aside; return its number.
+
+        Raises:
+            BudgetError: the money does not allow it; nothing was written.
+        """
+        ...
+
+    async def complete(self, number: int, reply: str, cost_nano: int) -> None:
+        """Write down a try's reply and its cost."""
+        ...
+
+    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
+        """Write down a try's failure and what it cost; an unknown cost counts as the largest."""
+        ...
+
+    async def keep(self, trace: Trace) -> None:
+        """Store a finished trace, at once and whole."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A try whose outcome nobody knows: its process died before a reply was recorded."""
+
+    question: str
+    round: int
+    role: str
+    asked: str
+    reserved_nano: int
+    """What it counts as."""
+
+
+class StoreBooks:
+    """The books of one run, in the file of a trace store; one run at a time may write them."""
+
+    def __init__(self, store: Store, cap_nano: int, source: str) -> None:
+        """Take over the books; tries that a dead run left are charged in full.
+
+        Args:
+            store: where traces, log and ledger are.
+            cap_nano: the cap on everything that was ever spent in this store.
+            source: what the store calls the origin of the traces.
+        """
+        self._store = store
+        self._connection = store.connection
+        self._ledger = SqliteLedger(store.connection, cap_nano)
+        self._source = source
+        self._open: dict[int, Reservation] = {}
+        with atomic(self._connection):
+            self._connection.execute(
+                "UPDATE call_log SET state = 'unknown', cost_nano = reserved_nano"
+                " WHERE state = 'started'"
+            )
+            self._ledger.charge_abandoned()
+
+    def balance(self) -> Balance:
+        """Return where the money stands."""
+        return self._ledger.balance()
+
+    def unknown(self) -> list[Unknown]:
+        """Return every try of unknown outcome that the store has ever seen."""
+        rows = self._connection.execute(
+            "SELECT question, round, role, asked, reserved_nano FROM call_log"
+            " WHERE state = 'unknown' ORDER BY number"
+        )
+        return [Unknown(*row) for row in rows]
+
+    def mean_cost_nano(self) -> dict[str, float]:
+        """Return what one call of each role cost on average, where the log has any."""
+        rows = self._connection.execute(
+            "SELECT role, avg(cost) FROM (SELECT role, sum(cost_nano) AS cost FROM call_log"
+            " WHERE state IN ('completed', 'failed') GROUP BY question, round, role"
+            " HAVING max(state = 'completed')) GROUP BY role"
+        )
+        return dict(rows.fetchall())
+
+    async def find(self, entry: Entry) -> Known:
+        """Return what is known of a call."""
+        reply, spent, tries = self._connection.execute(
+            "SELECT max(reply), coalesce(sum(cost_nano), 0), count(*) FROM call_log"
+            " WHERE key = ? AND state IN ('completed', 'failed')",
+            (entry.key,),
+        ).fetchone()
+        return Known(reply, spent, tries)
+
+    async def start(self, entry: Entry, largest_nano: int) -> int:
+        """Write down that a try is about to be made; see `Books`."""
+        attempt = entry.attempt
+        row = (entry.key, attempt.question, attempt.round, attempt.role, entry.asked, largest_nano)
+        with atomic(self._connection):
+            reservation = self._ledger.reserve(largest_nano)
+            [(number,)] = self._connection.execute(
+                "INSERT INTO call_log (key, question, round, role, asked, state, reserved_nano)"
+                " VALUES (?, ?, ?, ?, ?, 'started', ?) RETURNING number",
+                row,
+            ).fetchall()
+        self._open[number] = reservation
+        return int(number)
+
+    async def complete(self, number: int, reply: str, cost_nano: int) -> None:
+        """Write down a try's reply and its cost."""
+        self._finish(number, cost_nano, "completed", reply, None, None)
+
+    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
+        """Write down a try's failure and what it cost; see `Books`."""
+        cost = self._open[number].nano if cost_nano is None else cost_nano
+        self._finish(number, cost, "failed", None, kind, message)
+
+    async def keep(self, trace: Trace) -> None:
+        """Store a finished trace, at once and whole."""
+        self._store.append(trace, self._source)
+
+    def _finish(self, number: int, cost_nano: int, *outcome: str | None) -> None:
+        with atomic(self._connection):
+            self._ledger.settle(self._open.pop(number), cost_nano)
+            self._connection.execute(
+                "UPDATE call_log SET cost_nano = ?, state = ?, reply = ?, error_type = ?,"
+                " error_message = ?, finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+                " WHERE number = ?",
+                (cost_nano, *outcome, number),
+            )
+
+
+@contextmanager
+def only_writer(path: str | Path) -> Iterator[None]:
+    """Be the only collection that writes into a store while the block runs.
+
+    A second SQLite file beside the store is held locked; the lock ends with the process, however
+    it ends.
+
+    Raises:
+        StoreError: another collection is at work, or the folder cannot be written.
+    """
+    with closing(sqlite3.connect(f"{path}.lock", isolation_level=None, timeout=0)) as lock:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as problem:
+            raise StoreError(
+                f"{path}: cannot be collected into ({problem}); see that no other collection is "
+                "writing it and that its folder can be written"
+            ) from problem
+        yield
