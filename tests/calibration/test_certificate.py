@@ -5,19 +5,28 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from farthing.calibration.base import Certificate, exact_level, exact_text
+from farthing.calibration.budget import Spending
 from farthing.calibration.certificate import (
+    Evidence,
+    certify_budget,
     certify_groups,
     certify_nothing,
     certify_online,
     certify_pac,
+    certify_parity,
+    certify_selective,
     certify_split,
+    certify_weighted,
     verify,
 )
 from farthing.calibration.online import OnlineThreshold
+from farthing.calibration.parity import Paired
+from farthing.calibration.selective import Answers, answers_above
+from farthing.calibration.weighted import Weighted
 from farthing.errors import CalibrationError
 
 RNG = np.random.default_rng(0)
@@ -32,7 +41,24 @@ ONLINE = certify_online(OnlineThreshold(step=0.5, updates=20_000), "0.1", finger
 NOTHING = certify_nothing(0.3, fingerprint=MARK)
 INFINITE = certify_split(np.full(200, np.inf), "1/3", fingerprint=MARK)
 FEW = certify_split(SCORES[:5], "0.1", fingerprint=MARK)
-ALL = [SPLIT, PAC, GROUPS, ONLINE, NOTHING, INFINITE, FEW]
+RIGHT = RNG.random((200, 3)) < [0.5, 0.97, 0.99]
+COST = np.tile([1_000_000, 2_000_000, 9_000_000], (200, 1))
+MIX = Weighted(SCORES, np.where(GROUP == 0, 2.0, 0.5), 2.0)
+ANSWERS = answers_above(SCORES, SCORES > 0.3, np.array([0.5, 0.2, 0.1]))
+PAIRED = Paired(COST, RIGHT, RIGHT[:, 2])
+SPENDING = Spending(COST, RIGHT, 20_000_000)
+RECORDS: dict[str, Evidence] = {
+    "weighted": MIX,
+    "selective": ANSWERS,
+    "parity": PAIRED,
+    "budget": SPENDING,
+}
+WEIGHTED = certify_weighted(MIX, "0.1", fingerprint=MARK)
+SELECTIVE = certify_selective(ANSWERS, "0.1", "0.05", fingerprint=MARK)
+PARITY = certify_parity(PAIRED, "0.06", "0.1", fingerprint=MARK)
+BUDGET = certify_budget(SPENDING, 4_000_000, "0.1", fingerprint=MARK)
+MENUS = [SELECTIVE, PARITY, BUDGET]
+ALL = [SPLIT, PAC, GROUPS, ONLINE, NOTHING, INFINITE, FEW, WEIGHTED, *MENUS]
 
 
 @pytest.mark.parametrize("certificate", ALL, ids=lambda c: c.guarantee)
@@ -93,6 +119,58 @@ SENTENCES = {
             "returned set, or no model had one."
         ),
     ),
+    "weighted": (
+        WEIGHTED,
+        (
+            "A new question is covered with probability at least 0.9 under the target mix, if the "
+            "weights are right, on average over draws of the 200 calibration questions (worth "
+            "147): a right answer is in the returned set, or no model had one."
+        ),
+    ),
+    "selective": (
+        SELECTIVE,
+        (
+            "With confidence 0.95 in the draw of 200 questions, an answer that is given is right "
+            "with probability at least 0.9: a confidence of 0.5 or more answers 112 of them, "
+            "and the rest is left unanswered or escalated."
+        ),
+    ),
+    "parity": (
+        PARITY,
+        (
+            "With confidence 0.9 in the draw of 200 questions, the accuracy of setting 2 of 3 is "
+            "above the reference model's minus 0.06."
+        ),
+    ),
+    "budget": (
+        BUDGET,
+        (
+            "With confidence 0.9 in the draw of 200 questions, setting 2 of 3 costs less than "
+            "$0.004 a question in expectation."
+        ),
+    ),
+    "unproved answers": (
+        certify_selective(Answers(~RIGHT, ~RIGHT), "0.001", "0.05", fingerprint=MARK),
+        (
+            "200 calibration questions do not prove at confidence 0.95 that answers of any setting "
+            "are right with probability 0.999, so every question is left unanswered or escalated."
+        ),
+    ),
+    "unproved parity": (
+        certify_parity(Paired(COST, ~RIGHT, RIGHT[:, 2]), "0.02", "0.1", fingerprint=MARK),
+        (
+            "200 calibration questions do not prove at confidence 0.9 that any setting is "
+            "within 0.02 of the reference model's accuracy, so the reference model answers, "
+            "which is always valid."
+        ),
+    ),
+    "unproved budget": (
+        certify_budget(SPENDING, 1_000, "0.1", fingerprint=MARK),
+        (
+            "200 calibration questions do not prove at confidence 0.9 that any setting costs "
+            "less than $1e-06 a question, so none is chosen."
+        ),
+    ),
     "none": (NOTHING, "Nothing is promised: the threshold 0.3 was not calibrated."),
     "few": (
         FEW,
@@ -119,7 +197,7 @@ SENTENCES = {
 def test_one_plain_sentence_says_what_is_promised(name: str) -> None:
     certificate, sentence = SENTENCES[name]
     assert certificate.sentence() == sentence
-    assert certificate.promises == (name in {"marginal", "pac", "per-group", "online"})
+    assert certificate.promises == (name == certificate.guarantee != "none")
 
 
 def test_genuine_certificates_verify() -> None:
@@ -127,6 +205,37 @@ def test_genuine_certificates_verify() -> None:
         assert verify(certificate, SCORES) == []
     assert verify(GROUPS, SCORES, GROUP, NAMES) == []
     assert verify(FEW, SCORES[:5]) == []
+
+
+@pytest.mark.parametrize("certificate", [WEIGHTED, *MENUS], ids=lambda c: c.guarantee)
+def test_records_verify_what_was_computed_from_them(certificate: Certificate) -> None:
+    record = RECORDS[certificate.guarantee]
+    assert verify(certificate, record) == []
+    for other in MENUS:
+        if other != certificate:
+            assert "cannot be checked from" in verify(other, record)[0]
+    assert "cannot be checked from scores alone" in verify(certificate, SCORES)[0]
+
+
+@pytest.mark.parametrize("certificate", MENUS, ids=lambda c: c.guarantee)
+@pytest.mark.parametrize("lie", [{"setting": None}, {"setting": 0}, {"settings": 4}, {"n": 201}])
+def test_a_menu_s_certificate_that_lies_does_not_verify(
+    certificate: Certificate, lie: dict[str, Any]
+) -> None:
+    false = msgspec.structs.replace(certificate, **lie)
+    if false != certificate:
+        assert verify(false, RECORDS[certificate.guarantee])
+
+
+def test_weights_that_differ_do_not_verify() -> None:
+    other = Weighted(SCORES, np.ones(200), 2.0)
+    assert any("effective_n is" in line for line in verify(WEIGHTED, other))
+
+
+def test_a_promise_about_a_menu_has_no_threshold_that_would_leave_answers_out() -> None:
+    assert [made.acts_as for made in MENUS] == [0, 0, 0]
+    assert [made.setting for made in MENUS] == [0, 1, 1]
+    assert SELECTIVE.threshold == 0.5
 
 
 @pytest.mark.parametrize("certificate", [SPLIT, PAC, GROUPS], ids=lambda c: c.guarantee)
@@ -177,6 +286,7 @@ def test_groups_need_a_group() -> None:
         certify_groups(np.array([]), np.array([], int), (), "0.1", fingerprint=MARK)
 
 
+@example(Fraction(5, 2**40))  # a decimal of more digits than the decimal module keeps
 @given(st.fractions(min_value=0, max_value=1).filter(lambda f: 0 < f < 1))
 @settings(deadline=None)
 def test_levels_are_kept_exactly(level: Fraction) -> None:

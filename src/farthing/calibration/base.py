@@ -12,12 +12,15 @@ from farthing.errors import CalibrationError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 Level = Fraction | Decimal | str | float
 """A probability; a float counts as the decimal that it prints as, so 0.1 is exactly 1/10."""
 Given = Literal["all", "solvable"]
 """Whether a promise is about every question (unsolvable ones count as covered) or the solvable."""
-Guarantee = Literal["marginal", "pac", "per-group", "online", "none"]
+Guarantee = Literal[
+    "marginal", "pac", "per-group", "online", "weighted", "selective", "parity", "budget", "none"
+]
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -37,13 +40,30 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     guarantee: Guarantee
     """`marginal`: on average over calibration draws; `pac`: with confidence 1 - delta over the
-    draw; `per-group`: marginal within each group; `online`: in the long run of one stream."""
-    kappa: float
-    """The threshold; it acts as min(kappa, 1). Per group: the smallest, safe in every group."""
+    draw; `per-group`: marginal within each group; `online`: in the long run of one stream;
+    `weighted`: marginal over another mix of questions. With confidence 1 - delta over the draw:
+    `selective`: given answers are right; `parity`: as right as a reference; `budget`: a cost."""
+    kappa: float = 0.0
+    """The threshold; it acts as min(kappa, 1). Per group: the smallest, safe in every group. 0 for
+    a promise about a menu of settings."""
     alpha: str | None = None
-    """The promised miscoverage, exactly, as a decimal or a fraction."""
+    """The promised miscoverage (selective: wrong answers), exactly, as a decimal or a fraction."""
     delta: str | None = None
-    """How often a PAC promise may fail over calibration draws, exactly."""
+    """How often a promise with confidence may fail over calibration draws, exactly."""
+    epsilon: str | None = None
+    """Parity: how much accuracy may be lost against the reference, exactly."""
+    budget_nano: int | None = None
+    """Budget: what a question costs at most in expectation, in nano-dollars."""
+    setting: int | None = None
+    """Index of the promised setting in its menu, from 0; none: nothing of the menu is proved."""
+    settings: int = 0
+    """Number of settings in the menu."""
+    threshold: float | None = None
+    """Selective: the confidence from which an answer is given, where settings are thresholds."""
+    answered: int | None = None
+    """Selective: number of the n calibration questions that the setting answers."""
+    effective_n: float | None = None
+    """Weighted: number of equally weighted questions that the n are worth."""
     n: int = 0
     """Number of questions (online: of updates) that it was computed from."""
     k: int = 0
@@ -76,6 +96,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             return any(part.k > 0 for part in self.groups.values())
         if self.guarantee == "online":
             return self.bound is not None and self.bound < 1
+        if self.guarantee in {"selective", "parity", "budget"}:
+            return self.setting is not None
         return self.guarantee != "none" and self.k > 0
 
     def sentence(self) -> str:
@@ -87,6 +109,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """
         if self.guarantee == "none":
             return f"Nothing is promised: the threshold {self.acts_as:g} was not calibrated."
+        if self.guarantee in {"selective", "parity", "budget"}:
+            return self._menu_sentence()
         if not self.promises and self.guarantee == "online":
             return f"{self.n} updates are too few to promise anything about their stream."
         if not self.promises:
@@ -102,6 +126,11 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         covered = f"{subject} is covered with probability at least {level}"
         if self.guarantee == "marginal":
             return f"{covered}, on average over draws of the {self.n} calibration questions"
+        if self.guarantee == "weighted":
+            return (
+                f"{covered} under the target mix, if the weights are right, on average over draws "
+                f"of the {self.n} calibration questions (worth {self.effective_n:.0f})"
+            )
         if self.guarantee == "pac":
             sure = exact_text(1 - Fraction(self.delta or 0))
             return f"With confidence {sure} in the draw of {self.n} questions, {_low(covered)}"
@@ -113,6 +142,36 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         weak = [name for name, part in self.groups.items() if part.k == 0]
         but = f" (too few questions, so everything is returned: {', '.join(weak)})" if weak else ""
         return f"{covered} within each of {len(self.groups)} groups{but}"
+
+    def _menu_sentence(self) -> str:
+        sure = exact_text(1 - Fraction(self.delta or 0))
+        level = exact_text(1 - Fraction(self.alpha or 0))
+        usd = f"${(self.budget_nano or 0) / 1e9:.3g}"
+        if self.setting is None:
+            unproved = {
+                "selective": f"answers of any setting are right with probability {level}, so every "
+                "question is left unanswered or escalated",
+                "parity": f"any setting is within {self.epsilon} of the reference model's "
+                "accuracy, so the reference model answers, which is always valid",
+                "budget": f"any setting costs less than {usd} a question, so none is chosen",
+            }[self.guarantee]
+            return (
+                f"{self.n} calibration questions do not prove at confidence {sure} that {unproved}."
+            )
+        claim = {
+            "selective": f"an answer that is given is right with probability at least {level}: "
+            f"{self._chosen()} answers {self.answered} of them, and the rest is left unanswered or "
+            "escalated",
+            "parity": f"the accuracy of {self._chosen()} is above the reference model's minus "
+            f"{self.epsilon}",
+            "budget": f"{self._chosen()} costs less than {usd} a question in expectation",
+        }[self.guarantee]
+        return f"With confidence {sure} in the draw of {self.n} questions, {claim}."
+
+    def _chosen(self) -> str:
+        if self.threshold is not None:
+            return f"a confidence of {self.threshold:.3g} or more"
+        return f"setting {(self.setting or 0) + 1} of {self.settings}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as JSON values; an infinite threshold is the text `inf`."""
@@ -171,8 +230,8 @@ def exact_text(level: Fraction) -> str:
     """
     if 10**40 % level.denominator:
         return str(level)
-    scaled = Decimal(level.numerator * (10**40 // level.denominator))
-    return f"{scaled.scaleb(-40):f}".rstrip("0").rstrip(".")
+    whole, part = divmod(level.numerator * (10**40 // level.denominator), 10**40)
+    return f"{whole}.{part:040d}".rstrip("0").rstrip(".")
 
 
 def as_scores(critical: FloatArray) -> FloatArray:
