@@ -71,6 +71,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Number of rounds."""
     fingerprint: str
     """SHA-256 of its training traces."""
+    signals: tuple[str, ...] | None = None
+    """The recorded numbers of its traces; None in bundles that do not say."""
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -107,6 +109,7 @@ def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
         mean_cost_nano=tuple(mean.tolist()),
         horizon=traces.horizon,
         fingerprint=fingerprint,
+        signals=tuple(traces.signals),
     )
 
 

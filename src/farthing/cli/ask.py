@@ -1,0 +1,96 @@
+"""`farthing ask`: answer questions with live models, and pay no more than the policy says."""
+
+import json
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from farthing.cli.collect import read_dollars
+from farthing.cli.console import remark, show
+from farthing.cli.options import Bundle
+from farthing.models.money import nano_from_usd
+
+if TYPE_CHECKING:
+    from farthing.orchestration.answer import Answer
+    from farthing.orchestration.job import Job
+    from farthing.tasks.base import Question
+
+
+def ask(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="The job that the traces were collected with.")
+    ],
+    bundle: Bundle,
+    question: Annotated[
+        str | None, typer.Argument(metavar="[QUESTION]", help="What to ask.")
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Ask every question of a file; one JSON line each."),
+    ] = None,
+    max_cost: Annotated[
+        Decimal | None,
+        typer.Option(parser=read_dollars, metavar="USD", help="Most that a question may cost."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Log the calls here, and pay for none of it again."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+) -> None:
+    """Answer with as few calls as the bundle's policy needs, and say what is promised.
+
+    Exit code 1: a model could not be asked, so that a question ended before its time.
+
+    Example: farthing ask job.toml --bundle bundle "What is the capital of Portugal?"
+    """
+    from farthing.orchestration.asking import answer_all
+    from farthing.orchestration.job import read_job
+    from farthing.policies import bundle as bundles
+
+    policy, job = bundles.load(bundle), read_job(config)
+    asked = _asked(job, question, questions)
+    lines = as_json or questions is not None
+    failed = []
+
+    def shown(answer: "Answer") -> None:
+        typer.echo(json.dumps(answer.to_json())) if lines else _say(answer)
+        failed.append(answer.ended_by == "failure")
+
+    answer_all(
+        job,
+        policy,
+        asked,
+        budget_nano=None if max_cost is None else nano_from_usd(max_cost),
+        store=store,
+        show=shown,
+        doubt=lambda clause: remark(f"note: the certificate does not hold here: {clause}"),
+    )
+    if any(failed):
+        raise typer.Exit(1)
+
+
+def _asked(job: "Job", question: str | None, file: Path | None) -> "list[Question]":
+    from farthing.tasks.base import Question
+    from farthing.tasks.questions import load_questions
+
+    if (question is None) == (file is None):
+        raise typer.BadParameter("give either a question or --questions FILE")
+    if file is not None:
+        return load_questions(job.section.task, file)
+    if question is None or not question.strip():
+        raise typer.BadParameter("the question is empty; give its text")
+    return [Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)]
+
+
+def _say(answer: "Answer") -> None:
+    known = [f"{returned.text} ({returned.score:.2f})" for returned in answer.answers]
+    cost = "unknown" if answer.cost_usd is None else f"${answer.cost_usd:.6f}"
+    show(Text(f"answer   {answer.best or 'none'}"))
+    show(Text(f"set      {', '.join(known) or 'empty'}"))
+    show(Text(f"cost     {cost}, {answer.rounds} rounds, ended by the {answer.ended_by}"))
+    show(Text(f"promise  {answer.promise}"))

@@ -1,0 +1,89 @@
+"""What came of a question: the answers, what they cost, and what is promised of them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from farthing.calibration.base import Certificate
+from farthing.models.money import usd_from_nano
+from farthing.traces.base import Trace
+
+Ending = Literal["policy", "budget", "failure"]
+"""Who ended it: the policy (or there was no round left), the budget, or a key that is wrong."""
+
+NO_CERTIFICATE = "No certificate: the bundle was not calibrated, so nothing is promised."
+
+
+@dataclass(frozen=True)
+class Returned:
+    """One answer of the set."""
+
+    text: str
+    """As it was given, where equal ones scored highest."""
+    score: float
+    """What the policy thinks of it, in [0, 1]."""
+    round: int
+    """From 1; in a pool, the place of the model."""
+    role: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one question."""
+
+    id: str
+    answers: tuple[Returned, ...]
+    """The set: distinct answers, the best first; empty where there is none."""
+    best: str | None
+    """The single best answer, as a replay ranks them."""
+    cost_nano: int | None
+    """What was paid, in nano-dollars; None where some price is not known."""
+    rounds: int
+    """Rounds that were run in full."""
+    certificate: Certificate | None
+    """The promise of the bundle."""
+    caveats: tuple[str, ...]
+    """Why it does not hold for this answer, a clause each; nothing where it does."""
+    ended_by: Ending
+    trace: Trace
+    """Everything that was asked and said; truncated where rounds are left."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What was paid, in US dollars, for display."""
+        return None if self.cost_nano is None else usd_from_nano(self.cost_nano)
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether a promise holds for this answer."""
+        return self.certificate is not None and self.certificate.promises and not self.caveats
+
+    @property
+    def promise(self) -> str:
+        """Say in one or two plain sentences what is promised of this answer."""
+        if self.certificate is None:
+            return NO_CERTIFICATE
+        if not self.certificate.promises:
+            return self.certificate.sentence()
+        if not self.caveats:
+            return self.certificate.sentence()
+        return f"The bundle's promise does not hold for this answer: {'; '.join(self.caveats)}."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        return {
+            "id": self.id,
+            "question": self.trace.question,
+            "answer": self.best,
+            "answers": [msgspec.to_builtins(returned) for returned in self.answers],
+            "cost_usd": self.cost_usd,
+            "cost_nano": self.cost_nano,
+            "rounds": self.rounds,
+            "ended_by": self.ended_by,
+            "guaranteed": self.guaranteed,
+            "promise": self.promise,
+            "caveats": list(self.caveats),
+            "certificate": self.certificate and self.certificate.to_json(),
+            "trace": msgspec.to_builtins(self.trace),
+        }

@@ -1,0 +1,126 @@
+"""Which calls a policy plays, round by round: its bundle fitted to the agents that there are."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farthing.errors import InputError
+from farthing.orchestration.base import Agent, Moment
+from farthing.orchestration.observation import CASCADE
+from farthing.orchestration.rounds import Desks, Plan, judged
+from farthing.policies.bundle import Bundle
+from farthing.policies.llm_replies import LlmExitPolicy, LlmPolicy
+from farthing.tasks.base import Question, Task
+from farthing.traces.base import Call
+from farthing.traces.shapes import is_reply
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is asked before one decision."""
+
+    number: int
+    """As the trace has it, from 1; every model of a pool is asked in round 1."""
+    agents: tuple[Agent, ...]
+    independent: bool
+    """Whether no agent sees what another one said."""
+
+    async def play(
+        self, question: Question, before: Sequence[Call], desks: Desks, made: list[Call], task: Task
+    ) -> None:
+        """Make the calls of the round.
+
+        Args:
+            question: what is asked.
+            before: the calls of earlier rounds.
+            desks: where the agents act.
+            made: each call is added to it when it is made, so that none is lost if another fails.
+            task: says when two answers are the same.
+
+        Raises:
+            FarthingError: as `Agent.act`, once every call that was begun has ended.
+        """
+        if self.independent:
+            await self._together(question, desks, made, task)
+            return
+        for agent in self.agents:
+            moment = Moment(question, self.number, (*before, *made))
+            made.append(await agent.act(moment, desks(question, self.number, agent)))
+
+    async def _together(
+        self, question: Question, desks: Desks, made: list[Call], task: Task
+    ) -> None:
+        results = await asyncio.gather(
+            *(
+                agent.act(Moment(question, self.number), desks(question, self.number, agent))
+                for agent in self.agents
+            ),
+            return_exceptions=True,
+        )
+        made += judged([result for result in results if isinstance(result, Call)], task)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+
+def course(bundle: Bundle, plan: Plan) -> tuple[Round, ...]:
+    """Return the rounds that a bundle's policy decides about, with the agents of a plan.
+
+    Agents that only comment are left out, unless the policy goes by what they say. A pool is
+    asked one model after another, in the order of the bundle.
+
+    Raises:
+        InputError: the policy was trained for other roles or models.
+    """
+    agents = [agent for number, agent in plan.acts() if number == 1]
+    if bundle.origin.roles == CASCADE:
+        return _cascade(bundle, agents)
+    named = {agent.role: agent for agent in agents if not is_reply(agent.role)}
+    _check_roles(bundle, set(named))
+    chosen = tuple(named[role] for role in bundle.origin.roles) + _asked_for(bundle, agents)
+    horizon = range(1, bundle.origin.horizon + 1)
+    return tuple(Round(number, chosen, plan.independent) for number in horizon)
+
+
+def other_models(bundle: Bundle, rounds: Sequence[Round]) -> str | None:
+    """Say which models the bundle was made for, where these are others; None where they are not."""
+    if bundle.origin.roles == CASCADE:
+        return None  # they were found by name
+    agents = {agent.role: agent for agent in rounds[0].agents}
+    ours = [agents[role].model.name for role in bundle.origin.roles]
+    pairs = zip(bundle.origin.models, ours, strict=True)
+    if all(theirs in {"", mine} for theirs, mine in pairs):
+        return None
+    theirs = " and ".join(bundle.origin.models)
+    return f"it was made for the models {theirs}, and these are {' and '.join(ours)}"
+
+
+def _check_roles(bundle: Bundle, ours: set[str]) -> None:
+    if set(bundle.origin.roles) != ours:
+        raise InputError(
+            f"the bundle's policy is for {' and '.join(bundle.origin.roles)}, and here answer "
+            f"{' and '.join(sorted(ours)) or 'none'}; use the agents that its traces were made with"
+        )
+
+
+def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Return the agent that the policy goes by, if it does."""
+    if not isinstance(bundle.policy, LlmPolicy | LlmExitPolicy):
+        return ()
+    role = bundle.policy.replies
+    found = tuple(agent for agent in agents if agent.role == role)
+    if not found:
+        raise InputError(f"the bundle's policy asks an LLM what to do; add the agent '{role}'")
+    return found
+
+
+def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Round, ...]:
+    order = bundle.origin.models[0].split(" -> ")
+    by_name = {agent.role: agent for agent in agents} | {a.model.name: a for a in agents}
+    missing = [name for name in order if name not in by_name]
+    if missing:
+        raise InputError(
+            f"the bundle's policy asks {', '.join(order)} in turn, and {', '.join(missing)} is not "
+            "among these models; use the pool that its traces were made with"
+        )
+    return tuple(Round(1, (by_name[name],), independent=True) for name in order)
