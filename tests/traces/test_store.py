@@ -250,6 +250,7 @@ def test_a_released_migration_never_changes() -> None:
     assert digests == {
         "0001_traces.sql": "f87150b150e37a91",
         "0002_imports.sql": "def0bb987a648932",
+        "0003_collection.sql": "012d41311837e4e7",
     }
 
 
