@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from farthing.orchestration.job import Job
     from farthing.tasks.base import Question
 
+_BY = {"policy": "the policy", "budget": "the budget", "failure": "a failure"}
+
 
 def ask(
     config: Annotated[
@@ -92,5 +94,5 @@ def _say(answer: "Answer") -> None:
     cost = "unknown" if answer.cost_usd is None else f"${answer.cost_usd:.6f}"
     show(Text(f"answer   {answer.best or 'none'}"))
     show(Text(f"set      {', '.join(known) or 'empty'}"))
-    show(Text(f"cost     {cost}, {answer.rounds} rounds, ended by the {answer.ended_by}"))
+    show(Text(f"cost     {cost}, ended by {_BY[answer.ended_by]} after round {answer.rounds}"))
     show(Text(f"promise  {answer.promise}"))

@@ -1,0 +1,144 @@
+"""`farthing ask` with scripted models: what it prints, what it refuses, what it does not load."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from farthing.calibration.certificate import certify_split
+from farthing.policies.bundle import Origin, save
+from farthing.policies.fixed_depth import FixedDepthPolicy
+
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
+
+JOB = """
+task = "text"
+questions = "questions.jsonl"
+rounds = 2
+agents.base.model = "small"
+agents.guide.model = "large"
+[models.small]
+provider = "scripted"
+model = "small"
+otherwise = "Answer: Lisbon"
+[models.large]
+provider = "scripted"
+model = "large"
+otherwise = "Yes"
+"""
+CAPITAL = "What is the capital of Portugal?"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """Write a job, a bundle for its models, and one question; they are in the present folder."""
+    (tmp_path / "job.toml").write_text(JOB)
+    (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "p", "question": CAPITAL}))
+    for name, large in {"bundle": "large", "foreign": "huge"}.items():
+        certificate = certify_split(np.ones(99), "0.1", fingerprint="f")
+        origin = origin_of("small", large)
+        save(
+            tmp_path / name,
+            FixedDepthPolicy(1),
+            origin=origin,
+            kappa=1.0,
+            certificate=certificate,
+        )
+    save(tmp_path / "bare", FixedDepthPolicy(1), origin=origin_of("small", "large"))
+    return "job.toml"
+
+
+def origin_of(*models: str) -> Origin:
+    return Origin(
+        roles=("base", "guide"), models=models, mean_cost_nano=(0, 0), horizon=2, fingerprint="f"
+    )
+
+
+def test_an_answer_in_a_few_lines(farthing: Farthing, config: str) -> None:
+    done = farthing("ask", config, "--bundle", "bundle", CAPITAL)
+    assert (done.code, done.err) == (0, "")
+    assert [line.rstrip() for line in done.out.splitlines()] == [
+        "answer   Lisbon",
+        "set      Lisbon (1.00)",
+        "cost     $0.000000, ended by the policy after round 1",
+        "promise  A new question is covered with probability at least 0.9, on average",
+        "over draws of the 99 calibration questions: a right answer is in the returned",
+        "set, or no model had one.",
+    ]
+
+
+def test_many_questions_are_lines_of_json(farthing: Farthing, config: str) -> None:
+    many = [json.dumps({"id": f"q{i}", "question": f"{CAPITAL} {i}"}) for i in range(20)]
+    Path("many.jsonl").write_text("\n".join(many))
+    for store in ([], ["--store", "log.db"], ["--store", "log.db"]):
+        done = farthing("ask", config, "--bundle", "bundle", "--questions", "many.jsonl", *store)
+        found = [json.loads(line) for line in done.out.splitlines()]
+        assert [answer["id"] for answer in found] == [f"q{i}" for i in range(20)]
+        assert {answer["answer"] for answer in found} == {"Lisbon"}
+        assert all(answer["trace"]["truncated"] for answer in found)
+
+
+def test_other_models_are_named_before_and_after(farthing: Farthing, config: str) -> None:
+    done = farthing("ask", config, "--bundle", "foreign", CAPITAL)
+    assert done.code == 0
+    assert done.err.startswith("note: the certificate does not hold here: it was made for the")
+    assert "promise  The bundle's promise does not hold for this answer" in done.out
+
+
+def test_without_a_certificate_it_says_so(farthing: Farthing, config: str) -> None:
+    done = farthing("ask", config, "--bundle", "bare", CAPITAL, "--json")
+    answer = json.loads(done.out)
+    assert (answer["answer"], answer["guaranteed"], answer["certificate"]) == (
+        "Lisbon",
+        False,
+        None,
+    )
+    assert answer["promise"].startswith("No certificate")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([CAPITAL], "--bundle"),
+        (["--bundle", "bundle"], "either a question or --questions"),
+        (["--bundle", "bundle", CAPITAL, "--questions", "questions.jsonl"], "either"),
+        (["--bundle", "bundle", " "], "empty"),
+        (["--bundle", "absent", CAPITAL], "absent"),
+        (["--bundle", "bundle", CAPITAL, "--max-cost", "much"], "5.00"),
+        (["--bundle", "bundle", "--questions", "absent.jsonl"], "absent.jsonl"),
+        (["--bundle", "bundle", CAPITAL, "--store", "job.toml"], "job.toml"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    refused: Refused, config: str, arguments: list[str], says: str
+) -> None:
+    assert says in refused("ask", config, *arguments)
+
+
+def test_a_job_that_is_none_is_refused(refused: Refused, config: str) -> None:
+    assert "absent.toml" in refused("ask", "absent.toml", "--bundle", "bundle", CAPITAL)
+    Path("pool.toml").write_text(
+        'task = "text"\nquestions = "questions.jsonl"\npool = ["small", "large"]\n'
+        + JOB[JOB.index("[models.small]") :]
+    )
+    assert "is for base and guide" in refused("ask", "pool.toml", "--bundle", "bundle", CAPITAL)
+
+
+def test_asking_loads_neither_torch_nor_sklearn(config: str, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from farthing.cli import main\n"
+        f"code = main._run(['ask', {config!r}, '--bundle', 'bundle', {CAPITAL!r}])\n"
+        "print('loaded', code, *({'torch', 'sklearn', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("answer   Lisbon\n")
+    assert done.stdout.endswith("loaded 0\n")
