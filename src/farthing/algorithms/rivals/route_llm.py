@@ -1,0 +1,92 @@
+"""RouteLLM's threshold routers: one of two models is asked, by the question's embedding alone.
+
+A router estimates the probability that the strong model would win against the weak one; above the
+threshold the strong model answers. The knob is that threshold.
+
+Source: Ong and others 2024, arXiv:2406.18665, section 4 (similarity-weighted ranking, matrix
+factorisation).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from farthing.algorithms.rivals.base import PoolTables, quantiles, strongest, tables
+from farthing.algorithms.rivals.embedding import Embedding
+from farthing.algorithms.rivals.scorer import logistic
+from farthing.environments.menu import Menu, of_calls
+from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+
+Kind = Literal["similarity", "factorisation"]
+GAMMA = 10.0
+"""How fast the weight of a training question falls with its distance (the paper's gamma)."""
+LEAST_LOSS = 0.01
+"""A weak model is not taken to lose less than this share of the answers."""
+STRENGTH = 0.3
+"""Inverse strength of the L2 penalty on the factors."""
+
+
+@dataclass(frozen=True)
+class RouteLlm:
+    """Learns who wins which questions, from the embeddings of the training questions."""
+
+    embedding: Embedding
+    kind: Kind = "similarity"
+    strong: str | None = None
+    """The strong model; none: the most accurate one in training."""
+
+    def fit(self, train: TraceArrays, seed: int) -> "Router":  # noqa: ARG002
+        """Choose the weak model and learn which questions it loses."""
+        pool = tables(train)
+        strong = strongest(train, self.strong)
+        weak = _weak(pool, strong)
+        wins = pool.right[:, strong] & ~pool.right[:, weak]
+        seen = self.embedding.of(train)
+        weights = logistic(seen, wins, STRENGTH)
+        router = Router(self.embedding, self.kind, weak, strong, seen, wins, weights, np.empty(0))
+        return Router(**{**vars(router), "knobs": -quantiles(-router.win(train))})
+
+
+@dataclass(frozen=True)
+class Router:
+    """Two models and what is known of the questions that the strong one wins."""
+
+    embedding: Embedding
+    kind: Kind
+    weak: int
+    strong: int
+    seen: FloatArray
+    """[m, d] embeddings of the training questions."""
+    wins: BoolArray
+    """[m] whether the strong model alone was right."""
+    weights: FloatArray
+    """[d + 1] of the factorisation: with two models it is linear in the embedding."""
+    knobs: FloatArray
+    """[G] thresholds on the chance that the strong model wins, descending."""
+
+    def win(self, traces: TraceArrays) -> FloatArray:
+        """Return the estimated chance that the strong model alone is right, [n]."""
+        vectors = self.embedding.of(traces)
+        if self.kind == "factorisation":
+            logit = vectors @ self.weights[:-1] + self.weights[-1]
+            return np.asarray(1 / (1 + np.exp(-logit)))
+        near = vectors @ self.seen.T
+        near /= np.maximum(near.max(axis=1, keepdims=True), 1e-9)
+        weight = GAMMA ** (1 + near)
+        return np.asarray((weight @ self.wins) / weight.sum(axis=1))
+
+    def menu(self, traces: TraceArrays) -> Menu:
+        """Ask the strong model where it is likely enough to win, else the weak one."""
+        strong = self.win(traces)[:, None] >= self.knobs
+        chosen = np.where(strong, self.strong, self.weak)
+        made = chosen[:, :, None] == np.arange(traces.n_roles)
+        return of_calls(traces, self.knobs, made, chosen)
+
+
+def _weak(pool: PoolTables, strong: int) -> int:
+    """Return the model that saves most money for each answer that it gets wrong instead."""
+    cost, right = pool.cost.mean(axis=0), pool.right.mean(axis=0)
+    saved = np.maximum(cost[strong] - cost, 0)
+    lost = np.maximum(right[strong] - right, 0) + LEAST_LOSS
+    return int(np.argmax(saved / lost))
