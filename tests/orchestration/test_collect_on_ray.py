@@ -67,7 +67,9 @@ def job(endpoint: Endpoint, tmp_path: Path) -> Job:
 
     endpoint.reply = reply
     endpoint.latency_s = 0.005
-    lines = [json.dumps({"id": f"q{k}", "question": f"Number {k}?"}) for k in range(30)]
+    lines = [
+        json.dumps({"id": f"q{k}", "question": f"Number {k}?", "gold": "4"}) for k in range(30)
+    ]
     (tmp_path / "questions.jsonl").write_text("\n".join(lines))
     (tmp_path / "job.toml").write_text(JOB.replace("URL", endpoint.url))
     return read_job(tmp_path / "job.toml")

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from farthing.cli.console import remark
+from farthing.cli.console import interruptible, remark
 from farthing.models.money import nano_from_usd, usd_from_nano
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read_dollars(text: str) -> Decimal:
         amount = Decimal(text)
     except InvalidOperation:
         raise typer.BadParameter(f"{text!r} is no amount of dollars; try 5.00") from None
-    if not 0 <= amount <= 1_000_000:
+    if not amount.is_finite() or not 0 <= amount <= 1_000_000:
         raise typer.BadParameter(f"{text} must be between 0 and a million dollars")
     return amount
 
@@ -72,7 +72,8 @@ def collect(
     if dry_run:
         _say_price(*local_engine.price(job, store, cap_nano))
         return
-    with _display() as display:
+    kept = "every reply so far is in the store, run it again to go on"
+    with interruptible(kept), _display() as display:
         if engine == "ray":
             report = ray_engine.collect_on_ray(job, store, cap_nano, display.show, workers=workers)
         else:

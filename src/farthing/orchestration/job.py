@@ -90,15 +90,20 @@ class Job:
     models: ModelsConfig
 
     def questions(self) -> list[Question]:
-        """Load the questions; raises like `load_questions`."""
+        """Load the questions; raises like `load_questions`, or where one cannot be graded."""
         section = self.section
-        return load_questions(
+        questions = load_questions(
             section.task,
             section.questions,
             limit=section.limit,
             seed=section.seed,
             split=section.split,
         )
+        for question in questions:
+            if not question.gold:
+                problem = f"hold '{question.id}' without an accepted answer; its trace would be"
+                raise ConfigError(self.file, "questions", f"{problem} of no use: give its gold")
+        return questions
 
     def open(
         self, around_try: Callable[[Model], Model] | None = None, *, workers: int = 1
