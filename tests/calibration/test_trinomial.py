@@ -63,6 +63,20 @@ def test_it_rises_with_losses_and_falls_with_wins() -> None:
     assert table[-1, 0] > 0.5
 
 
+@pytest.mark.parametrize(("n", "epsilon"), [(12, 0.2), (40, 0.02), (30, 0.001), (30, 0.4)])
+def test_regions_are_nested_and_fewer_losses_or_more_wins_never_leave_them(
+    n: int, epsilon: float
+) -> None:
+    reaches = []
+    for lost, won, _ in outcomes(n):
+        reach = _region(int(lost), int(won), n, epsilon)
+        assert np.isin(np.diff(reach), [0, 1]).all()
+        assert reach[lost + won] >= lost
+        reaches.append(reach)
+    ordered = np.array(sorted(reaches, key=lambda reach: int(reach.sum())))
+    assert (np.diff(ordered, axis=0) >= 0).all()
+
+
 def test_extremes() -> None:
     assert loss_p_value(50, 0, 50, 0.1) == 1.0
     assert loss_p_value(0, 50, 50, 0.1) == pytest.approx(_OUTSIDE, abs=1e-9)
