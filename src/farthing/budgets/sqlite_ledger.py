@@ -1,9 +1,8 @@
 """A ledger in the file of a trace store: what earlier runs spent counts too."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 
+from farthing.budgets.atomic import atomic
 from farthing.budgets.base import Balance, Reservation, checked
 
 
@@ -82,16 +81,3 @@ class SqliteLedger:
                 " settled_nano = settled_nano + ?",
                 (reservation.nano, actual_nano),
             )
-
-
-@contextmanager
-def atomic(connection: sqlite3.Connection) -> Iterator[None]:
-    """Make a block all or nothing; blocks nest, and the outermost one commits."""
-    connection.execute("SAVEPOINT atomic")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK TO atomic")
-        connection.execute("RELEASE atomic")
-        raise
-    connection.execute("RELEASE atomic")

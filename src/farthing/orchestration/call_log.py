@@ -4,6 +4,7 @@ A call is known by its content, so that a run that was killed finds again what i
 Log and ledger are in the store's own file and change in the same transaction.
 """
 
+import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,8 +15,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from farthing.budgets.atomic import atomic
 from farthing.budgets.base import Balance, Reservation
-from farthing.budgets.sqlite_ledger import SqliteLedger, atomic
+from farthing.budgets.sqlite_ledger import SqliteLedger
 from farthing.errors import StoreError
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
@@ -108,7 +110,11 @@ class Unknown:
 
 
 class StoreBooks:
-    """The books of one run, in the file of a trace store; one run at a time may write them."""
+    """The books of one run, in the file of a trace store; one run at a time may write them.
+
+    What many calls write in the same moment is one commit: each waits for the end of the event
+    loop's turn, and goes on once all of it is durable. `flush` ends the last one.
+    """
 
     def __init__(self, store: Store, cap_nano: int, source: str) -> None:
         """Take over the books; tries that a dead run left are charged in full.
@@ -123,6 +129,7 @@ class StoreBooks:
         self._ledger = SqliteLedger(store.connection, cap_nano)
         self._source = source
         self._open: dict[int, Reservation] = {}
+        self._commit: asyncio.Future[None] | None = None
         # What is committed survives the process. Waiting for the disk as well, against a power
         # cut, would take milliseconds three times a call, in which no other call moves.
         self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -167,6 +174,7 @@ class StoreBooks:
         """Write down that a try is about to be made; see `Books`."""
         attempt = entry.attempt
         row = (entry.key, attempt.question, attempt.round, attempt.role, entry.asked, largest_nano)
+        commit = self._transaction()
         with atomic(self._connection):
             reservation = self._ledger.reserve(largest_nano)
             [(number,)] = self._connection.execute(
@@ -175,22 +183,51 @@ class StoreBooks:
                 row,
             ).fetchall()
         self._open[number] = reservation
+        await asyncio.shield(commit)
         return int(number)
 
     async def complete(self, number: int, reply: str, cost_nano: int) -> None:
         """Write down a try's reply and its cost."""
-        self._finish(number, cost_nano, "completed", reply, None, None)
+        await self._finish(number, cost_nano, "completed", reply, None, None)
 
     async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
         """Write down a try's failure and what it cost; see `Books`."""
         cost = self._open[number].nano if cost_nano is None else cost_nano
-        self._finish(number, cost, "failed", None, kind, message)
+        await self._finish(number, cost, "failed", None, kind, message)
 
     async def keep(self, trace: Trace) -> None:
         """Store a finished trace, at once and whole."""
+        commit = self._transaction()
         self._store.append(trace, self._source)
+        await asyncio.shield(commit)
 
-    def _finish(self, number: int, cost_nano: int, *outcome: str | None) -> None:
+    def flush(self) -> None:
+        """Commit what was written; whoever waits for it goes on.
+
+        Raises:
+            sqlite3.Error: it cannot be committed; to those who wait.
+        """
+        commit, self._commit = self._commit, None
+        if commit is None:
+            return
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as problem:
+            commit.set_exception(problem)
+        else:
+            commit.set_result(None)
+
+    def _transaction(self) -> asyncio.Future[None]:
+        """Begin what the present turn of the event loop writes; return the end of it."""
+        if self._commit is None:
+            self._connection.execute("BEGIN IMMEDIATE")
+            loop = asyncio.get_running_loop()
+            self._commit = loop.create_future()
+            loop.call_soon(self.flush)
+        return self._commit
+
+    async def _finish(self, number: int, cost_nano: int, *outcome: str | None) -> None:
+        commit = self._transaction()
         with atomic(self._connection):
             self._ledger.settle(self._open.pop(number), cost_nano)
             self._connection.execute(
@@ -199,6 +236,7 @@ class StoreBooks:
                 " WHERE number = ?",
                 (cost_nano, *outcome, number),
             )
+        await asyncio.shield(commit)
 
 
 @contextmanager

@@ -71,20 +71,35 @@ class Till:
             self._change.set()
 
     async def _start(self, entry: Entry, largest_nano: int) -> int:
+        if not self._line.locked():
+            number = await self._try_to_start(entry, largest_nano)
+            if number is not None:
+                return number
+            self._change.set()  # the first in line may have counted on it
         async with self._line:
             while not self.closed:
                 self._change.clear()
-                try:
-                    number = await self._books.start(entry, largest_nano)
-                except BudgetError as error:
-                    if not self._under_way:
-                        self.close(error)
-                        break
-                    await self._change.wait()
-                else:
-                    self._under_way += 1
+                number = await self._try_to_start(entry, largest_nano)
+                if number is not None:
                     return number
+                await self._change.wait()
         raise BudgetError(str(self.closed))
+
+    async def _try_to_start(self, entry: Entry, largest_nano: int) -> int | None:
+        """Return the number of a try that may be made; None where there is no room for it now."""
+        if self.closed:
+            return None
+        self._under_way += 1
+        try:
+            return await self._books.start(entry, largest_nano)
+        except BaseException as error:
+            self._under_way -= 1
+            if not isinstance(error, BudgetError):
+                self._change.set()
+                raise
+            if not self._under_way:
+                self.close(error)
+            return None
 
 
 def _cost_nano(reply: Completion | ToolReply, largest_nano: int) -> int:

@@ -17,7 +17,7 @@ from farthing.orchestration.desk import Paid, Till
 from farthing.orchestration.estimate import Estimate, estimate
 from farthing.orchestration.job import Job
 from farthing.tasks.base import Question
-from farthing.traces.store import Store
+from farthing.traces.store import Store, explained
 
 INTERRUPTED = "interrupted"
 
@@ -56,7 +56,7 @@ def collect_locally(job: Job, path: Path, cap_nano: int, show: Show = show_nothi
         KeyboardInterrupt: Ctrl-C was pressed twice.
     """
     questions = job.questions()
-    with only_writer(path), Store.open(path) as store:
+    with only_writer(path), Store.open(path) as store, explained(path):
         books = StoreBooks(store, cap_nano, source_of(job))
         progress = asyncio.run(_collect(job, questions, store, books, show))
         earlier = len(questions) - progress.total
@@ -79,6 +79,7 @@ async def _collect(
                 watch=lambda progress: show(progress, books.balance()),
             )
     finally:
+        books.flush()
         for one in closing:
             await one.aclose()
 

@@ -159,6 +159,7 @@ class Keeper:
 
     async def close(self) -> tuple[Balance, list[Unknown]]:
         """Close the store; return where the money stands, and the tries of unknown outcome."""
+        self._books.flush()
         end = self._books.balance(), self._books.unknown()
         self._open.close()
         return end

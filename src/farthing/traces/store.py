@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
+from farthing.budgets.atomic import atomic
 from farthing.errors import StoreError
 from farthing.traces.base import Trace
 from farthing.traces.rows import (
@@ -106,7 +107,7 @@ class Store:
         """
         if not create and not Path(path).is_file():
             raise StoreError(f"{path}: there is no such store; import traces into it first")
-        with _explained(path):
+        with explained(path):
             connection = sqlite3.connect(path, isolation_level=None)
             try:
                 _check(connection, path)
@@ -131,7 +132,7 @@ class Store:
         Raises:
             StoreError: a question is in the store already or comes twice, or cannot be stored.
         """
-        with _explained(self._path), _transaction(self._connection):
+        with explained(self._path), _transaction(self._connection):
             log = self._connection.execute(
                 "INSERT INTO imports (source, sha256) VALUES (?, ?)", (source, _sha256(source))
             ).lastrowid
@@ -144,12 +145,12 @@ class Store:
         return int(position - before)
 
     def append(self, trace: Trace, source: str) -> None:
-        """Add one trace in a transaction of its own; what one source appends is one import.
+        """Add one trace, whole, also within a transaction; what one source appends is one import.
 
         Raises:
             StoreError: the question is in the store already, or cannot be stored.
         """
-        with _explained(self._path), _transaction(self._connection):
+        with explained(self._path), atomic(self._connection):
             self._refuse_duplicates([trace], source)
             last = self._connection.execute(
                 "SELECT id FROM imports WHERE source = ? AND sha256 IS NULL ORDER BY id DESC",
@@ -181,18 +182,18 @@ class Store:
             split: only this part's.
         """
         wanted = {"task": task, "stratum": group, "split": split}
-        with _explained(self._path):
+        with explained(self._path):
             for position, *row in self._connection.execute(SELECT_TRACES, wanted):
                 yield trace_from(row, self._connection.execute(SELECT_CALLS, (position,)))
 
     def count(self) -> int:
         """Return the number of questions."""
-        with _explained(self._path):
+        with explained(self._path):
             return int(self._one("SELECT count(*) FROM traces"))
 
     def info(self) -> StoreInfo:
         """Count what the store holds."""
-        with _explained(self._path):
+        with explained(self._path):
             graded, solvable = self._connection.execute(
                 "SELECT count(*), avg(solved) FROM (SELECT max(correct) AS solved FROM calls"
                 " GROUP BY trace HAVING solved = 1"
@@ -281,7 +282,8 @@ class Store:
 
 
 @contextmanager
-def _explained(path: str | Path) -> Iterator[None]:
+def explained(path: str | Path) -> Iterator[None]:
+    """Turn what SQLite says of a store into a StoreError with a remedy."""
     try:
         yield
     except sqlite3.Error as problem:
