@@ -100,3 +100,5 @@ def test_what_cannot_be_compared_is_refused() -> None:
         label_weights(zeros, np.array([0, 1, 0, 1]), zeros)
     with pytest.raises(CalibrationError, match="every label must occur"):
         label_weights(np.array([0, 1]), np.array([0, 0]), ones)
+    with pytest.raises(CalibrationError, match="a label is negative"):
+        label_weights(np.array([0, -1]), np.array([0, 1]), ones)

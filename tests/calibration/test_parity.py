@@ -80,5 +80,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         Paired(np.ones((3, 1), int), right, right[:, 0])
     with pytest.raises(CalibrationError, match="3 questions but the reference"):
         Paired(np.ones((3, 2), int), right, right[:2, 0])
+    with pytest.raises(CalibrationError, match="must be arrays of bool"):
+        Paired(np.ones((3, 2), int), right, np.ones(3))  # type: ignore[arg-type]
     with pytest.raises(CalibrationError, match="epsilon is 0"):
         parity_setting(Paired(np.ones((3, 2), int), right, right[:, 0]), 0, 0.1)

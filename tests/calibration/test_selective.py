@@ -87,3 +87,7 @@ def test_what_cannot_be_read_is_refused() -> None:
         answers_above(one, np.array([True, True]), one)
     with pytest.raises(CalibrationError, match="one row a question"):
         Answers(np.ones((2, 1), bool), np.ones((2, 2), bool))
+    with pytest.raises(CalibrationError, match="must be arrays of bool"):
+        Answers(np.ones((2, 1), bool), np.ones((2, 1)))  # type: ignore[arg-type]
+    with pytest.raises(CalibrationError, match="no training questions"):
+        candidate_thresholds(np.array([]), np.array([], bool), 0.1)

@@ -101,6 +101,8 @@ def label_weights(predicted: IntArray, actual: IntArray, new_predicted: IntArray
     >>> label_weights(told_apart, told_apart, np.array([0, 1, 1, 1])).round(2).tolist()
     [0.5, 1.5]
     """
+    if min(int(part.min(initial=0)) for part in (predicted, actual, new_predicted)) < 0:
+        raise CalibrationError("a label is negative; number them from 0, 'no answer' included")
     labels = 1 + max(int(part.max(initial=0)) for part in (predicted, actual, new_predicted))
     confusion = np.zeros((labels, labels))
     np.add.at(confusion, (predicted, actual), 1 / len(actual))

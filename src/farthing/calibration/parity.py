@@ -32,6 +32,8 @@ class Paired:
             raise CalibrationError(
                 f"{shape[0]} questions but the reference has shape {self.reference.shape}"
             )
+        if self.correct.dtype != np.bool_ or self.reference.dtype != np.bool_:
+            raise CalibrationError("correct and reference must be arrays of bool")
 
 
 def parity_setting(paired: Paired, epsilon: Level, delta: Level) -> int | None:

@@ -27,6 +27,8 @@ class Answers:
                 f"answered has shape {self.answered.shape} and correct {self.correct.shape}; "
                 "give both one row a question and one column a setting"
             )
+        if self.answered.dtype != np.bool_ or self.correct.dtype != np.bool_:
+            raise CalibrationError("answered and correct must be arrays of bool")
 
 
 def selective_setting(answers: Answers, alpha: Level, delta: Level) -> int | None:
@@ -98,11 +100,16 @@ def candidate_thresholds(
         alpha: share of wrong answers to promise.
         most: largest number of thresholds.
 
+    Raises:
+        CalibrationError: no training questions, or as `answers_above`.
+
     >>> confidence = np.linspace(0, 1, 101)
     >>> candidate_thresholds(confidence, confidence > 0.4, 0.1, most=5).round(2).tolist()
     [0.4, 0.2, 0.0]
     """
     level = float(exact_level(alpha))
+    if not len(confidence):
+        raise CalibrationError("no training questions; give the confidences of some")
     thresholds = np.unique(np.quantile(confidence, 1 - np.arange(1, most + 1) / most))[::-1]
     answers = answers_above(confidence, correct, thresholds)
     numbers = answers.answered.sum(axis=0)
