@@ -22,6 +22,9 @@ from farthing.errors import StoreError
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
+GATHER_S = 0.005
+"""Seconds in which writes are gathered into one commit; hardly anything beside a model's reply."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -112,8 +115,8 @@ class Unknown:
 class StoreBooks:
     """The books of one run, in the file of a trace store; one run at a time may write them.
 
-    What many calls write in the same moment is one commit: each waits for the end of the event
-    loop's turn, and goes on once all of it is durable. `flush` ends the last one.
+    What many calls write within a few milliseconds is one commit, and each goes on once it is
+    durable. `flush` ends the last one.
     """
 
     def __init__(self, store: Store, cap_nano: int, source: str) -> None:
@@ -175,13 +178,13 @@ class StoreBooks:
         attempt = entry.attempt
         row = (entry.key, attempt.question, attempt.round, attempt.role, entry.asked, largest_nano)
         commit = self._transaction()
-        with atomic(self._connection):
-            reservation = self._ledger.reserve(largest_nano)
-            [(number,)] = self._connection.execute(
-                "INSERT INTO call_log (key, question, round, role, asked, state, reserved_nano)"
-                " VALUES (?, ?, ?, ?, ?, 'started', ?) RETURNING number",
-                row,
-            ).fetchall()
+        # If the second step ever failed, the money would stay set aside, and be charged in full.
+        reservation = self._ledger.reserve(largest_nano)
+        [(number,)] = self._connection.execute(
+            "INSERT INTO call_log (key, question, round, role, asked, state, reserved_nano)"
+            " VALUES (?, ?, ?, ?, ?, 'started', ?) RETURNING number",
+            row,
+        ).fetchall()
         self._open[number] = reservation
         await asyncio.shield(commit)
         return int(number)
@@ -218,24 +221,23 @@ class StoreBooks:
             commit.set_result(None)
 
     def _transaction(self) -> asyncio.Future[None]:
-        """Begin what the present turn of the event loop writes; return the end of it."""
+        """Begin what the next milliseconds write, or join it; return its end."""
         if self._commit is None:
             self._connection.execute("BEGIN IMMEDIATE")
             loop = asyncio.get_running_loop()
             self._commit = loop.create_future()
-            loop.call_soon(self.flush)
+            loop.call_later(GATHER_S, self.flush)
         return self._commit
 
     async def _finish(self, number: int, cost_nano: int, *outcome: str | None) -> None:
         commit = self._transaction()
-        with atomic(self._connection):
-            self._ledger.settle(self._open.pop(number), cost_nano)
-            self._connection.execute(
-                "UPDATE call_log SET cost_nano = ?, state = ?, reply = ?, error_type = ?,"
-                " error_message = ?, finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-                " WHERE number = ?",
-                (cost_nano, *outcome, number),
-            )
+        self._connection.execute(
+            "UPDATE call_log SET cost_nano = ?, state = ?, reply = ?, error_type = ?,"
+            " error_message = ?, finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+            " WHERE number = ?",
+            (cost_nano, *outcome, number),
+        )
+        self._ledger.settle(self._open.pop(number), cost_nano)
         await asyncio.shield(commit)
 
 
