@@ -5,11 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from chat_server import Endpoint, Messages
 
 from farthing.cli import main
 from farthing.environments.replay import outcome, paths
 from farthing.policies import bundle as bundles
+from farthing.policies.bundle import Origin
+from farthing.policies.fixed_depth import FixedDepthPolicy
 from farthing.traces.assemble import assemble
 from farthing.traces.store import Store
 
@@ -125,3 +128,28 @@ def new_questions_stop_as_soon_as_they_may(
     assert (cut["rounds"], cut["ended_by"], cut["guaranteed"]) == (1, "budget", False)
     assert "the budget cut it after 1 of 3 rounds" in cut["promise"]
     assert cut["cost_usd"] <= 0.005
+
+
+def test_a_key_that_is_refused_is_said_in_the_answer(
+    endpoint: Endpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_job(tmp_path, endpoint.url)
+    origin = Origin(
+        roles=("base", "guide"),
+        models=("small", "large"),
+        mean_cost_nano=(0, 0),
+        horizon=ROUNDS,
+        fingerprint="f",
+    )
+    bundles.save("bundle", FixedDepthPolicy(2), origin=origin)
+    endpoint.reply = lambda body: web.json_response({"error": {"message": "no"}}, status=401)
+    assert farthing("ask", "job.toml", "--bundle", "bundle", "What is 1 + 1?", "--json") == 1
+    printed = capsys.readouterr()
+    answer = json.loads(printed.out)
+    assert (answer["answer"], answer["ended_by"], answer["cost_nano"]) == (None, "failure", 0)
+    assert "key" in answer["caveats"][0]
+    assert "Traceback" not in printed.err

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import pairwise
+from itertools import count, pairwise
 
 import msgspec
 import numpy as np
@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.calibration.base import Certificate, Threshold
-from farthing.calibration.certificate import certify_nothing, certify_split
+from farthing.calibration.certificate import certify_nothing, certify_online, certify_split
+from farthing.calibration.online import OnlineThreshold
 from farthing.environments.replay import EMPTY_SETS, outcome, paths, sample
 from farthing.errors import (
     AuthenticationError,
@@ -396,6 +397,42 @@ def test_a_model_without_a_price_is_refused_before_anything_is_paid() -> None:
     assert ask(live(base, unpriced), QUESTION).cost_nano is None
 
 
+@pytest.mark.parametrize("independent", [False, True])
+def test_questions_that_are_asked_at_once_have_a_purse_each(independent: bool) -> None:
+    def flaky(name: str, said: str) -> Model:
+        tries = count()
+
+        def reply(_: Prompt) -> Reply:
+            if next(tries) % 3:
+                return ModelTimeoutError("slow", cost_nano=CENT)
+            return Completion(said, name, "stop", Usage(1, 1), CENT, 0.0)
+
+        price = TokenPrice((Rates(Decimal(0), Decimal(0)),), Decimal("0.01"))
+        model = ScriptedModel(reply, name=name, price=price, latency_s=0.001)
+        return Retrying(Pursed(model), Patience(tries=9, first_s=0.0))
+
+    base = BaseAgent(flaky("small", "Answer: Porto"))
+    bundle = certified(FixedDepthPolicy(3))
+    if independent:
+        other = BaseAgent(flaky("large", "Answer: Porto"), role="guide")
+        orchestrator = Orchestrator(bundle, Independent((base, other), 3, TEXT), TEXT)
+    else:
+        guide = GuideAgent(flaky("large", "Yes"), samples=0)
+        orchestrator = Orchestrator(bundle, Dialogue((base, guide), 3), TEXT)
+
+    async def all_at_once() -> list[Answer]:
+        budgets = [cents * CENT for cents in range(30)]
+        return await asyncio.gather(
+            *(orchestrator.answer(QUESTION, budget_nano=budget) for budget in budgets)
+        )
+
+    found = asyncio.run(all_at_once())
+    costs = [answer.cost_nano or 0 for answer in found]
+    assert all(cost <= cents * CENT for cents, cost in enumerate(costs))
+    assert {answer.ended_by for answer in found} == {"budget", "policy"}
+    assert max(costs) > 6 * CENT  # retries were paid
+
+
 # ---- Failures
 
 
@@ -452,6 +489,18 @@ def test_other_models_end_the_promise() -> None:
     assert not found.guaranteed
     assert orchestrator.doubts == found.caveats
     assert "made for the models small and larger, and these are small and large" in found.promise
+
+
+def test_an_online_threshold_promises_nothing_once_it_is_frozen() -> None:
+    state = OnlineThreshold(kappa=0.5, updates=10_000)
+    certificate = certify_online(state, "0.1", fingerprint="f")
+    assert certificate.promises
+    bundle = msgspec.structs.replace(
+        certified(FixedDepthPolicy(1)), kappa=certificate.kappa, certificate=certificate
+    )
+    orchestrator = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
+    found = ask(orchestrator, QUESTION)
+    assert (found.guaranteed, found.caveats) == (False, ("its threshold is no longer updated",))
 
 
 def test_a_bundle_without_a_certificate_answers_and_says_so() -> None:

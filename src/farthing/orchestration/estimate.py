@@ -5,17 +5,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.models.base import Completion, Model, Prompt
 from farthing.orchestration.base import Agent
 from farthing.orchestration.call_log import Attempt, Books, entry
 from farthing.orchestration.collector import Recording
+from farthing.orchestration.longest import TOOL_REPLY, longest_completion
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
-
-TOOL_REPLY = 4_000
-"""Bytes that a tool's reply is taken to have."""
-_ACTION = "Action: search[{}]"
-"""The longest reply leads an agent with tools on to its last step."""
 
 
 @dataclass
@@ -77,8 +73,7 @@ class _Desk:
             return msgspec.json.decode(known.reply, type=Completion)
         self._sums.calls += 1
         self._pay(model.largest_cost_nano(prompt))
-        longest = _ACTION.format("x" * max(1, prompt.max_tokens - len(_ACTION)))
-        return Completion(longest, model.name, "length", Usage(0, prompt.max_tokens), 0, 0.0)
+        return longest_completion(model, prompt)
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
         known = await self._books.find(entry(self._attempt, tool.name, query, 0))

@@ -1,88 +1,81 @@
 """What a policy sees of a question under way: the rounds so far, laid out like its traces."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
 
-from farthing.models.money import nano_from_usd
 from farthing.policies.bundle import Origin
 from farthing.traces.arrays import NO_ANSWER, SIGNALS, Replies, TraceArrays
-from farthing.traces.assemble import reply_action
-from farthing.traces.base import Call
-from farthing.traces.grading import answer_codes, normaliser
-from farthing.traces.shapes import is_reply
+from farthing.traces.assemble import assemble
+from farthing.traces.base import Trace
+
+Array = TypeVar("Array", bound=NDArray[Any])
 
 CASCADE = ("model",)
 """The roles of a pool that is played one model after another."""
-_LARGEST = float(np.finfo(np.float32).max)
 
 
-def observed(rounds: Sequence[Sequence[Call]], origin: Origin, task: str) -> TraceArrays:
+def observed(trace: Trace, origin: Origin) -> TraceArrays:
     """Lay the rounds so far out as one question of the full horizon; what is to come is empty.
 
     Decisions of round t depend on rounds 1..t alone, so a policy scores these as it scores the
-    whole recorded trace.
+    whole recorded trace. Grades are left out.
 
     Args:
-        rounds: the calls of each round so far; in a cascade one model's call each.
+        trace: the calls so far, at least one; of a pool in the order in which they were made.
         origin: the shape of the traces that the policy was trained on.
-        task: decides when two answers are the same.
 
     Returns:
-        Arrays of one question, [1, T, L].
+        Arrays of one question, [1, T, L]; `recorded` counts the rounds so far.
     """
-    shape = (1, origin.horizon, len(origin.roles))
-    answer = np.full(shape, NO_ANSWER, dtype=np.int16)
-    cost_nano = np.zeros(shape, dtype=np.int64)
-    names = SIGNALS if origin.signals is None else origin.signals
-    signals = {name: np.full(shape, np.nan, dtype=np.float32) for name in names}
-    placed = [
-        ((0, t, _column(call, origin)), call)
-        for t, calls in enumerate(rounds)
-        for call in calls
-        if not is_reply(call.role)
-    ]
-    codes = answer_codes([call.answer for _, call in placed], normaliser(task))
-    for (at, call), code in zip(placed, codes, strict=True):
-        answer[at] = code
-        cost_nano[at] = _cost_nano(call)
-        for name in names:
-            value = getattr(call, name) if name in SIGNALS else call.extra.get(name)
-            if value is not None:
-                signals[name][at] = np.clip(np.float64(value), -_LARGEST, _LARGEST)
-    return TraceArrays(
-        ids=np.array([""]),
-        roles=origin.roles,
+    calls = [structs.replace(call, correct=False) for call in trace.calls]
+    arrays = assemble([structs.replace(trace, calls=calls, truncated=True)])
+    if origin.roles == CASCADE:
+        arrays = _in_turn(arrays, [call.role for call in calls])
+    names = {*SIGNALS, *arrays.signals} if origin.signals is None else origin.signals
+    unknown = np.full(arrays.answer.shape, np.nan, dtype=np.float32)
+    horizon = origin.horizon
+    return replace(
+        arrays,
         models=origin.models,
-        answer=answer,
-        correct=np.zeros(shape, dtype=bool),
-        cost_nano=cost_nano,
-        signals=signals,
-        group=np.array([-1], dtype=np.int32),
-        group_names=(),
-        split=np.array([-1], dtype=np.int8),
-        recorded=np.array([len(rounds)], dtype=np.int16),
-        independent=np.array([False]),
-        replies=_replies(rounds, origin),
+        answer=_later(arrays.answer, horizon, NO_ANSWER),
+        correct=_later(arrays.correct, horizon, 0),
+        cost_nano=_later(arrays.cost_nano, horizon, 0),
+        signals={
+            name: _later(arrays.signals.get(name, unknown), horizon, np.nan) for name in names
+        },
+        recorded=np.array([arrays.horizon], dtype=np.int16),
+        replies={
+            role: Replies(_later(r.action, horizon, -1), _later(r.cost_nano, horizon, 0))
+            for role, r in arrays.replies.items()
+        },
     )
 
 
-def _column(call: Call, origin: Origin) -> int:
-    return 0 if origin.roles == CASCADE else origin.roles.index(call.role)
+def _in_turn(pool: TraceArrays, order: Sequence[str]) -> TraceArrays:
+    """Lay the models of a pool out as rounds, [1, 1, L] to [1, L, 1], in the order of asking."""
+    index = [pool.roles.index(role) for role in order]
+
+    def turned(values: Array) -> Array:
+        return values[:, :, index].swapaxes(1, 2)  # type: ignore[return-value]
+
+    return replace(
+        pool,
+        roles=CASCADE,
+        answer=turned(pool.answer),
+        correct=turned(pool.correct),
+        cost_nano=turned(pool.cost_nano),
+        signals={name: turned(values) for name, values in pool.signals.items()},
+        replies={},
+    )
 
 
-def _replies(rounds: Sequence[Sequence[Call]], origin: Origin) -> dict[str, Replies]:
-    shape = (1, origin.horizon)
-    said = [(t, call) for t, calls in enumerate(rounds) for call in calls if is_reply(call.role)]
-    replies = {
-        call.role: Replies(np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64))
-        for _, call in said
-    }
-    for t, call in said:
-        replies[call.role].action[0, t] = reply_action(call, origin.roles)
-        replies[call.role].cost_nano[0, t] = _cost_nano(call)
-    return replies
-
-
-def _cost_nano(call: Call) -> int:
-    return 0 if call.cost_usd is None else nano_from_usd(call.cost_usd)
+def _later(values: Array, horizon: int, empty: float) -> Array:
+    """Extend [1, t, ...] to [1, horizon, ...]."""
+    out = np.full((1, horizon, *values.shape[2:]), empty, dtype=values.dtype)
+    out[:, : values.shape[1]] = values
+    return out  # type: ignore[return-value]

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 import numpy as np
+from msgspec import structs
 
 from farthing.budgets.memory_ledger import MemoryLedger
-from farthing.calibration.certificate import FROZEN
 from farthing.errors import AuthenticationError, BudgetError
 from farthing.models.money import usd_from_nano
 from farthing.orchestration.answer import Answer, Ending, Returned
 from farthing.orchestration.base import Agent, Desk, DirectDesk
 from farthing.orchestration.course import Round, course, other_models
 from farthing.orchestration.decision import Decision, at_least_one, decide, draw, threshold
+from farthing.orchestration.longest import Rehearsal
 from farthing.orchestration.observation import observed
-from farthing.orchestration.purse import Purse, Rehearsal
+from farthing.orchestration.purse import Purse
 from farthing.orchestration.rounds import Desks, Plan
 from farthing.policies.bundle import Bundle
 from farthing.tasks.base import Question, Task
@@ -58,9 +59,8 @@ class Orchestrator:
         other = other_models(self.bundle, self._course)
         certificate = self.bundle.certificate
         frozen = certificate is not None and certificate.guarantee == "online"
-        found = [other] if other else []
-        found += [FROZEN.rstrip(".").replace("The", "the", 1)] if frozen else []
-        return tuple(found)
+        found = [other, "its threshold is no longer updated" if frozen else None]
+        return tuple(clause for clause in found if clause)
 
     async def answer(
         self,
@@ -120,7 +120,7 @@ class _Episode:
             self.decision = self._decide(self._seen())
             if not self.decision.go_on:
                 break
-        return self._answer(len(planned))
+        return self._answer()
 
     async def _affordable(self, step: Round) -> bool:
         """Return whether a round fits the budget at its dearest; the first is tried anyhow."""
@@ -160,8 +160,11 @@ class _Episode:
         self.ended_by, self.why = by, why
 
     def _seen(self) -> TraceArrays:
-        origin, task = self.orchestrator.bundle.origin, self.orchestrator.task
-        return observed(self.rounds or [self.broken], origin, task.name)
+        """Return what the policy sees: the full rounds; before the first, what there is."""
+        calls = self._before() or self.broken
+        return observed(
+            structs.replace(self._trace(), calls=calls), self.orchestrator.bundle.origin
+        )
 
     def _decide(self, seen: TraceArrays) -> Decision:
         bundle = self.orchestrator.bundle
@@ -170,7 +173,7 @@ class _Episode:
             return draw(bundle, seen, float(self.rng.random()))
         return decide(bundle, seen, kappa)
 
-    def _answer(self, horizon: int) -> Answer:
+    def _answer(self) -> Answer:
         returned = self._returned()
         bundle, question = self.orchestrator.bundle, self.question
         return Answer(
@@ -182,22 +185,28 @@ class _Episode:
             certificate=bundle.certificate,
             caveats=self._caveats(),
             ended_by=self.ended_by,
-            trace=Trace(
-                id=question.id,
-                question=question.text,
-                gold=list(question.gold),
-                calls=[*self._before(), *self.broken],
-                task=self.orchestrator.task.name,
-                group=question.group,
-                split=question.split,  # type: ignore[arg-type]  # the loaders check it
-                independent=self.orchestrator.plan.independent,
-                truncated=len(self.rounds) < horizon,
-            ),
+            trace=self._trace(),
+        )
+
+    def _trace(self) -> Trace:
+        question = self.question
+        return Trace(
+            id=question.id,
+            question=question.text,
+            gold=list(question.gold),
+            calls=[*self._before(), *self.broken],
+            task=self.orchestrator.task.name,
+            group=question.group,
+            split=question.split,  # type: ignore[arg-type]  # the loaders check it
+            independent=self.orchestrator.plan.independent,
+            truncated=len(self.rounds) < self.orchestrator.bundle.origin.horizon,
         )
 
     def _returned(self) -> tuple[Returned, ...]:
         """Return the distinct answers of the set, the best first."""
         rounds = self.rounds or [self.broken]
+        if not rounds[0]:
+            return ()
         seen = self._seen()
         nothing = np.zeros(seen.answer.shape[1:])
         decision = self.decision or Decision(go_on=False, member=nothing > 0, score=nothing)

@@ -8,15 +8,11 @@ from typing import TypeVar
 
 from farthing.budgets.base import Ledger, Reservation
 from farthing.errors import BudgetError, ModelError
-from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.models.base import Completion, Model, Prompt
 from farthing.orchestration.base import Desk
 from farthing.tasks.tools import Tool, ToolReply
 
 T = TypeVar("T", Completion, ToolReply)
-TOOL_REPLY = 4_000
-"""Bytes that a tool's reply is taken to have."""
-_ACTION = "Action: search[{}]"
-"""The longest reply leads an agent with tools on to its last step."""
 
 
 @dataclass
@@ -151,24 +147,3 @@ class Pursed:
     async def aclose(self) -> None:
         """Close the model."""
         await self._model.aclose()
-
-
-@dataclass
-class Rehearsal:
-    """A desk that asks nobody and adds up the most that the calls can cost, without retries.
-
-    Every reply is the longest; one of n tokens counts as n tokens where a later prompt repeats it.
-    """
-
-    largest_nano: int = 0
-
-    async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        """Count a call to a model."""
-        self.largest_nano += model.largest_cost_nano(prompt)
-        longest = _ACTION.format("x" * max(1, prompt.max_tokens - len(_ACTION)))
-        return Completion(longest, model.name, "length", Usage(0, prompt.max_tokens), 0, 0.0)
-
-    async def use(self, tool: Tool, query: str) -> ToolReply:  # noqa: ARG002 - the protocol's
-        """Count a use of a tool."""
-        self.largest_nano += tool.cost_nano
-        return ToolReply("x" * TOOL_REPLY)
