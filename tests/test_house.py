@@ -53,7 +53,9 @@ def test_what_is_installed_is_what_the_project_file_registers() -> None:
     assert installed == registered, "install again: make --always-make setup"
 
 
-@pytest.mark.parametrize("room", ["policies", "environments", "traces", "calibration"])
+@pytest.mark.parametrize(
+    "room", ["orchestration", "policies", "environments", "traces", "calibration"]
+)
 def test_what_serves_loads_neither_torch_nor_sklearn(room: str) -> None:
     program = (
         f"import importlib, pkgutil, sys, farthing.{room} as room\n"

@@ -532,6 +532,21 @@ def test_a_group_has_its_own_threshold_and_a_new_one_no_promise() -> None:
     assert rounds == {"easy": 1, "hard": 3, "odd": 3, None: 3}
 
 
+def test_models_alone_make_the_plainest_agents() -> None:
+    models = {"base": scripted("small", "Answer: Porto"), "guide": scripted("large", "No Lisbon")}
+    found = ask(Orchestrator.with_models(certified(FixedDepthPolicy(2)), models, TEXT), QUESTION)
+    assert [call.role for call in found.trace.calls] == ["base", "guide"] * 2
+    assert (found.best, found.guaranteed) == ("Lisbon", True)
+    pool = {"small": models["base"], "large": scripted("large", "Answer: Lisbon")}
+    origin = msgspec.structs.replace(
+        ORIGIN, roles=("model",), models=("small -> large",), horizon=2
+    )
+    bundle = certified(FixedDepthPolicy(2), origin)
+    found = ask(Orchestrator.with_models(bundle, pool, TEXT), QUESTION)
+    assert [(call.role, call.round) for call in found.trace.calls] == [("small", 1), ("large", 1)]
+    assert [returned.text for returned in found.answers] == ["Lisbon", "Porto"]
+
+
 def test_agents_that_a_policy_was_not_trained_for_are_refused() -> None:
     agents = (BaseAgent(scripted("small", "")),)
     with pytest.raises(InputError, match="is for base and guide, and here answer base;"):

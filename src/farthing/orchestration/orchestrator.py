@@ -4,7 +4,9 @@ After each round the policy scores the trace so far as a replay would, and by th
 that it decides live as it was calibrated.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 from zlib import crc32
 
 import numpy as np
@@ -12,19 +14,23 @@ from msgspec import structs
 
 from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import AuthenticationError, BudgetError
+from farthing.models.base import Model
 from farthing.models.money import usd_from_nano
 from farthing.orchestration.answer import Answer, Ending, Returned
 from farthing.orchestration.base import Agent, Desk, DirectDesk
+from farthing.orchestration.base_agent import BaseAgent
 from farthing.orchestration.course import Round, course, other_models
 from farthing.orchestration.decision import Decision, at_least_one, decide, draw, threshold
+from farthing.orchestration.guide_agent import GuideAgent
 from farthing.orchestration.longest import Rehearsal
 from farthing.orchestration.observation import observed
 from farthing.orchestration.purse import Purse
-from farthing.orchestration.rounds import Desks, Plan
+from farthing.orchestration.rounds import Desks, Dialogue, Independent, Plan
 from farthing.policies.bundle import Bundle
 from farthing.tasks.base import Question, Task
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Call, Trace
+from farthing.traces.shapes import PROTOCOL_ROLES
 
 
 def directly(question: Question, number: int, agent: Agent) -> Desk:  # noqa: ARG001 - a `Desks`
@@ -52,6 +58,25 @@ class Orchestrator:
             InputError: they have other roles, or a pool lacks a model.
         """
         object.__setattr__(self, "_course", course(self.bundle, self.plan))
+
+    @classmethod
+    def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
+        """Return an orchestrator whose agents are as plain as can be.
+
+        Args:
+            bundle: the policy.
+            models: who fills each role: `base` and `guide` of the paper's dialogue; else the models
+                of a pool, by the names that they have in its traces.
+            task: says when two answers are the same.
+
+        Raises:
+            InputError: the policy was trained for other roles or models.
+        """
+        if models.keys() != set(PROTOCOL_ROLES):
+            pool = tuple(BaseAgent(model, role=name) for name, model in models.items())
+            return cls(bundle, Independent(pool, 1, task), task)
+        agents = (BaseAgent(models["base"]), GuideAgent(models["guide"]))
+        return cls(bundle, Dialogue(agents, bundle.origin.horizon), task)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -87,7 +112,7 @@ class Orchestrator:
         Raises:
             UnpricedModelError: a budget applies to a model without a price.
         """
-        rng = rng or np.random.default_rng(crc32(question.id.encode()))
+        rng = rng or np.random.default_rng(crc32(question.id.encode(errors="surrogatepass")))
         return await _Episode(self, question, _purse(budget_nano), rng).play(self._course)
 
 
