@@ -28,7 +28,7 @@ from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.jsonl import read_traces
 
-SPLITS_DRAWN = 8
+SPLITS_DRAWN = 20
 STRONG = "gpt-4o"
 EPSILON, DELTA, ALPHA = 0.02, 0.1, 0.1
 MMLU = ((0, 500), (0, 1_000), (500, 500))
@@ -99,7 +99,9 @@ def read(path: Path, kept: Path | None) -> tuple[TraceArrays, Embedding]:
 
 def show(title: str, outcomes: Outcomes) -> None:
     """Print a table, the cheapest first, and keep it."""
-    print(f"\n{title}\n\n| | $ per 1,000 | margin | kept | fell back |\n| --- | --- | --- | --- | --- |")
+    print(
+        f"\n{title}\n\n| | $ per 1,000 | margin | kept | fell back |\n| --- | --- | --- | --- | --- |"
+    )
     found = {name: summary(each) for name, each in outcomes.items()}
     for name, row in sorted(found.items(), key=lambda item: item[1].cost):
         print(
@@ -119,12 +121,13 @@ def main() -> None:
     traces, embedding = read(given.folder / "mmlu-nine-models.jsonl.gz", given.embeddings)
     for train_more, n in MMLU:
         own = int((traces.split == SPLITS.index("train")).sum())
-        title = f"MMLU: {own + train_more} train, {n} calibrate, {len(traces) - own - train_more - n} test"
+        train = own + train_more
+        title = f"MMLU: {train} train, {n} calibrate, {len(traces) - train - n} test"
         found = mmlu(traces, embedding, mmlu_splits(traces, train_more, n))
         show(f"{title}; {embedding.name}", found)
     traces, embedding = read(given.folder / "hotpotqa-seven-agents.jsonl.gz", given.embeddings)
-    found = hotpotqa(traces, embedding, random_splits(traces, 300, 100))
-    show(f"HotpotQA: 300 train, 100 calibrate, 100 test; {embedding.name}", found)
+    found = hotpotqa(traces, embedding, random_splits(traces, 250, 150))
+    show(f"HotpotQA: 250 train, 150 calibrate, 100 test; {embedding.name}", found)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Ask a pool of models by estimated gain per dollar, and answer with whatever answer leads.
+"""Ask a few cheap models, stop where the leading answer is sure enough; the strong model ends it.
 
-For a row of models and a price of a right answer, backward induction estimates after each call what
-going on would still gain, minus its cost; the row is chosen on the training questions, for each
-price. The knob is the price.
+After each call the probability that the leading answer is right is estimated from every reply so
+far: how sure each model is, and who agrees with whom. Which models come before the strong one, and
+in which order, is looked ahead on the training questions: of all rows, the one that costs least
+where it loses next to nothing against the strong model. The knob is the probability asked for.
 """
 
 from dataclasses import dataclass
@@ -10,106 +11,70 @@ from itertools import combinations
 
 import numpy as np
 
-from farthing.algorithms.leading_answer import Leading, LeadingAnswer, Replies
-from farthing.algorithms.rivals.base import tables
-from farthing.environments.menu import Menu, of_calls
-from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.algorithms.leading_answer import LeadingAnswer
+from farthing.algorithms.rivals.base import SETTINGS, quantiles, strongest, tables
+from farthing.environments.menu import Menu, sweep
+from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
-PRICES = np.geomspace(1e-4, 2e-2, 40)
-"""Dollars that a right answer is taken to be worth, at each setting."""
-ROW = 3
-"""Models in a row, at most."""
-RIDGE = 1.0
+ROW = 2
+"""Models before the strong one, at most: more overfit a few hundred questions."""
+LOSS = 0.01
+"""Share of the training questions that a row may lose against the strong model."""
 Row = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class PoolGain:
-    """Fits the leading answer's probability and the gain of going on along every row."""
+    """Fits the leading answer's probability and chooses a row of models."""
 
-    def fit(self, train: TraceArrays, seed: int) -> "GainPolicy":
-        """Choose the best row for each price."""
+    strong: str | None = None
+    """The model that ends every row; none: the most accurate one in training."""
+
+    def fit(self, train: TraceArrays, seed: int) -> "RowPolicy":
+        """Fit once for all sets of models, then compare rows."""
         pool = tables(train)
+        strong = strongest(train, self.strong)
         leading = LeadingAnswer.fit(train, seed)
-        seen = _Seen(leading, leading.replies(train), {})
-        rows = [
-            row
-            for k in range(1, min(ROW, train.n_roles) + 1)
-            for row in combinations(range(train.n_roles), k)
-        ]
-        plans = [max((_plan(seen, pool.cost, row, p) for row in rows), key=_value) for p in PRICES]
-        return GainPolicy(leading, tuple((row, gain) for _, row, gain in plans))
-
-
-Plan = tuple[float, Row, FloatArray]
-"""Value on the training questions, the models to ask, [K - 1, 3] what going on is worth."""
-
-
-def _value(plan: Plan) -> float:
-    return plan[0]
+        others = [m for m in range(train.n_roles) if m != strong]
+        rows = [(*row, strong) for k in range(ROW + 1) for row in combinations(others, k)]
+        fits = [_swept(train, leading, row) for row in rows]
+        spent = [_least_cost(fit.menu(train), pool.right[:, strong]) for fit in fits]
+        return fits[int(np.argmin(spent))]
 
 
 @dataclass(frozen=True)
-class GainPolicy:
-    """A row of models and what going on is worth after each, for each price."""
+class RowPolicy:
+    """A row of models and thresholds on the leading answer's probability."""
 
     leading: LeadingAnswer
-    plans: tuple[tuple[Row, FloatArray], ...]
-    """[G]"""
+    row: Row
+    knobs: FloatArray
+    """[G] ascending."""
 
     def menu(self, traces: TraceArrays) -> Menu:
-        """Go on along each row while that is worth its cost; answer with the leading answer."""
-        seen = _Seen(self.leading, self.leading.replies(traces), {})
-        n = len(traces)
-        made = np.zeros((n, len(self.plans), traces.n_roles), dtype=bool)
-        chosen = np.zeros((n, len(self.plans)), dtype=np.int64)
-        for g, (row, gain) in enumerate(self.plans):
-            on = np.ones(n, dtype=bool)
-            for step, model in enumerate(row):
-                made[on, g, model] = True
-                now = seen.after(row[: step + 1])
-                chosen[on, g] = now.model[on]
-                if step < len(gain):
-                    on &= _basis(now.probability) @ gain[step] > 0
-        return of_calls(traces, PRICES, made, chosen)
+        """Go along the row until the leading answer is sure; the last model's answer stands."""
+        score, chosen = _along(self.leading, self.row, traces)
+        return sweep(traces, np.array(self.row), score, chosen, self.knobs)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Leading answers of sets of models, computed once each."""
-
-    leading: LeadingAnswer
-    replies: Replies
-    known: dict[Row, Leading]
-
-    def after(self, row: Row) -> Leading:
-        if row not in self.known:
-            asked = np.isin(np.arange(self.replies.log_odds.shape[1]), row)
-            self.known[row] = self.leading.after(self.replies, asked)
-        return self.known[row]
+def _swept(train: TraceArrays, leading: LeadingAnswer, row: Row) -> RowPolicy:
+    """Place the thresholds where the training questions are."""
+    score = _along(leading, row, train)[0][:, :-1]
+    return RowPolicy(leading, row, quantiles(score, SETTINGS) if score.size else np.array([np.inf]))
 
 
-def _plan(seen: _Seen, cost: FloatArray, row: Row, price: float) -> Plan:
-    """Estimate the worth of going on after each call of a row, from the last one back."""
-    steps = [seen.after(row[: k + 1]) for k in range(len(row))]
-    worth = price * steps[-1].right
-    gains: list[FloatArray] = []
-    for k in range(len(row) - 2, -1, -1):
-        going = worth - cost[:, row[k + 1]]
-        stopping = price * steps[k].right
-        basis = _basis(steps[k].probability)
-        gain = _least_squares(basis, going - stopping)
-        gains.insert(0, gain)
-        worth = np.where(basis @ gain > 0, going, stopping)
-    return float(worth.mean() - cost[:, row[0]].mean()), row, np.array(gains).reshape(-1, 3)
+def _along(leading: LeadingAnswer, row: Row, traces: TraceArrays) -> tuple[FloatArray, np.ndarray]:
+    """Return how sure the leading answer is after each call, [n, K], and who gives it."""
+    replies = leading.replies(traces)
+    models = np.arange(traces.n_roles)
+    steps = [leading.after(replies, np.isin(models, row[: k + 1])) for k in range(len(row) - 1)]
+    last = np.ones(len(traces)), np.full(len(traces), row[-1])
+    score = np.stack([*(step.probability for step in steps), last[0]], axis=1)
+    return score, np.stack([*(step.model for step in steps), last[1]], axis=1)
 
 
-def _basis(probability: FloatArray) -> FloatArray:
-    """[n, 3] a parabola in the probability that the leading answer is wrong."""
-    wrong = 1 - probability
-    return np.stack([np.ones_like(wrong), wrong, wrong**2], axis=1)
-
-
-def _least_squares(basis: FloatArray, target: FloatArray) -> FloatArray:
-    penalty = RIDGE * np.diag([0.0, 1.0, 1.0])
-    return np.asarray(np.linalg.solve(basis.T @ basis + penalty, basis.T @ target))
+def _least_cost(menu: Menu, strong: BoolArray) -> float:
+    """Return the mean cost of the cheapest setting from which on up little is lost."""
+    lost = (strong[:, None] & ~menu.correct).mean(axis=0)
+    safe = np.logical_and.accumulate((lost <= LOSS)[::-1])[::-1]
+    return float(menu.cost_nano[:, safe].mean(axis=0).min())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from farthing.algorithms.pool_cover import PoolCover
 from farthing.algorithms.pool_gain import PoolGain
 from farthing.algorithms.rivals.auto_mix import AutoMix
 from farthing.algorithms.rivals.base import Rival
@@ -34,20 +35,22 @@ def rivals(embedding: Embedding, strong: str | None) -> Mapping[str, Rival]:
 
     Args:
         embedding: vectors of all questions, for the routers.
-        strong: the reference model, which pairs of models end in; none: each picks its own.
+        strong: the model that rows of models end in, where a rival leaves that open; none: each
+            picks its own.
     """
     return {
         "oracle (foresight)": Oracle(),
-        "pool gain (ours)": PoolGain(),
+        "pool gain (ours)": PoolGain(strong),
+        "pool cover (ours)": PoolCover(),
         "FrugalGPT": FrugalGpt(),
-        "AutoMix": AutoMix(),
+        "AutoMix": AutoMix(strong),
         "RouteLLM, similarity": RouteLlm(embedding, "similarity", strong),
         "RouteLLM, factorisation": RouteLlm(embedding, "factorisation", strong),
         "cascade routing": CascadeRouting(),
         "UCCI": Ucci(strong),
         "conformal arbitrage": ConformalArbitrage(strong),
-        "Trust or Escalate": TrustOrEscalate(),
-        "MiCP": MiCP(),
+        "Trust or Escalate": TrustOrEscalate(strong),
+        "MiCP": MiCP(strong=strong),
         "best single model": BestSingle(),
         "always all": AlwaysAll(),
     }

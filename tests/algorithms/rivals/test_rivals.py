@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from farthing.algorithms.pool_cover import PoolCover
 from farthing.algorithms.pool_gain import PoolGain
 from farthing.algorithms.rivals.auto_mix import AutoMix
 from farthing.algorithms.rivals.base import Rival, frontier
@@ -65,6 +66,7 @@ HONEST: dict[str, Rival] = {
     "ConformalArbitrage": ConformalArbitrage(),
     "FrugalGpt": FrugalGpt(),
     "MiCP": MiCP(),
+    "PoolCover": PoolCover(),
     "PoolGain": PoolGain(),
     "RouteLlm similarity": RouteLlm(EMBEDDING, "similarity"),
     "RouteLlm factorisation": RouteLlm(EMBEDDING, "factorisation"),

@@ -85,6 +85,13 @@ def quantiles(score: FloatArray, most: int = SETTINGS) -> FloatArray:
     return np.append(inner, np.inf)
 
 
+def ladder(pool: PoolTables, top: int) -> IntArray:
+    """Return the models up to `top`, cheapest first, without any that a cheaper one matches."""
+    cost = pool.cost.mean(axis=0)
+    steps = frontier(cost, pool.right.mean(axis=0))
+    return np.append(steps[(cost[steps] < cost[top]) & (steps != top)], top)
+
+
 def cheapest_first(pool: PoolTables, score: FloatArray, second: int) -> int:
     """Choose the model to ask before `second`: the one that spends least near its accuracy.
 

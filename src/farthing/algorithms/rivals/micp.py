@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.algorithms.rivals.base import SETTINGS, frontier, tables
+from farthing.algorithms.rivals.base import SETTINGS, ladder, strongest, tables
 from farthing.algorithms.rivals.scorer import Scorers, fit_scorers
 from farthing.environments.menu import Menu, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -23,12 +23,14 @@ class MiCP:
 
     share: float = 1.0
     """1 splits it evenly."""
+    strong: str | None = None
+    """The model of the last turn; none: the most accurate one in training."""
 
     def fit(self, train: TraceArrays, seed: int) -> "Turns":  # noqa: ARG002
         """Set the thresholds of every turn for every budget."""
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
-        turns = frontier(pool.cost.mean(axis=0), pool.right.mean(axis=0))
+        turns = ladder(pool, strongest(train, self.strong))
         budgets = np.linspace(0.5, 0.0, SETTINGS)
         weights = self.share ** np.arange(len(turns) - 1)
         weights /= max(weights.sum(), 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.algorithms.rivals.base import SETTINGS, frontier, tables
+from farthing.algorithms.rivals.base import SETTINGS, ladder, strongest, tables
 from farthing.algorithms.rivals.micp import Turns
 from farthing.algorithms.rivals.scorer import fit_scorers
 from farthing.calibration.beta import beta_cdf
@@ -26,11 +26,14 @@ DELTA = 0.1
 class TrustOrEscalate:
     """Fits thresholds for selective accuracy on the training questions that reach each model."""
 
+    strong: str | None = None
+    """The last model; none: the most accurate one in training."""
+
     def fit(self, train: TraceArrays, seed: int) -> Turns:  # noqa: ARG002
         """Set the thresholds of every model for every alpha."""
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
-        models = frontier(pool.cost.mean(axis=0), pool.right.mean(axis=0))
+        models = ladder(pool, strongest(train, self.strong))
         alphas = np.linspace(0.6, 0.0, SETTINGS)
         every = [
             _thresholds(score[:, models], pool.right[:, models], float(alpha)) for alpha in alphas
