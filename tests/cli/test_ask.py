@@ -121,12 +121,28 @@ def test_wrong_input_is_one_line(
     assert says in refused("ask", config, *arguments)
 
 
+POOL = 'task = "text"\nquestions = "questions.jsonl"\npool = ["large", "small"]\n'
+
+
+def test_a_pool_is_asked_in_the_order_of_the_bundle(farthing: Farthing, config: str) -> None:
+    Path("pool.toml").write_text(POOL + JOB[JOB.index("[models.small]") :])
+    origin = Origin(
+        roles=("model",),
+        models=("small -> large",),
+        mean_cost_nano=(0,),
+        horizon=2,
+        fingerprint="f",
+    )
+    save("cascade", FixedDepthPolicy(1), origin=origin)
+    done = farthing("ask", "pool.toml", "--bundle", "cascade", CAPITAL, "--json")
+    answer = json.loads(done.out)
+    assert (answer["answer"], answer["rounds"]) == ("Lisbon", 1)
+    assert [call["role"] for call in answer["trace"]["calls"]] == ["small"]
+
+
 def test_a_job_that_is_none_is_refused(refused: Refused, config: str) -> None:
     assert "absent.toml" in refused("ask", "absent.toml", "--bundle", "bundle", CAPITAL)
-    Path("pool.toml").write_text(
-        'task = "text"\nquestions = "questions.jsonl"\npool = ["small", "large"]\n'
-        + JOB[JOB.index("[models.small]") :]
-    )
+    Path("pool.toml").write_text(POOL + JOB[JOB.index("[models.small]") :])
     assert "is for base and guide" in refused("ask", "pool.toml", "--bundle", "bundle", CAPITAL)
 
 

@@ -280,7 +280,10 @@ def test_a_bundle_without_a_certificate_answers_and_says_so() -> None:
         live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle), QUESTION
     )
     assert (found.best, found.guaranteed) == ("Lisbon", False)
-    assert found.promise.startswith("No certificate")
+    assert found.promise == "No certificate: the bundle was not calibrated, so nothing is promised."
+    orchestrator = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
+    cut = ask(orchestrator, QUESTION, budget_nano=0)
+    assert cut.promise.startswith(f"{found.promise} Besides, the budget cut it after 0 of 3 rounds")
 
 
 def test_a_group_has_its_own_threshold_and_a_new_one_no_promise() -> None:
@@ -327,4 +330,7 @@ def test_agents_that_a_policy_was_not_trained_for_are_refused() -> None:
         Orchestrator(certified(LlmPolicy("policy-x")), Dialogue(both, 3), TEXT)
     origin = msgspec.structs.replace(ORIGIN, roles=("model",), models=("small -> huge",))
     with pytest.raises(InputError, match="huge is not among"):
+        Orchestrator(certified(FixedDepthPolicy(1), origin), Independent(both, 1, TEXT), TEXT)
+    origin = msgspec.structs.replace(origin, models=("small -> small",))
+    with pytest.raises(InputError, match="two of these have one name"):
         Orchestrator(certified(FixedDepthPolicy(1), origin), Independent(both, 1, TEXT), TEXT)

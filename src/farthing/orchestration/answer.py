@@ -62,13 +62,12 @@ class Answer:
     @property
     def promise(self) -> str:
         """Say in one or two plain sentences what is promised of this answer."""
-        if self.certificate is None:
-            return NO_CERTIFICATE
-        if not self.certificate.promises:
-            return self.certificate.sentence()
-        if not self.caveats:
-            return self.certificate.sentence()
-        return f"The bundle's promise does not hold for this answer: {'; '.join(self.caveats)}."
+        clauses = "; ".join(self.caveats)
+        if self.certificate is not None and self.certificate.promises:
+            broken = f"The bundle's promise does not hold for this answer: {clauses}."
+            return broken if clauses else self.certificate.sentence()
+        nothing = self.certificate.sentence() if self.certificate else NO_CERTIFICATE
+        return f"{nothing} Besides, {clauses}." if clauses else nothing
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""

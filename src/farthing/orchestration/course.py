@@ -116,6 +116,11 @@ def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
 
 def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Round, ...]:
     order = bundle.origin.models[0].split(" -> ")
+    if len(set(order)) < len(order):
+        raise InputError(
+            f"the bundle's policy asks {', '.join(order)} in turn, and two of these have one name; "
+            "record a pool whose models are named apart"
+        )
     by_name = {agent.role: agent for agent in agents} | {a.model.name: a for a in agents}
     missing = [name for name in order if name not in by_name]
     if missing:
