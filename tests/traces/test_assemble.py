@@ -19,6 +19,7 @@ from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays
 from farthing.traces.assemble import View, asked, assemble, cascade, fingerprint, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import write_traces
+from farthing.traces.reading import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.shapes import is_reply
 
 AssertSame = Callable[[TraceArrays, TraceArrays], None]
@@ -76,7 +77,9 @@ def test_every_call_lands_in_its_place(
             filled[at] = True
             assert arrays.correct[at] == right(trace, call)
             assert arrays.cost_nano[at] == nano_from_usd(call.cost_usd or 0)
+            read = read_question(trace.question) + read_answer(call.answer)
             numbers = {name: getattr(call, name) for name in SIGNALS} | call.extra
+            numbers |= dict(zip(OF_QUESTION + OF_ANSWER, read, strict=True))
             for name, values in arrays.signals.items():
                 expected = numbers.get(name)
                 assert np.isnan(values[at]) if expected is None else _near(values[at], expected)
@@ -145,7 +148,7 @@ def test_no_grade_becomes_a_signal_and_other_numbers_do() -> None:
     call = Call(
         round=1, role="m", answer="4", correct=True, f1=0.5, score=2, extra={"gold": 1, "depth": 3}
     )
-    assert list(assemble([Trace(id="q", calls=[call])]).signals) == ["depth"]
+    assert list(assemble([Trace(id="q", calls=[call])]).signals) == ["depth", "answer_number"]
 
 
 def test_a_truncated_trace_knows_its_rounds() -> None:
@@ -314,7 +317,8 @@ class TestRecordedFiles:
         # The recorded dollars: GPT-4o alone costs 0.471 per 1,000 questions.
         assert arrays.cost_nano[:, 0, place].mean() / 1e6 == pytest.approx(0.471, abs=5e-4)
         assert cascade(arrays).answer.shape == (1816, 9, 1)
-        assert set(arrays.signals) == {"confidence", "input_tokens", "output_tokens", "latency_s"}
+        recorded = {"confidence", "input_tokens", "output_tokens", "latency_s"}
+        assert set(arrays.signals) == recorded | set(OF_QUESTION) | {"answer_number"}
 
     def test_hotpotqa(self) -> None:
         arrays = load(RECORDED / "hotpotqa-seven-agents.jsonl.gz")

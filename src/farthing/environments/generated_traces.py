@@ -12,13 +12,13 @@ def generate_traces(config: GeneratorConfig, n: int, rng: np.random.Generator) -
     """Draw `n` questions as records; the same `rng` gives the questions of `generate`.
 
     Every call carries `correct`; answers read `candidate 1`, `candidate 2`, ... in the order in
-    which a question brings them up, so that their text tells nothing.
+    which a question brings them up, so that their text tells nothing. Questions have no text:
+    nobody was asked.
     """
     arrays = generate(config, n, rng)
     return [
         Trace(
             id=str(arrays.ids[i]),
-            question="A made-up question: nobody was asked.",
             calls=[_call(arrays, i, t, role) for t in range(arrays.horizon) for role in range(2)],
         )
         for i in range(n)

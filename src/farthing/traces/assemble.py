@@ -34,6 +34,7 @@ from farthing.traces.base import Call, Trace
 from farthing.traces.features import GRADES
 from farthing.traces.grading import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
+from farthing.traces.reading import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.shapes import (
     PROTOCOL_ROLES,
     Checker,
@@ -215,7 +216,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         answer=answer,
         correct=correct,
         cost_nano=cost_nano,
-        signals=_signals(flat, at, shape),
+        signals=_signals(flat, at, shape) | _read(traces, calls, at, shape),
         group=np.array([group_code[trace.group] for trace in traces], dtype=np.int32),
         group_names=tuple(groups),
         split=np.array([split_code[trace.split] for trace in traces], dtype=np.int8),
@@ -255,6 +256,30 @@ def _signals(
     }
     others = {name for call in calls for name in call.extra}.difference(GRADES)
     columns |= {name: [call.extra.get(name) for call in calls] for name in sorted(others)}
+    return _laid_out(columns, at, shape)
+
+
+def _read(
+    traces: Sequence[Trace],
+    calls: Sequence[Sequence[Call]],
+    at: tuple[IntArray, ...],
+    shape: tuple[int, int, int],
+) -> dict[str, Signal]:
+    """Lay out what `reading` makes of questions and answers."""
+    rows = [
+        read_question(trace.question) + read_answer(call.answer)
+        for trace, some in zip(traces, calls, strict=True)
+        for call in some
+    ]
+    names = OF_QUESTION + OF_ANSWER
+    return _laid_out(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), at, shape)
+
+
+def _laid_out(
+    columns: Mapping[str, list[float | None]],
+    at: tuple[IntArray, ...],
+    shape: tuple[int, int, int],
+) -> dict[str, Signal]:
     signals = {}
     for name, column in columns.items():
         if any(value is not None for value in column):
@@ -274,12 +299,12 @@ def _replies(traces: Sequence[Trace], roles: Sequence[str], horizon: int) -> dic
     for i, trace in enumerate(traces):
         for call in trace.calls:
             if is_reply(call.role):
-                replies[call.role].action[i, call.round - 1] = reply_action(call, roles)
+                replies[call.role].action[i, call.round - 1] = _action(call, roles)
                 replies[call.role].cost_nano[i, call.round - 1] = _cost_nano(call)
     return replies
 
 
-def reply_action(call: Call, roles: Sequence[str]) -> int:
+def _action(call: Call, roles: Sequence[str]) -> int:
     """Read what an LLM chose: the index of a role, L for `next`, -1 where none can be read."""
     said = (call.answer or "").strip().casefold()
     kind, _, name = call.role.partition("-")

@@ -3,9 +3,21 @@
 A number depends on the calls that were made and on nothing else, and never on a grade.
 """
 
+from typing import Self
+
+import msgspec
 import numpy as np
 
-from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.errors import InputError
+from farthing.traces.arrays import (
+    NO_ANSWER,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Signal,
+    TraceArrays,
+)
+from farthing.traces.reading import OF_QUESTION
 
 VERSION = 1
 COUNTED = ("input_tokens", "output_tokens", "tool_calls")
@@ -35,7 +47,10 @@ def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, Fl
     for place, name in enumerate(traces.roles):
         of = role == place
         found |= _of_role(name, seen[:, of], given[:, of], leads[:, of], same[:, of][:, :, of])
-    for signal in sorted(set(traces.signals) - set(LEFT_OUT)):
+    for signal in OF_QUESTION:
+        if signal in traces.signals:
+            found[signal] = _of_question(traces.signals[signal].reshape(len(traces), -1))[row]
+    for signal in sorted(set(traces.signals).difference(LEFT_OUT, OF_QUESTION)):
         values = traces.signals[signal].reshape(len(traces), -1)[row].astype(np.float64)
         values[~seen] = np.nan
         if signal in COUNTED:
@@ -93,7 +108,16 @@ def _of_signal(
             low = np.where(known, own, np.inf).min(axis=1)
             high = np.where(known, own, -np.inf).max(axis=1)
             found[f"spread {signal}[{name}]"] = np.where(count > 1, high - low, np.nan)
+            last = own.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+            found[f"last {signal}[{name}]"] = own[np.arange(len(own)), last]
     return found
+
+
+def _of_question(values: Signal) -> FloatArray:
+    """Return what every recorded call repeats, [n]; NaN where none does."""
+    known = ~np.isnan(values)
+    said = np.where(known, values, -np.inf).max(axis=1)
+    return np.where(known.any(axis=1), said, np.nan).astype(np.float64)
 
 
 def _weighed(confidence: FloatArray, leads: BoolArray, given: BoolArray) -> dict[str, FloatArray]:
@@ -105,3 +129,47 @@ def _weighed(confidence: FloatArray, leads: BoolArray, given: BoolArray) -> dict
         "best confidence for": (confidence * leads).max(axis=1),
         "best confidence against": (confidence * others).max(axis=1),
     }
+
+
+class SeenFeatures(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of the numbers are on, and what stands in for those that are not known."""
+
+    version: int = VERSION
+    roles: tuple[str, ...]
+    """The roles of the training traces; others cannot be looked at."""
+    horizon: int
+    """The rounds of the training traces."""
+    names: tuple[str, ...]
+    """[F] the numbers that are on, in the order of the columns."""
+    missing: tuple[float, ...]
+    """[F] mean of the training cases."""
+
+    @classmethod
+    def fit(cls, train: TraceArrays, row: IntArray, seen: BoolArray) -> Self:
+        """Choose the numbers that vary over some cases of the training traces."""
+        means = {}
+        for name, values in columns(train, row, seen).items():
+            known = values[np.isfinite(values)]
+            if known.size and np.ptp(values[np.isfinite(values)]) > 0:
+                means[name] = float(known.mean())
+        return cls(
+            roles=train.roles,
+            horizon=train.horizon,
+            names=tuple(means),
+            missing=tuple(means.values()),
+        )
+
+    def look(self, traces: TraceArrays, row: IntArray, seen: BoolArray) -> FloatArray:
+        """Return the numbers of some cases, [R, F]; always finite.
+
+        Raises:
+            InputError: these traces have other roles or another number of rounds.
+        """
+        if (traces.roles, traces.horizon) != (self.roles, self.horizon):
+            raise InputError(
+                f"the policy was trained for {self.horizon} rounds of {', '.join(self.roles)}; "
+                f"these traces have {traces.horizon} of {', '.join(traces.roles)}"
+            )
+        found = columns(traces, row, seen)
+        out = np.stack([found[name] for name in self.names], axis=1)
+        return np.where(np.isfinite(out), out, np.asarray(self.missing))
