@@ -94,6 +94,20 @@ MUTATIONS = (
         "zip(after.distributions[1:], before.distributions[1:], strict=True)",
         "algorithms/test_trust_region.py",
     ),
+    Mutation(
+        "what is tried again is not set aside from the question's budget",
+        "orchestration/purse.py",
+        "        bill.begin(partial(self._model.largest_cost_nano, prompt))\n",
+        "",
+        "orchestration/test_answers.py",
+    ),
+    Mutation(
+        "live, the reach of the round before decides whether to go on",
+        "orchestration/decision.py",
+        "followed.reach[0, now] >= kappa",
+        "followed.reach[0, now - 1] >= kappa",
+        "orchestration/test_answers.py",
+    ),
 )
 
 

@@ -87,7 +87,9 @@ def test_many_questions_are_lines_of_json(farthing: Farthing, config: str) -> No
 def test_other_models_are_named_before_and_after(farthing: Farthing, config: str) -> None:
     done = farthing("ask", config, "--bundle", "foreign", CAPITAL)
     assert done.code == 0
-    assert done.err.startswith("note: the certificate does not hold here: it was made for the")
+    assert done.err.startswith(
+        "note: no promise holds: the bundle was made for the models small and huge"
+    )
     assert "promise  The bundle's promise does not hold for this answer" in done.out
 
 

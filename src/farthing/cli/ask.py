@@ -70,7 +70,7 @@ def ask(
         budget_nano=None if max_cost is None else nano_from_usd(max_cost),
         store=store,
         show=shown,
-        doubt=lambda clause: remark(f"note: the certificate does not hold here: {clause}"),
+        doubt=lambda clause: remark(f"note: no promise holds: {clause}"),
     )
     if any(failed):
         raise typer.Exit(1)

@@ -92,7 +92,7 @@ def other_models(bundle: Bundle, rounds: Sequence[Round]) -> str | None:
     if all(theirs in {"", mine} for theirs, mine in pairs):
         return None
     theirs = " and ".join(bundle.origin.models)
-    return f"it was made for the models {theirs}, and these are {' and '.join(ours)}"
+    return f"the bundle was made for the models {theirs}, and these are {' and '.join(ours)}"
 
 
 def _check_roles(bundle: Bundle, ours: set[str]) -> None:

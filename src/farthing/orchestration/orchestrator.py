@@ -84,7 +84,7 @@ class Orchestrator:
         other = other_models(self.bundle, self._course)
         certificate = self.bundle.certificate
         frozen = certificate is not None and certificate.guarantee == "online"
-        found = [other, "its threshold is no longer updated" if frozen else None]
+        found = [other, "the online threshold is no longer updated" if frozen else None]
         return tuple(clause for clause in found if clause)
 
     async def answer(
@@ -250,7 +250,7 @@ class _Episode:
         caveats = list(self.orchestrator.doubts)
         certificate, group = self.orchestrator.bundle.certificate, self.question.group
         if certificate is not None and certificate.groups and group not in certificate.groups:
-            caveats.append(f"its group, {group or 'none'}, is not one that was calibrated")
+            caveats.append(f"the question's group, {group or 'none'}, was not calibrated")
         if self.ended_by == "budget":
             rounds = f"after {len(self.rounds)} of {self.orchestrator.bundle.origin.horizon} rounds"
             caveats.append(f"the budget cut it {rounds} ({self.why})")
