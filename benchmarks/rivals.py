@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from farthing.algorithms.rivals.embedding import Embedding, embed
+from farthing.environments.menu import Menu
 from farthing.experiments.rivals import (
     Outcome,
     coverage,
+    dearer,
     everything,
     parity,
     reference_model,
@@ -76,7 +78,9 @@ def hotpotqa(traces: TraceArrays, embedding: Embedding, splits: Iterator[Split])
     return found
 
 
-def menus_of(traces, embedding, train, draw, strong):
+def menus_of(
+    traces: TraceArrays, embedding: Embedding, train: IntArray, draw: int, strong: str | None
+) -> Mapping[str, Menu]:
     """Fit every rival on the training questions and return its menu over all questions."""
     contenders = rivals(embedding, strong).items()
     return {name: rival.fit(traces.take(train), draw).menu(traces) for name, rival in contenders}
@@ -97,19 +101,21 @@ def read(path: Path, kept: Path | None) -> tuple[TraceArrays, Embedding]:
     return assemble(records), embedding
 
 
-def show(title: str, outcomes: Outcomes) -> None:
+def show(title: str, ours: str, outcomes: Outcomes) -> None:
     """Print a table, the cheapest first, and keep it."""
-    print(
-        f"\n{title}\n\n| | $ per 1,000 | margin | kept | fell back |\n| --- | --- | --- | --- | --- |"
-    )
+    print(f"\n{title}\n\n| | $ per 1,000 | more than {ours} | margin | kept | fell back |")
+    print("| --- | --- | --- | --- | --- | --- |", flush=True)
     found = {name: summary(each) for name, each in outcomes.items()}
+    more = {name: dearer(each, outcomes[ours]) for name, each in outcomes.items()}
     for name, row in sorted(found.items(), key=lambda item: item[1].cost):
+        mean, error = more[name]
         print(
-            f"| {name} | {row.cost:.3f} +- {row.cost_error:.3f} | {row.margin:+.3f} "
-            f"+- {row.margin_error:.3f} | {row.kept:.2f} | {row.fell_back:.2f} |"
+            f"| {name} | {row.cost:.3f} +- {row.cost_error:.3f} | {mean:+.3f} +- {error:.3f} "
+            f"| {row.margin:+.3f} +- {row.margin_error:.3f} | {row.kept:.2f} "
+            f"| {row.fell_back:.2f} |"
         )
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    kept[title] = {name: asdict(row) for name, row in found.items()}
+    kept[title] = {name: asdict(row) | {"dearer": more[name]} for name, row in found.items()}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
@@ -124,10 +130,14 @@ def main() -> None:
         train = own + train_more
         title = f"MMLU: {train} train, {n} calibrate, {len(traces) - train - n} test"
         found = mmlu(traces, embedding, mmlu_splits(traces, train_more, n))
-        show(f"{title}; {embedding.name}", found)
+        show(f"{title}; {embedding.name}", "pool gain (ours)", found)
     traces, embedding = read(given.folder / "hotpotqa-seven-agents.jsonl.gz", given.embeddings)
     found = hotpotqa(traces, embedding, random_splits(traces, 250, 150))
-    show(f"HotpotQA: 250 train, 150 calibrate, 100 test; {embedding.name}", found)
+    show(
+        f"HotpotQA: 250 train, 150 calibrate, 100 test; {embedding.name}",
+        "pool cover (ours)",
+        found,
+    )
 
 
 if __name__ == "__main__":

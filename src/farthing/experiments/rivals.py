@@ -43,7 +43,7 @@ def rivals(embedding: Embedding, strong: str | None) -> Mapping[str, Rival]:
         "pool gain (ours)": PoolGain(strong),
         "pool cover (ours)": PoolCover(),
         "FrugalGPT": FrugalGpt(),
-        "AutoMix": AutoMix(strong),
+        "AutoMix": AutoMix(),
         "RouteLLM, similarity": RouteLlm(embedding, "similarity", strong),
         "RouteLLM, factorisation": RouteLlm(embedding, "factorisation", strong),
         "cascade routing": CascadeRouting(),
@@ -178,3 +178,9 @@ def summary(outcomes: list[Outcome]) -> Summary:
 def _mean_and_error(values: FloatArray) -> tuple[float, float]:
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
     return float(values.mean()), float(error)
+
+
+def dearer(theirs: list[Outcome], ours: list[Outcome]) -> tuple[float, float]:
+    """Return by how much they cost more on the same splits, and its standard error."""
+    pairs = zip(theirs, ours, strict=True)
+    return _mean_and_error(np.array([their.cost - our.cost for their, our in pairs]))

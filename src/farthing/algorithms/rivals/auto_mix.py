@@ -12,7 +12,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from farthing.algorithms.rivals.base import SETTINGS, PoolTables, strongest, tables
+from farthing.algorithms.rivals.base import SETTINGS, PoolTables, tables
 from farthing.algorithms.rivals.scorer import Scorers, fit_scorers
 from farthing.environments.menu import Menu, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -29,9 +29,6 @@ PRIOR = 1.0
 class AutoMix:
     """Fits one POMDP to each row of models, and keeps the best row for each price."""
 
-    strong: str | None = None
-    """The model that ends every row; none: any."""
-
     def fit(self, train: TraceArrays, seed: int) -> "MetaVerifier":  # noqa: ARG002
         """Count the states and what the verifier says in them, and solve."""
         pool, scorers = tables(train), fit_scorers(train)
@@ -41,21 +38,12 @@ class AutoMix:
         seen = _bins(score, edges)
         chance = _observation_model(seen, pool.right)
         prices = np.append(np.geomspace(3e5, 3.0, SETTINGS - 1), 0.0)
-        rows = self._rows(train)
+        length = min(ROW, train.n_roles)
+        rows = [r for k in range(1, length + 1) for r in combinations(range(train.n_roles), k)]
         solved = [_solve(pool, chance, row, prices) for row in rows]
         best = np.argmax([value for value, _ in solved], axis=0)
         plans = [(rows[b], solved[b][1][g]) for g, b in enumerate(best)]
         return MetaVerifier(scorers, edges, prices, tuple(plans))
-
-    def _rows(self, train: TraceArrays) -> list[tuple[int, ...]]:
-        every = range(train.n_roles)
-        length = min(ROW, train.n_roles)
-        rows = [row for k in range(1, length + 1) for row in combinations(every, k)]
-        if self.strong is None:
-            return rows
-        last = strongest(train, self.strong)
-        shorter = [row for row in rows if last not in row and len(row) < length]
-        return [(last,), *((*row, last) for row in shorter)]
 
 
 Go = tuple[BoolArray, ...]
