@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.algorithms.leading_answer import Leading, LeadingAnswer
-from farthing.algorithms.rivals.base import SETTINGS, quantiles, tables
+from farthing.algorithms.rivals.base import quantiles, tables
 from farthing.algorithms.rivals.scorer import logistic
 from farthing.environments.menu import Menu, sweep
 from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
 
+LEAST_COST = 1e-9
+"""Dollars; no call is taken to cost less."""
 STRENGTH = 0.1
 """Inverse strength of the L2 penalty on standardised features."""
 
@@ -28,7 +30,8 @@ class PoolCover:
         """Learn from training questions."""
         pool = tables(train)
         leading = LeadingAnswer.fit(train, seed)
-        row = _row(pool.right.astype(float), pool.cost.mean(axis=0))
+        cost = np.maximum(pool.cost.mean(axis=0), LEAST_COST)
+        row = _row(pool.right.astype(float), cost)
         seen = _features(leading, row, train)[:, :-1]
         mean, scale = seen.mean(axis=0), seen.std(axis=0) + 1e-9
         solved = np.logical_or.accumulate(pool.right[:, row], axis=1)
@@ -39,9 +42,9 @@ class PoolCover:
                 for k in range(len(row) - 1)
             ]
         )
-        cost = pool.cost.mean(axis=0)[row]
-        policy = CoverPolicy(leading, row, cost, mean, scale, weights, np.empty(0))
-        knobs = quantiles(policy.score(train)[:, :-1], SETTINGS)
+        weights = weights.reshape(-1, seen.shape[2] + 1)
+        policy = CoverPolicy(leading, row, cost[row], mean, scale, weights, np.empty(0))
+        knobs = quantiles(policy.score(train)[:, :-1])
         return CoverPolicy(**{**vars(policy), "knobs": knobs})
 
 

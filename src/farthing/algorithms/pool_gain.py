@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from farthing.algorithms.leading_answer import LeadingAnswer
-from farthing.algorithms.rivals.base import SETTINGS, quantiles, strongest, tables
+from farthing.algorithms.rivals.base import quantiles, strongest, tables
 from farthing.environments.menu import Menu, sweep
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
@@ -60,7 +60,7 @@ class RowPolicy:
 def _swept(train: TraceArrays, leading: LeadingAnswer, row: Row) -> RowPolicy:
     """Place the thresholds where the training questions are."""
     score = _along(leading, row, train)[0][:, :-1]
-    return RowPolicy(leading, row, quantiles(score, SETTINGS) if score.size else np.array([np.inf]))
+    return RowPolicy(leading, row, quantiles(score))
 
 
 def _along(leading: LeadingAnswer, row: Row, traces: TraceArrays) -> tuple[FloatArray, np.ndarray]:

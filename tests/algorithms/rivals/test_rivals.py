@@ -196,3 +196,40 @@ def test_the_frontier_against_a_slow_look() -> None:
     assert (np.diff(cost[kept]) > 0).all()
     for i in range(40):
         assert any(cost[k] <= cost[i] and gain[k] >= gain[i] for k in kept)
+
+
+def only(traces: TraceArrays, models: int) -> TraceArrays:
+    """The first models alone, without any signal."""
+    return TraceArrays(
+        **{
+            **vars(traces),
+            "roles": traces.roles[:models],
+            "models": traces.models[:models],
+            "answer": traces.answer[:, :, :models],
+            "correct": traces.correct[:, :, :models],
+            "cost_nano": traces.cost_nano[:, :, :models],
+            "signals": {},
+        }
+    )
+
+
+@every_rival
+@pytest.mark.parametrize("models", [1, 2])
+def test_small_pools_without_signals_are_no_obstacle(name: str, models: int) -> None:
+    menu = HONEST[name].fit(only(TRAIN, models), 0).menu(only(TEST, models))
+    assert menu.settings > 0
+    assert (menu.cost_nano <= PRICE[:models].sum()).all()
+    assert menu.answered.all()
+
+
+@every_rival
+def test_models_that_are_always_right_are_no_obstacle(name: str) -> None:
+    perfect = TraceArrays(
+        **{
+            **vars(TRAIN),
+            "answer": np.zeros_like(TRAIN.answer),
+            "correct": np.ones_like(TRAIN.correct),
+        }
+    )
+    menu = HONEST[name].fit(perfect, 0).menu(TEST)
+    assert (menu.cost_nano.sum(axis=1) > 0).all()

@@ -81,6 +81,8 @@ def frontier(cost: FloatArray, gain: FloatArray) -> IntArray:
 
 def quantiles(score: FloatArray, most: int = SETTINGS) -> FloatArray:
     """Return thresholds between which a score falls about equally often, and one above them all."""
+    if not score.size:
+        return np.array([np.inf])
     inner = np.unique(np.quantile(score, np.linspace(0, 1, most - 1)))
     return np.append(inner, np.inf)
 
