@@ -2,7 +2,7 @@
 
 A protocol lays the calls of a question out as *lines*: in each line the next item is bought, or
 none. The paper's protocol has one line whose items are rounds, with every role's call in each. The
-lazy protocol has a line for each role, whose items are single calls; on a pool that is one call for
+lazy protocol has a line for each role, whose items are single calls; in a pool that is one call for
 each model, in any order.
 """
 
@@ -65,6 +65,8 @@ def paper(traces: TraceArrays) -> Protocol:
 def lazy(traces: TraceArrays) -> Protocol:
     """Return the lazy protocol: a call at a time, of any role; of a role, the next one recorded.
 
+    In a cascade each round is another model's, and so a line of its own.
+
     Raises:
         InputError: some calls have seen others, so that what they would have said alone is unknown.
     """
@@ -75,7 +77,7 @@ def lazy(traces: TraceArrays) -> Protocol:
             "can be skipped; use the paper's protocol, or record independent calls"
         )
     calls = np.arange(traces.horizon * traces.n_roles).reshape(traces.horizon, traces.n_roles)
-    return Protocol("lazy", calls.T[:, :, None])
+    return Protocol("lazy", (calls if traces.n_roles == 1 else calls.T)[:, :, None])
 
 
 def protocol(name: str, traces: TraceArrays) -> Protocol:
@@ -101,7 +103,7 @@ def priced(traces: TraceArrays, rules: Protocol) -> Ledger:
     cost = traces.cost_nano.reshape(n, -1)[:, rules.cells].sum(axis=3)
     correct = np.any(traces.correct.reshape(n, -1)[:, rules.cells], axis=3)
     made = asked(traces).reshape(n, -1)[:, rules.cells].any(axis=3)
-    made |= traces.complete[:, None, None] & (traces.horizon > 1)
+    made |= traces.complete[:, None, None] & (traces.n_roles > 1)
     return Ledger(cost, np.asarray(correct), np.logical_and.accumulate(made, axis=2))
 
 

@@ -41,6 +41,8 @@ ORDER = (
     "ccpo-lambda",
     "ccpo-published",
     "stopping",
+    "lookahead",
+    "lazy",
     "optimum",
 )
 """The built-in ones as tables list them; a third party's come after them."""

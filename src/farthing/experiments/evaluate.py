@@ -13,7 +13,7 @@ from farthing.calibration.split import split_threshold
 from farthing.environments.replay import Outcome, Paths, outcome, paths, sample
 from farthing.experiments.base import Contender
 from farthing.models.money import usd_from_nano
-from farthing.policies.base import Policy
+from farthing.policies.base import Arranging, Policy
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 FRONTIER_POINTS = 200
@@ -57,7 +57,10 @@ class Replayed:
 
 
 def replay(policy: Policy, traces: TraceArrays, empty: str) -> Replayed:
-    """Score every question once."""
+    """Score every question once, laid out in the order in which the policy buys."""
+    if isinstance(policy, Arranging):
+        laid, scores = policy.arranged(traces)
+        return Replayed(laid, paths(scores, laid, empty), scores, None)
     scores, decision = policy.scores(traces), policy.decision_cost_nano(traces)
     bare = replace(
         traces, signals={}, replies={}

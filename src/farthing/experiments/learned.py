@@ -4,6 +4,7 @@ from functools import cache
 
 from farthing.algorithms.ccpo import PUBLISHED, CcpoConfig, CcpoLearner
 from farthing.algorithms.cpo import CpoLearner
+from farthing.algorithms.lookahead import LAZY, LookaheadLearner
 from farthing.algorithms.supervised import StoppingLearner
 from farthing.experiments.base import Contender
 from farthing.experiments.contenders import Setting
@@ -61,3 +62,16 @@ def stopping(setting: Setting) -> list[Contender]:  # noqa: ARG001
             "stopping", "Supervised stopping", learner, "split", varies_with=frozenset({"seed"})
         )
     ]
+
+
+def lookahead(setting: Setting) -> list[Contender]:  # noqa: ARG001
+    """Gain per dollar with look-ahead, in the paper's protocol."""
+    return [Contender("lookahead", "Look-ahead", LookaheadLearner(), "split")]
+
+
+def lazy(setting: Setting) -> list[Contender]:
+    """Gain per dollar, one call at a time; nowhere where calls saw each other."""
+    if not setting.traces.independent.all():
+        note = "calls saw earlier ones, so none can be skipped"
+        return [Contender("lazy", "Lazy", None, "split", note=note)]
+    return [Contender("lazy", "Lazy (call by call)", LookaheadLearner(LAZY), "split")]

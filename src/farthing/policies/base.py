@@ -27,3 +27,18 @@ class Policy(Protocol):
     def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
         """Return what deciding costs, [n, T] in nano-dollars; None where it costs nothing."""
         ...
+
+
+@runtime_checkable
+class Arranging(Policy, Protocol):
+    """A policy that chooses the order of the calls as well, each question's own."""
+
+    def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
+        """Lay the questions out as rounds of one purchase each, with the scores of that order.
+
+        The order does not depend on any threshold, so that sets are nested in it.
+
+        Returns:
+            The same answers as [n, S, U], and scores [n, S, U + 1].
+        """
+        ...

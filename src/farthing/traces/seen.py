@@ -43,8 +43,8 @@ def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, Fl
     votes = same.sum(axis=2)
     leads = same[np.arange(len(row)), votes.argmax(axis=1)]
     found = _votes(seen, given, votes, leads)
-    role = np.arange(seen.shape[1]) % traces.n_roles
-    for place, name in enumerate(traces.roles):
+    names, role = speakers(traces)
+    for place, name in enumerate(names):
         of = role == place
         found |= _of_role(name, seen[:, of], given[:, of], leads[:, of], same[:, of][:, :, of])
     for signal in OF_QUESTION:
@@ -55,10 +55,21 @@ def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, Fl
         values[~seen] = np.nan
         if signal in COUNTED:
             values = np.log1p(values)
-        found |= _of_signal(signal, values, role, traces.roles)
+        found |= _of_signal(signal, values, role, names)
         if signal == "confidence":
             found |= _weighed(np.nan_to_num(values), leads, given)
     return found
+
+
+def speakers(traces: TraceArrays) -> tuple[tuple[str, ...], IntArray]:
+    """Return the names of those who answer, and whose each of the T * L calls is, [T * L].
+
+    They are the roles; in a cascade each round is another model's.
+    """
+    calls = np.arange(traces.horizon * traces.n_roles)
+    if traces.n_roles > 1:
+        return traces.roles, calls % traces.n_roles
+    return tuple(f"{traces.roles[0]} {t + 1}" for t in range(traces.horizon)), calls
 
 
 def _votes(

@@ -1,0 +1,332 @@
+"""Learn what to buy next: gain and cost of every purchase, with what would follow it.
+
+Approximate policy iteration on recorded questions. What a purchase gains is known for every state
+of every question, since all of its calls were recorded: first taken alone, then together with what
+the policy of the iteration before would buy after it. Every estimate that decides about a question
+was fitted without it, so that training does not believe its own luck.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from farthing.algorithms.base import Fitted, Progress
+from farthing.environments.protocols import Ledger, priced, protocol
+from farthing.models.money import usd_from_nano
+from farthing.policies.lookahead import (
+    Estimate,
+    Judge,
+    LookaheadPolicy,
+    Order,
+    best_line,
+    estimated,
+    offered,
+    ordered,
+)
+from farthing.policies.trees import LEAF, Forest
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.seen import SeenFeatures
+
+FOLDS = 3
+MOST_STATES = 25
+"""States of a question that are all looked at; where there are more, some are drawn."""
+MOST_CASES = 6_000
+"""Cases that are drawn then, of all questions together."""
+LEAST_WORTH = 1e-15
+"""Gain per nano-dollar below which nothing is told apart."""
+STRENGTH = 0.03
+"""Inverse strength of the L2 penalty on the weights of the log-odds."""
+
+
+@dataclass(frozen=True)
+class LookaheadConfig:
+    """How to learn."""
+
+    rules: str = "paper"
+    """Name of the protocol."""
+    iterations: int = 3
+    """The first values the next purchase alone, each later one what the one before would add."""
+    trees: int = 48
+    leaf: int = 20
+    """Fewest cases in a leaf."""
+
+
+LAZY = LookaheadConfig(rules="lazy", iterations=1, trees=32, leaf=10)
+"""One call at a time; looking further ahead gained nothing there (`docs/log.md`)."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """States of recorded questions: what was bought so far."""
+
+    row: IntArray
+    """[R]"""
+    bought: IntArray
+    """[R, F]"""
+
+
+@dataclass(frozen=True)
+class LookaheadLearner:
+    """Fits forests of gain and cost; which coverage to aim at is part of the training."""
+
+    config: LookaheadConfig = LookaheadConfig()
+
+    def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
+        """Train on recorded questions for miscoverage `alpha`."""
+        training = _Training(self.config, train, alpha, seed)
+        for done in range(self.config.iterations):
+            progress.update(done + 1, self.config.iterations, training.improve())
+        return Fitted(training.policy)
+
+
+class _Training:
+    def __init__(
+        self, config: LookaheadConfig, train: TraceArrays, alpha: Fraction, seed: int
+    ) -> None:
+        self.config, self.train, self.alpha = config, train, alpha
+        self.rng = np.random.default_rng(seed)
+        self.rules = protocol(config.rules, train)
+        self.shelf = priced(train, self.rules)
+        self.fold = self.rng.permutation(len(train)) % FOLDS
+        self.cases = cases = some_states(self.shelf.on_offer, self.rng)
+        self.features = SeenFeatures.fit(train, cases.row, self.rules.seen(cases.bought))
+        self.lesson = self._taught(cases, None, 0.0)
+
+    def improve(self) -> dict[str, float]:
+        """Fit estimates to the lesson, and take the next lesson from where they lead."""
+        held_out = [self._fitted(self.fold[self.lesson.row] != k) for k in range(FOLDS)]
+
+        def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
+            gain = np.zeros((len(row), self.rules.lines))
+            cost = np.ones_like(gain)
+            for k, estimates in enumerate(held_out):
+                mine = np.flatnonzero(self.fold[row] == k)
+                seen = self._look(row[mine], bought[mine])
+                gain[mine], cost[mine] = estimated(estimates, seen, bought[mine].sum(axis=1))
+            return gain, cost
+
+        visits = visited(self.shelf, ordered(self.shelf.on_offer, judge))
+        price, figures = price_of_coverage(visits, self.train.solvable, self.alpha)
+        self.policy = LookaheadPolicy(
+            self.config.rules, self.features, self._fitted(self.fold[self.lesson.row] >= 0), price
+        )
+        self.lesson = self._taught(self.cases, judge, price)
+        return figures
+
+    def _look(self, row: IntArray, bought: IntArray) -> FloatArray:
+        return self.features.look(self.train, row, self.rules.seen(bought))
+
+    def _fitted(self, use: BoolArray) -> tuple[Estimate, ...]:
+        seed = int(self.rng.integers(2**31))
+        lesson = self.lesson
+        found = []
+        for line in range(self.rules.lines):
+            rows = use & lesson.possible[:, line]
+            seen, step = lesson.seen[rows], lesson.step[rows]
+            gain, cost = lesson.gain[rows, line], lesson.cost[rows, line]
+            unit = max(float(cost.mean()), 1.0)
+            forest = ExtraTreesRegressor(
+                self.config.trees,
+                min_samples_leaf=self.config.leaf,
+                max_features=0.5,
+                random_state=seed,
+            )
+            forest.fit(seen, np.stack([gain, cost / unit], axis=1))
+            weights = np.zeros((2, 0, seen.shape[1] + 1))
+            if self.rules.lines == 1:
+                weights = linear_weights(seen, step, self.rules.steps, gain, cost / unit)
+            found.append(Estimate(exported(forest), weights[0], weights[1], unit))
+        return tuple(found)
+
+    def _taught(self, cases: Cases, judge: Judge | None, price: float) -> "_Lesson":
+        """Try every purchase in every case, and what the judge would buy after it."""
+        shape = (len(cases.row), self.rules.lines)
+        gain, cost = np.zeros(shape), np.zeros(shape)
+        possible = offered(self.shelf.on_offer, cases.row, cases.bought)
+        covered = self._covered(cases)
+        for line in range(self.rules.lines):
+            can = possible[:, line]
+            after = Cases(cases.row[can], cases.bought[can].copy())
+            cost[can, line] = self.shelf.cost_nano[after.row, line, after.bought[:, line]]
+            after.bought[:, line] += 1
+            if judge is not None:
+                cost[can, line] += self._follow(after, judge, price)
+            gain[can, line] = self._covered(after) & ~covered[can]
+        seen = self._look(cases.row, cases.bought)
+        return _Lesson(cases.row, cases.bought.sum(axis=1), seen, gain, cost, possible)
+
+    def _follow(self, cases: Cases, judge: Judge, price: float) -> FloatArray:
+        """Buy on, in place, while it is worth its money; return what that costs, [R]."""
+        spent = np.zeros(len(cases.row))
+        live = np.arange(len(cases.row))
+        while live.size:
+            can = offered(self.shelf.on_offer, cases.row[live], cases.bought[live])
+            live, can = live[can.any(axis=1)], can[can.any(axis=1)]
+            line, worth = best_line(*judge(cases.row[live], cases.bought[live]), can)
+            going = worth * price >= 1
+            live, line = live[going], line[going]
+            spent[live] += self.shelf.cost_nano[cases.row[live], line, cases.bought[live, line]]
+            cases.bought[live, line] += 1
+        return spent
+
+    def _covered(self, cases: Cases) -> BoolArray:
+        right = self.train.correct.reshape(len(self.train), -1)[cases.row]
+        covered: BoolArray = np.any(self.rules.seen(cases.bought) & right, axis=1)
+        return covered
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """What each purchase would have gained and cost in some cases."""
+
+    row: IntArray
+    """[R] the question of each case."""
+    step: IntArray
+    """[R] number of purchases made."""
+    seen: FloatArray
+    """[R, F] what is known."""
+    gain: FloatArray
+    """[R, lines] 1 where a right answer comes that was not there."""
+    cost: FloatArray
+    """[R, lines] in nano-dollars."""
+    possible: BoolArray
+    """[R, lines] whether it could be made."""
+
+
+@dataclass(frozen=True)
+class Visits:
+    """What happens along an order of purchases."""
+
+    cases: Cases
+    """The states before each purchase, n * S of them."""
+    reach: FloatArray
+    """[n, S] the largest threshold on worth at which the purchase is made."""
+    cost_nano: FloatArray
+    """[n, S]"""
+    right: BoolArray
+    """[n, S] whether it brings a right answer."""
+
+
+def visited(shelf: Ledger, order: Order) -> Visits:
+    """Follow an order through every question, to the end."""
+    n, steps = order.line.shape
+    every = np.arange(n)
+    bought = np.zeros((n, steps + 1, shelf.on_offer.shape[1]), dtype=np.int64)
+    cost, right = np.zeros((n, steps)), np.zeros((n, steps), dtype=bool)
+    for step, line in enumerate(order.line.T):
+        bought[:, step + 1] = bought[:, step]
+        row = every[line >= 0]
+        item = row, line[row], bought[row, step, line[row]]
+        cost[row, step], right[row, step] = shelf.cost_nano[item], shelf.correct[item]
+        bought[row, step + 1, line[row]] += 1
+    before = Cases(np.repeat(every, steps), bought[:, :-1].reshape(n * steps, -1))
+    return Visits(before, np.minimum.accumulate(order.worth, axis=1), cost, right)
+
+
+def price_of_coverage(
+    visits: Visits, solvable: BoolArray, alpha: Fraction
+) -> tuple[float, dict[str, float]]:
+    """Return what a covered question costs at the margin, in nano-dollars, and how that goes.
+
+    It is the inverse of the worth that must still be bought for the coverage aimed at.
+    """
+    critical = np.where(visits.right, visits.reach, -np.inf).max(axis=1)
+    critical[~solvable] = np.inf
+    threshold = float(np.sort(critical)[int(alpha * len(critical))])
+    made = visits.reach >= threshold
+    figures = {
+        "cost": usd_from_nano((visits.cost_nano * made).sum(axis=1).mean()),
+        "coverage": float((critical >= threshold).mean()),
+    }
+    most = visits.reach[:, 1:].max(initial=LEAST_WORTH)
+    return 1.0 / max(min(threshold, most), LEAST_WORTH), figures
+
+
+def some_states(on_offer: BoolArray, rng: np.random.Generator) -> Cases:
+    """Return every state of every question where they are few, else some drawn at random."""
+    n, lines, items = on_offer.shape
+    if (items + 1) ** lines <= MOST_STATES:
+        states = np.array(list(product(range(items + 1), repeat=lines)))[:-1]
+        return Cases(np.repeat(np.arange(n), len(states)), np.tile(states, (n, 1)))
+    row = np.repeat(np.arange(n), max(MOST_CASES // n, 4))
+    size = rng.integers(0, lines * items, len(row))
+    rank = rng.random((len(row), lines * items)).argsort(axis=1).argsort(axis=1)
+    bought = (rank < size[:, None]).reshape(len(row), lines, items).sum(axis=2)
+    return Cases(row, np.minimum(bought, on_offer.sum(axis=2)[row]))
+
+
+def linear_weights(
+    seen: FloatArray, step: IntArray, steps: int, gain: FloatArray, cost: FloatArray
+) -> FloatArray:
+    """Fit log-odds of the gain, and the cost, with a row of weights a step, [2, steps, F + 1].
+
+    Weights of a step are shared ones plus its own deviation, both under one L2 penalty: steps that
+    have little data lean on the others.
+    """
+    mean, scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1e-6)
+    one = np.concatenate([(seen - mean) / scale, np.ones((len(seen), 1))], axis=1)
+    own = (step[:, None] == np.arange(steps))[:, :, None] * one[:, None, :]
+    wide = np.concatenate([one, own.reshape(len(seen), -1)], axis=1)
+    spent = Ridge(1.0 / STRENGTH).fit(wide, cost)
+    found = np.stack([np.zeros_like(spent.coef_), spent.coef_])
+    constant = np.array([np.log((gain.sum() + 0.5) / (gain.size - gain.sum() + 0.5)), 0.0])
+    constant[1] = spent.intercept_
+    if 0 < gain.sum() < gain.size:
+        odds = LogisticRegression(C=STRENGTH, solver="newton-cholesky").fit(wide, gain > 0)
+        found[0], constant[0] = odds.coef_[0], odds.intercept_[0]
+    parts = found.reshape(2, steps + 1, -1)
+    weights: FloatArray = parts[:, :1] + parts[:, 1:]
+    weights[:, :, :-1] /= scale
+    weights[:, :, -1] += constant[:, None] - weights[:, :, :-1] @ mean
+    return weights
+
+
+def exported(model: ExtraTreesRegressor) -> Forest:
+    """Copy a fitted forest into plain arrays, children beside each other."""
+    parts, roots, depth, total = [], [], 0, 0
+    for tree in model.estimators_:
+        parts.append(_laid_out(tree.tree_, total))
+        roots.append(total)
+        total += tree.tree_.node_count
+        depth = max(depth, tree.tree_.max_depth)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    feature, threshold, left, value = columns
+    return Forest(
+        feature.astype(np.int32),
+        threshold.astype(np.float32),
+        left.astype(np.int32),
+        value,
+        np.array(roots, dtype=np.int32),
+        depth,
+    )
+
+
+def _laid_out(tree: Any, start: int) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
+    """Number a tree's nodes anew, level by level, so that a right child follows its left one."""
+    place = [0]
+    for node in place:
+        if tree.children_left[node] >= 0:
+            place += [tree.children_left[node], tree.children_right[node]]
+    order = np.array(place)
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order))
+    leaf = tree.children_left[order] < 0
+    left = np.where(leaf, np.arange(len(order)), number[tree.children_left[order]])
+    return (
+        np.where(leaf, LEAF, tree.feature[order]),
+        # a float32 case is compared with a float64 threshold: round down so that "at most" stays
+        _not_above(tree.threshold[order]),
+        left + start,
+        tree.value[order][:, :, 0],
+    )
+
+
+def _not_above(threshold: FloatArray) -> FloatArray:
+    rounded = threshold.astype(np.float32)
+    above = rounded.astype(np.float64) > threshold
+    return np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded)

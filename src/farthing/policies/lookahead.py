@@ -1,0 +1,219 @@
+"""Buy what gains most for its money, looking ahead: the next call is chosen, then thresholded.
+
+For each call that could be bought next, two things are estimated from what is known: the
+probability that it, or what would be bought after it, makes the answers right that are not yet, and
+what all of that costs. What gains most per dollar is bought next, and that gain is the score of
+going on. The order of purchases does not depend on the threshold, so that sets are nested in it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.environments.protocols import Protocol, arrange, priced, protocol
+from farthing.errors import InputError
+from farthing.policies.trees import Forest
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.seen import SeenFeatures
+
+FOREST = ("feature", "threshold", "left", "value", "roots")
+"""The arrays of a forest, in its order."""
+LEAST = 0.02
+"""No purchase is taken to cost less, in units of its mean cost."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one line's next purchase, and what follows it, would gain and cost.
+
+    The mean of a forest and of a linear model: the one sees what depends on what, the other needs
+    little data. With several lines states differ too much for the latter, and it stays out.
+    """
+
+    forest: Forest
+    """Two outputs: gain in [0, 1], and cost in units of `unit_nano`."""
+    gain_weights: FloatArray
+    """[K, F + 1] log-odds of the gain after k purchases, the constant last; no row: forest only."""
+    cost_weights: FloatArray
+    """[K, F + 1] cost in units of `unit_nano`, likewise."""
+    unit_nano: float
+    """Mean cost in training, in nano-dollars."""
+
+    def predict(self, features: FloatArray, step: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return gain and cost in nano-dollars, [R] each, of cases after so many purchases."""
+        gain, cost = self.forest.predict(features).T
+        if not len(self.gain_weights):
+            return gain, np.maximum(cost, LEAST) * self.unit_nano
+        odds = linear(self.gain_weights, features, step)
+        gain = (gain + 1.0 / (1.0 + np.exp(-odds))) / 2.0
+        cost = (cost + np.maximum(linear(self.cost_weights, features, step), 0.0)) / 2.0
+        return gain, np.maximum(cost, LEAST) * self.unit_nano
+
+
+def linear(weights: FloatArray, features: FloatArray, step: IntArray) -> FloatArray:
+    """Return the weighted sums of features [R, F] under the weights of each case's step, [R]."""
+    own = weights[step]
+    total: FloatArray = (features * own[:, :-1]).sum(axis=1) + own[:, -1]
+    return total
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order to buy for each question, and how much each purchase is worth."""
+
+    line: IntArray
+    """[n, S] the line of each purchase; -1 once nothing is on offer."""
+    worth: FloatArray
+    """[n, S] gain per dollar of a purchase and what follows it; infinite for the first."""
+
+
+@dataclass(frozen=True)
+class LookaheadPolicy:
+    """Follows estimates of gain and cost, one for each line of its protocol."""
+
+    rules: str
+    """Name of the protocol."""
+    features: SeenFeatures
+    estimates: tuple[Estimate, ...]
+    """[F]"""
+    price_nano: float
+    """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
+    stochastic: bool = False
+
+    def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
+        """Return the questions in this policy's order of purchases, and its scores there."""
+        rules = protocol(self.rules, traces)
+        order = self.order(traces)
+        return arrange(traces, rules, order.line), self._scores(order, rules)
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return the scores in the paper's order of rounds, [n, T, L + 1].
+
+        Raises:
+            InputError: the policy chooses an order of its own; use `arranged`.
+        """
+        rules = protocol(self.rules, traces)
+        if rules.lines > 1:
+            raise InputError(
+                "this policy buys call by call in an order of its own, not in rounds; train "
+                "`lookahead` instead of `lazy` for answers in rounds"
+            )
+        return self._scores(self.order(traces), rules)
+
+    def _scores(self, order: Order, rules: Protocol) -> FloatArray:
+        """Score each answer 1, and going on w / (1 + w) for a worth of w prices of coverage."""
+        worth = np.maximum(order.worth[:, 1:] * self.price_nano, 0.0)
+        scores = np.ones((len(worth), rules.steps, rules.cells.shape[2] + 1))
+        scores[:, :-1, -1] = worth / (1.0 + worth)
+        scores[:, -1, -1] = 0.0
+        return scores
+
+    def order(self, traces: TraceArrays) -> Order:
+        """Choose every purchase of every question until nothing is left to buy."""
+        rules = protocol(self.rules, traces)
+
+        def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
+            seen = self.features.look(traces, row, rules.seen(bought))
+            return estimated(self.estimates, seen, bought.sum(axis=1))
+
+        return ordered(priced(traces, rules).on_offer, judge)
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for line, estimate in enumerate(self.estimates):
+            arrays[f"{line}.gain"] = estimate.gain_weights
+            arrays[f"{line}.cost"] = estimate.cost_weights
+            for name in FOREST:
+                arrays[f"{line}.{name}"] = getattr(estimate.forest, name)
+        return arrays, {
+            "rules": self.rules,
+            "features": msgspec.to_builtins(self.features),
+            "price_nano": self.price_nano,
+            "lines": [
+                {"unit_nano": estimate.unit_nano, "depth": estimate.forest.depth}
+                for estimate in self.estimates
+            ],
+        }
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        estimates = tuple(
+            Estimate(
+                Forest(depth=int(of["depth"]), **{n: arrays[f"{line}.{n}"] for n in FOREST}),
+                arrays[f"{line}.gain"],
+                arrays[f"{line}.cost"],
+                float(of["unit_nano"]),
+            )
+            for line, of in enumerate(settings["lines"])
+        )
+        features = msgspec.convert(settings["features"], SeenFeatures)
+        return cls(settings["rules"], features, estimates, float(settings["price_nano"]))
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
+        """Deciding costs nothing."""
+        return None
+
+
+Judge = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
+"""(row [R], bought [R, F]) to gain [R, F] and cost in nano-dollars [R, F] of each line."""
+
+
+def estimated(
+    estimates: Sequence[Estimate], features: FloatArray, step: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return gain and cost of every line, [R, F] each."""
+    found = [estimate.predict(features, step) for estimate in estimates]
+    gain, cost = zip(*found, strict=True)
+    return np.stack(gain, axis=1), np.stack(cost, axis=1)
+
+
+def best_line(gain: FloatArray, cost: FloatArray, can: BoolArray) -> tuple[IntArray, FloatArray]:
+    """Return the line of greatest gain per nano-dollar, [R], and that gain, [R].
+
+    Where nothing can be bought it is -1, worth -inf.
+    """
+    worth = np.where(can, gain / cost, -np.inf)
+    line = worth.argmax(axis=1)
+    best = worth[np.arange(len(line)), line]
+    return np.where(can.any(axis=1), line, -1), best
+
+
+def ordered(on_offer: BoolArray, judge: Judge) -> Order:
+    """Choose purchases one after another, as if every one of them were made.
+
+    Args:
+        on_offer: [n, F, K] the items that can be bought.
+        judge: what the lines of a case are estimated to gain and cost.
+    """
+    n, lines, items = on_offer.shape
+    every = np.arange(n)
+    bought = np.zeros((n, lines), dtype=np.int64)
+    line = np.full((n, lines * items), -1)
+    worth = np.full((n, lines * items), -np.inf)
+    for step in range(lines * items):
+        can = offered(on_offer, every, bought)
+        line[:, step], worth[:, step] = best_line(*judge(every, bought), can)
+        made = line[:, step] >= 0
+        bought[every[made], line[made, step]] += 1
+    worth[:, 0] = np.inf
+    return Order(line, worth)
+
+
+def offered(on_offer: BoolArray, row: IntArray, bought: IntArray) -> BoolArray:
+    """Return from which lines something can still be bought, [R, F].
+
+    Args:
+        on_offer: [n, F, K] the items that can be bought.
+        row: [R] which question each case is about.
+        bought: [R, F] how many items of each line it has.
+    """
+    items = on_offer.shape[2]
+    place = np.minimum(bought, items - 1)[:, :, None]
+    can: BoolArray = np.take_along_axis(on_offer[row], place, axis=2)[..., 0] & (bought < items)
+    return can
