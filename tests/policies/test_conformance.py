@@ -16,19 +16,21 @@ import pytest
 from numpy.typing import NDArray
 
 from farthing import plugins
+from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner
 from farthing.environments.generator import generate
 from farthing.environments.presets import preset
 from farthing.errors import InputError
 from farthing.experiments.contenders import GROUP, Setting, contenders
-from farthing.policies.base import Policy
+from farthing.policies.base import Arranging, Policy
 from farthing.policies.bundle import Saveable
 from farthing.policies.fixed_depth import FixedDepthPolicy
 from farthing.policies.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
+from farthing.policies.lookahead import LookaheadPolicy
 from farthing.policies.network import NetworkPolicy
 from farthing.policies.random import RandomPolicy
 from farthing.policies.stopping import StoppingPolicy
 from farthing.policies.uala import UalaPolicy
-from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, Replies, TraceArrays
 from farthing.traces.features import FeatureSet
 
 PRESET = "hotpotqa-llama2-7b"
@@ -64,7 +66,7 @@ def random_traces(seed: int, horizon: int, roles: tuple[str, ...], n: int = 40) 
         group_names=(),
         split=np.full(n, -1, np.int8),
         recorded=np.full(n, horizon, np.int16),
-        independent=np.zeros(n, bool),
+        independent=np.ones(n, bool),
         replies={
             role: Replies(
                 rng.integers(-1, len(roles) + 1, shape[:2]).astype(np.int8),
@@ -92,6 +94,13 @@ def stopping(traces: TraceArrays) -> StoppingPolicy:
     )
 
 
+def lookahead(traces: TraceArrays, rules: str) -> LookaheadPolicy:
+    learner = LookaheadLearner(LookaheadConfig(rules, iterations=2, trees=4, leaf=3))
+    policy = learner.fit(traces, Fraction(1, 10), 0, Brief()).policy
+    assert isinstance(policy, LookaheadPolicy)
+    return policy
+
+
 EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "network": network,
     "random": lambda _: RandomPolicy(),
@@ -103,6 +112,8 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "llm-policy": lambda _: LlmPolicy(POLICY),
     "llm-exit": lambda traces: LlmExitPolicy(EXIT, traces.roles[-1]),
     "stopping": stopping,
+    "lookahead": lambda traces: lookahead(traces, "paper"),
+    "lookahead, call by call": lambda traces: lookahead(traces, "lazy"),
 }
 """A policy for these traces, by the name that it is registered under and what is special."""
 
@@ -131,7 +142,8 @@ def generated() -> Setting:
     replies = random_traces(5, config.rounds, traces.roles, n=120).replies
     named = {"policy-guide": POLICY, "policy-base": POLICY, "exit-guide": EXIT, "exit-base": EXIT}
     traces = replace(traces, replies={role: replies[kind] for role, kind in named.items()})
-    return Setting("generated", traces, config, PRESET)
+    apart = np.ones(len(traces), bool)  # so that policies that skip calls take part
+    return Setting("generated", replace(traces, independent=apart), config, PRESET)
 
 
 @cache
@@ -146,6 +158,11 @@ def trained(name: str) -> Mapping[str, Policy]:
     return found
 
 
+@cache
+def example(name: str, shape: str) -> Policy:
+    return EXAMPLES[name](random_traces(0, *SHAPES[shape]))
+
+
 @pytest.fixture(
     params=[(name, shape) for name in EXAMPLES for shape in SHAPES]
     + [(name, "contender") for name in plugins.names(GROUP)],
@@ -156,9 +173,7 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
     name, kind = request.param
     if kind == "contender":
         return [(policy, generated().traces) for policy in trained(name).values()]
-    horizon, roles = SHAPES[kind]
-    policy = EXAMPLES[name](random_traces(0, horizon, roles))
-    return [(policy, random_traces(1, horizon, roles))]
+    return [(example(name, kind), random_traces(1, *SHAPES[kind]))]
 
 
 def test_scores_lie_between_0_and_1_and_the_last_round_has_no_next(cases: list[Case]) -> None:
@@ -167,9 +182,16 @@ def test_scores_lie_between_0_and_1_and_the_last_round_has_no_next(cases: list[C
         check_scores(policy, traces)
 
 
+def scored(policy: Policy, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
+    """Return the questions in the policy's own order, if it has one, and its scores there."""
+    if isinstance(policy, Arranging):
+        return policy.arranged(traces)
+    return traces, policy.scores(traces)
+
+
 def check_scores(policy: Policy, traces: TraceArrays) -> None:
-    scores = policy.scores(traces)
-    assert scores.shape == (len(traces), traces.horizon, traces.n_roles + 1)
+    laid, scores = scored(policy, traces)
+    assert scores.shape == (len(traces), laid.horizon, laid.n_roles + 1)
     assert scores.dtype == np.float64
     assert np.isfinite(scores).all()
     assert scores.min() >= 0
@@ -191,38 +213,81 @@ def test_deciding_costs_whole_nano_dollars_and_no_round_costs_less_than_nothing(
             assert (traces.round_cost_nano + cost).min() >= 0
 
 
-def with_later_rounds_of(traces: TraceArrays, t: int, order: IntArray) -> TraceArrays:
-    """Replace all that was recorded in the rounds after index t by other questions' rounds."""
+def mixed(traces: TraceArrays, kept: BoolArray) -> TraceArrays:
+    """Replace all that was recorded of other calls by what another question's say.
 
-    def mixed(values: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([values[:, : t + 1], values[order, t + 1 :]], axis=1)
+    Args:
+        traces: the questions.
+        kept: [n, T, L] the calls that stay; a reply stays where its whole round does.
+    """
+    other = traces.take(np.roll(np.arange(len(traces)), 1))
+    whole = kept.all(axis=2)
+
+    def calls(name: str) -> NDArray[Any]:
+        values: NDArray[Any] = np.where(kept, getattr(traces, name), getattr(other, name))
+        return values
 
     return replace(
         traces,
-        answer=mixed(traces.answer),
-        correct=mixed(traces.correct),
-        cost_nano=mixed(traces.cost_nano),
-        signals={name: mixed(values) for name, values in traces.signals.items()},
+        answer=calls("answer"),
+        correct=calls("correct"),
+        cost_nano=calls("cost_nano"),
+        signals={
+            name: np.where(kept, values, other.signals[name])
+            for name, values in traces.signals.items()
+        },
         replies={
-            role: Replies(mixed(r.action), mixed(r.cost_nano)) for role, r in traces.replies.items()
+            role: Replies(
+                np.where(whole, r.action, other.replies[role].action),
+                np.where(whole, r.cost_nano, other.replies[role].cost_nano),
+            )
+            for role, r in traces.replies.items()
         },
     )
 
 
+def numbered(traces: TraceArrays) -> TraceArrays:
+    """Let each call cost its own number, from 1, so that it is known again where it is laid out."""
+    number = np.arange(traces.answer[0].size).reshape(traces.answer[0].shape) + 1
+    return replace(traces, cost_nano=np.broadcast_to(number, traces.answer.shape).copy())
+
+
+def bought(policy: Policy, traces: TraceArrays) -> IntArray:
+    """Return the numbers of the calls of each decision, [n, S, U]; 0 for none."""
+    laid, _ = scored(policy, numbered(traces))
+    return laid.cost_nano
+
+
 def seen_by(policy: Policy, traces: TraceArrays) -> FloatArray:
-    """Return scores and cost of deciding, side by side, [n, T, L + 2]."""
+    """Return scores, cost of deciding, and answers as laid out, side by side, [n, S, 2 U + 2]."""
+    laid, scores = scored(policy, traces)
     cost = policy.decision_cost_nano(traces)
-    paid = np.zeros(traces.answer.shape[:2]) if cost is None else cost.astype(float)
-    return np.concatenate([policy.scores(traces), paid[:, :, None]], axis=2)
+    paid = np.zeros(laid.answer.shape[:2]) if cost is None else cost.astype(float)
+    return np.concatenate([scores, paid[:, :, None], laid.answer], axis=2)
 
 
-def test_no_decision_sees_a_later_round(cases: list[Case]) -> None:
+def test_no_decision_sees_a_call_that_is_not_paid(cases: list[Case]) -> None:
+    """Not in its scores, nor in its choice of what to pay for next."""
     for policy, traces in cases:
-        before = seen_by(policy, traces)
-        order = np.roll(np.arange(len(traces)), 1)
-        for t in range(traces.horizon - 1):
-            after = seen_by(policy, with_later_rounds_of(traces, t, order))
-            np.testing.assert_allclose(after[:, : t + 1], before[:, : t + 1], rtol=0, atol=1e-12)
+        before, order = seen_by(policy, traces), bought(policy, traces)
+        number = numbered(traces).cost_nano
+        for t in range(order.shape[1] - 1):
+            own = order[:, : t + 1].reshape(len(traces), -1)
+            kept = np.any(number[..., None] == own[:, None, None], axis=-1)
+            after = mixed(traces, kept)
+            np.testing.assert_allclose(
+                seen_by(policy, after)[:, : t + 1], before[:, : t + 1], rtol=0, atol=1e-12
+            )
+            np.testing.assert_array_equal(bought(policy, after)[:, : t + 2], order[:, : t + 2])
+
+
+def test_every_call_is_paid_once(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        order = bought(policy, traces).reshape(len(traces), -1)
+        every = np.arange(traces.answer[0].size) + 1
+        np.testing.assert_array_equal(
+            np.sort(order, axis=1), np.broadcast_to(every, order.shape), str(policy)
+        )
 
 
 def test_no_decision_sees_a_grade(cases: list[Case]) -> None:

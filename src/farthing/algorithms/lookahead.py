@@ -6,6 +6,7 @@ the policy of the iteration before would buy after it. Every estimate that decid
 was fitted without it, so that training does not believe its own luck.
 """
 
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from farthing.algorithms.base import Fitted, Progress
@@ -277,7 +279,11 @@ def linear_weights(
     constant = np.array([np.log((gain.sum() + 0.5) / (gain.size - gain.sum() + 0.5)), 0.0])
     constant[1] = spent.intercept_
     if 0 < gain.sum() < gain.size:
-        odds = LogisticRegression(C=STRENGTH, solver="newton-cholesky").fit(wide, gain > 0)
+        odds = LogisticRegression(C=STRENGTH, solver="newton-cholesky")
+        with warnings.catch_warnings():
+            # where a step finds no improvement it says so, and goes on with another solver
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            odds.fit(wide, gain > 0)
         found[0], constant[0] = odds.coef_[0], odds.intercept_[0]
     parts = found.reshape(2, steps + 1, -1)
     weights: FloatArray = parts[:, :1] + parts[:, 1:]

@@ -157,11 +157,14 @@ class SeenFeatures(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def fit(cls, train: TraceArrays, row: IntArray, seen: BoolArray) -> Self:
-        """Choose the numbers that vary over some cases of the training traces."""
+        """Choose the numbers that vary over some cases of the training traces.
+
+        The number of calls is always on, so that there is one where nothing varies.
+        """
         means = {}
         for name, values in columns(train, row, seen).items():
             known = values[np.isfinite(values)]
-            if known.size and np.ptp(values[np.isfinite(values)]) > 0:
+            if name == "calls" or (known.size and np.ptp(known) > 0):
                 means[name] = float(known.mean())
         return cls(
             roles=train.roles,
@@ -182,5 +185,8 @@ class SeenFeatures(msgspec.Struct, frozen=True, kw_only=True):
                 f"these traces have {traces.horizon} of {', '.join(traces.roles)}"
             )
         found = columns(traces, row, seen)
-        out = np.stack([found[name] for name in self.names], axis=1)
-        return np.where(np.isfinite(out), out, np.asarray(self.missing))
+        out = np.tile(np.asarray(self.missing), (len(row), 1))
+        for place, name in enumerate(self.names):
+            known = found.get(name, out[:, place])
+            out[:, place] = np.where(np.isfinite(known), known, out[:, place])
+        return out
