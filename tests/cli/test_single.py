@@ -1,6 +1,7 @@
 """`farthing train`, `calibrate`, `evaluate`: one policy from traces to a certificate."""
 
 import csv
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,20 @@ def test_questions_that_may_have_trained_the_bundle_are_remarked_on(
     farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
     asked = ("--bundle", "b", "--traces", runs)
     assert "note:" not in farthing("evaluate", *asked).err
-    assert "none of these questions trained it" in farthing("evaluate", *asked, "--seed", 1).err
+    assert "test questions trained the policy" in farthing("evaluate", *asked, "--seed", 1).err
+
+
+def test_no_question_is_used_twice_without_a_word(farthing: Farthing, runs: Path) -> None:
+    farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
+    asked = ("--bundle", "b", "--traces", runs)
+    refused = farthing("calibrate", *asked, "--seed", 1)
+    assert refused.code == 2
+    assert "calibration questions trained the policy" in refused.err
+    sizes = ("--train", 120, "--calibrate", 79, "--test", 1)
+    assert farthing("calibrate", *asked, *sizes).code == 0
+    met = farthing("evaluate", *asked).err
+    assert re.search(r"(39|40) of the 40 test questions set its threshold", met)
+    assert "note:" not in farthing("evaluate", *asked, *sizes).err
 
 
 @pytest.mark.usefixtures("quick")

@@ -17,7 +17,7 @@ from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownN
 from farthing.experiments.compare import Plan, compare
 from farthing.experiments.contenders import Setting
 from farthing.experiments.single import STRANGERS, Method, calibrate, evaluate, train
-from farthing.policies.bundle import load
+from farthing.policies.bundle import Saveable, load, save
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.splits import fixed_parts
 
@@ -166,6 +166,11 @@ def test_traces_of_another_kind_are_refused(small: Setting, tmp_path: Path) -> N
 def test_another_division_or_other_models_are_doubted(small: Setting, tmp_path: Path) -> None:
     folder = tmp_path / "b"
     train(small, "uala", ALPHA, folder, seed=0)
+    with pytest.raises(InputError, match="calibration questions trained the policy"):
+        calibrate(folder, small.traces, ALPHA, seed=1)
+    old = load(folder)
+    assert isinstance(old.policy, Saveable)
+    save(folder, old.policy, origin=old.origin)  # as an older version did
     assert calibrate(folder, small.traces, ALPHA, seed=1).notes == (STRANGERS,)
     renamed = replace(small.traces, models=("x", "y"))
     notes = evaluate(folder, renamed).notes

@@ -33,6 +33,7 @@ from farthing.policies import bundle as bundles
 from farthing.policies.bundle import Bundle, Saveable, origin_of
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.marks import Marks, marks
 from farthing.traces.splits import Parts, fixed_parts
 
 Method = Literal["split", "pac", "groups", "online"]
@@ -45,6 +46,11 @@ STRANGERS = (
     "the bundle was not trained on the training part of these traces (another file, seed or size): "
     "make sure that none of these questions trained it"
 )
+
+AS_BEFORE = (
+    "give the same --seed, --train, --calibrate and --test to every step, or other questions"
+)
+NO_MARKS: Marks = frozenset()
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,7 @@ def train(
         kappa=kappa,
         certificate=_no_promise(kappa, origin.fingerprint),
         empty=contender.empty,
+        questions={"train": marks(questions)},
     )
     return Trained(contender, fitted, _sizes(parts))
 
@@ -168,6 +175,12 @@ def calibrate(
     if method not in get_args(Method):
         raise UnknownNameError("method", method, get_args(Method))
     part = arrays.take(parts.calibrate)
+    notes = _doubts(bundle, arrays, parts)
+    if trained := len(marks(part) & bundle.questions.get("train", NO_MARKS)):
+        raise InputError(
+            f"{folder}: {trained:,} of the {len(part):,} calibration questions trained the policy, "
+            f"so nothing could be promised; {AS_BEFORE}"
+        )
     critical = replay(bundle.policy, part, bundle.empty).followed.critical
     try:
         certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
@@ -180,8 +193,9 @@ def calibrate(
         kappa=certificate.kappa,
         certificate=certificate,
         empty=bundle.empty,
+        questions={**bundle.questions, "calibrate": marks(part)},
     )
-    return Calibrated(certificate, _sizes(parts), _doubts(bundle, arrays, parts))
+    return Calibrated(certificate, _sizes(parts), notes)
 
 
 def evaluate(
@@ -208,9 +222,8 @@ def evaluate(
     if solvable:
         right = int(found.in_set.sum())
         intervals["coverage_solvable"] = clopper_pearson(right, solvable)
-    return Evaluated(
-        bundle, metrics(found), intervals, _sizes(parts), _doubts(bundle, arrays, parts)
-    )
+    doubts = (*_doubts(bundle, arrays, parts), *_seen_before(bundle, part))
+    return Evaluated(bundle, metrics(found), intervals, _sizes(parts), doubts)
 
 
 def _only(found: list[Contender]) -> Contender:
@@ -316,9 +329,24 @@ def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
 
 def _doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]:
     doubts = []
-    if fingerprint(arrays.take(parts.train)) != bundle.origin.fingerprint:
+    unknown = "train" not in bundle.questions
+    if unknown and fingerprint(arrays.take(parts.train)) != bundle.origin.fingerprint:
         doubts.append(STRANGERS)
     if arrays.models != bundle.origin.models:
         theirs, ours = ", ".join(bundle.origin.models), ", ".join(arrays.models)
         doubts.append(f"the bundle was trained on the models {theirs}; these traces have {ours}")
     return tuple(doubts)
+
+
+def _seen_before(bundle: Bundle, part: TraceArrays) -> list[str]:
+    """Say which of the test questions the bundle has met."""
+    counts = {
+        did: len(marks(part) & bundle.questions.get(which, NO_MARKS))
+        for which, did in {"train": "trained the policy", "calibrate": "set its threshold"}.items()
+    }
+    return [
+        f"{count:,} of the {len(part):,} test questions {did}, so these figures flatter it; "
+        f"{AS_BEFORE}"
+        for did, count in counts.items()
+        if count
+    ]

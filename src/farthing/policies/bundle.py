@@ -9,6 +9,7 @@ registered name, and neither torch nor scikit-learn is needed to load. The hashe
 reveal damage and edits; they are no signature, so take bundles from people you trust.
 """
 
+import base64
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ from farthing.environments.replay import EMPTY_SETS
 from farthing.errors import BundleError, CalibrationError
 from farthing.policies.base import Policy
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.marks import Marks
 
 Array = NDArray[Any]
 
@@ -97,6 +99,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """What the policy sees of a round; None where it reads no features."""
     farthing_version: str
     """The version that wrote the bundle."""
+    questions: Mapping[str, Marks] = {}
+    """`train` and `calibrate` to the marks of the questions that did it; empty where unknown."""
 
 
 def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
@@ -121,6 +125,7 @@ def save(
     kappa: float | None = None,
     certificate: Certificate | None = None,
     empty: str = "argmax",
+    questions: Mapping[str, Marks] | None = None,
 ) -> None:
     """Write a bundle: the whole of it or nothing, and the same bytes for the same content.
 
@@ -131,6 +136,7 @@ def save(
         kappa: its threshold, if it acts through one.
         certificate: what is promised at that threshold.
         empty: the mode of `replay.paths` that the threshold was computed in.
+        questions: `train` and `calibrate` to the marks of the questions that did it.
 
     Raises:
         BundleError: the folder holds something else, an array is not finite, the settings are not
@@ -153,6 +159,7 @@ def save(
         "kappa": "inf" if kappa == np.inf else kappa,
         "empty": empty,
         "certificate": certificate and certificate.to_json(),
+        "questions": {part: _packed(of) for part, of in (questions or {}).items()},
         "sha256": {WEIGHTS: _hash(weights)},
     }
     try:
@@ -187,6 +194,7 @@ def load(folder: str | Path) -> Bundle:
             certificate=certificate,
             features=settings.get("features"),
             farthing_version=body["farthing_version"],
+            questions={part: _unpacked(of) for part, of in body.get("questions", {}).items()},
         )
     except CalibrationError as problem:
         raise BundleError(f"{folder / BODY}: {problem}") from None
@@ -262,6 +270,14 @@ def _check_threshold(
             f"{folder}: the certificate is about kappa = {certificate.kappa}, "
             f"the bundle acts with {kappa}; calibrate again"
         )
+
+
+def _packed(marks: Marks) -> str:
+    return base64.b64encode(np.array(sorted(marks), dtype="<u8").tobytes()).decode()
+
+
+def _unpacked(text: str) -> Marks:
+    return frozenset(np.frombuffer(base64.b64decode(text), dtype="<u8").tolist())
 
 
 def _hash(content: bytes) -> str:
