@@ -43,10 +43,13 @@ class TraceFormatError(InputError):
 
     >>> print(TraceFormatError("runs.jsonl", 3, "calls[0].cost_usd", "is -1; a cost must be >= 0"))
     runs.jsonl, line 3, calls[0].cost_usd: is -1; a cost must be >= 0
+    >>> print(TraceFormatError("runs.jsonl", 1, "file", "is empty"))  # the file as a whole
+    runs.jsonl: is empty
     """
 
     def __init__(self, file: str, line: int, field: str, problem: str) -> None:
-        super().__init__(f"{file}, line {line}, {field}: {problem}")
+        where = file if field == "file" else f"{file}, line {line}, {field}"
+        super().__init__(f"{where}: {problem}")
         self.file, self.line, self.field, self.problem = file, line, field, problem
 
 

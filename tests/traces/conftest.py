@@ -34,7 +34,7 @@ CALL: dict[str, st.SearchStrategy[Any]] = {
     "cost_usd": maybe(st.floats(0, 1e6)),
     "error": maybe(st.builds(CallError, type=st.text(max_size=5), message=st.text(max_size=5))),
     "f1": maybe(st.floats(0, 1)),
-    "score": maybe(st.floats(allow_nan=False, allow_infinity=False)),
+    "score": maybe(st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0)),
     "extra": st.dictionaries(
         st.sampled_from(["depth", "log p", "extra", "gold"]),
         st.floats(allow_nan=False, allow_infinity=False),

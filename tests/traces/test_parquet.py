@@ -149,14 +149,14 @@ def header(**more: Any) -> Callable[[pa.Table], pa.Table]:
         (header(version=2), "version: is 2, this farthing reads 1"),
         (header(horizon=3), "answer: is missing or no longer fixed_size_list"),
         (header(surprise=1), "metadata: was not written by"),
-        (lambda t: t.slice(0, 0), "line 1, file: is empty"),
+        (lambda t: t.slice(0, 0), ": is empty"),
     ],
 )
 def test_a_file_that_was_changed_is_refused(
     path: Path, change: Callable[[pa.Table], pa.Table], problem: str
 ) -> None:
     spoil(path, change)
-    with pytest.raises(TraceFormatError, match=re.escape(f"{path}, ") + ".*" + problem):
+    with pytest.raises(TraceFormatError, match=re.escape(str(path)) + ".*" + problem):
         read_parquet(path)
 
 
@@ -164,7 +164,7 @@ def test_a_file_that_was_changed_is_refused(
 def test_a_file_that_is_none_is_refused(path: Path, content: bytes | None) -> None:
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(TraceFormatError, match="file: cannot be read as Parquet"):
+    with pytest.raises(TraceFormatError, match=": cannot be read as Parquet"):
         read_parquet(path)
 
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from farthing.errors import InputError, TraceFormatError
 from farthing.traces.base import Call, Trace
-from farthing.traces.jsonl import encode, iter_traces, read_traces
+from farthing.traces.jsonl import decode, encode, iter_traces, read_traces
 from farthing.traces.schema import trace_schema
 from farthing.traces.store import Store
 
@@ -129,6 +129,12 @@ SEEN_BY_THE_READER: dict[str, tuple[Line, Change, str]] = {
         lambda line: line["calls"].append({"round": 3, "role": "policy-x", "answer": "1"}),
         "calls[4].round",
     ),
+    "a misspelt cost": (PAPER, call("cost", 0.001), "calls[1].cost"),
+    "tokens that are none of the two kinds": (
+        PAPER,
+        call("Output tokens", 5),
+        "calls[1].Output tokens",
+    ),
     "a later round in a pool": (POOL, call("round", 2), "calls[1].round"),
 }
 
@@ -216,6 +222,28 @@ def test_broken_json_and_numbers_that_are_none(
     refusal = refused(tmp_path, good("1", POOL), text)
     assert (refusal.line, refusal.field) == (2, field)
     assert problem in refusal.problem
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (call("cost", 0.001), "did you mean `cost_usd`?"),
+        (call("anwser", "4"), "did you mean `answer`?"),
+        (put("golds", ["4"]), "did you mean `gold`?"),
+        (put("split", "dev"), "must be train, calibrate or test"),
+        (put("calls", []), "must not be empty"),
+        (call("cost_usd", "0.1"), "must be a number"),
+        (call("round", 0), "must be a whole number, at least 1"),
+    ],
+)
+def test_refusals_are_in_plain_words(change: Change, says: str, tmp_path: Path) -> None:
+    refusal = refused(tmp_path, json.dumps(broken(PAPER, change)))
+    assert refusal.problem.endswith(says)
+
+
+def test_numbers_of_other_names_are_kept() -> None:
+    line = broken(PAPER, call("depth", 3))
+    assert decode(json.dumps(line).encode()).calls[1].extra == {"depth": 3.0}
 
 
 def test_an_id_comes_once(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from farthing.errors import TraceFormatError
 from farthing.traces.base import Call, Trace
 from farthing.traces.shapes import Checker
 from farthing.traces.whole import replacing
+from farthing.traces.wording import near, plain
 
 _TRACE_FIELDS = frozenset(Trace.__struct_fields__)
 _CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}
@@ -115,7 +116,7 @@ def _lines(name: str) -> Iterator[tuple[int, bytes]]:
                 if raw.strip():
                     yield line, raw
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        problem = f"is damaged gzip ({error}); fetch the file again"
+        problem = f"is damaged gzip after line {line} ({error}); fetch the file again"
         raise TraceFormatError(name, line + 1, "file", problem) from error
     except OSError as error:
         problem = f"cannot be read ({error.strerror}); check the path"
@@ -176,7 +177,7 @@ def _trace(raw: Any) -> Trace:
     if not isinstance(raw, dict):
         raise _WrongError("line", "is not a JSON object; write one question a line")
     for name in sorted(raw.keys() - _TRACE_FIELDS):
-        raise _WrongError(name, "is not a field of a trace; remove it")
+        raise _WrongError(name, f"is not a field of a trace; {_mend(name, _TRACE_FIELDS)}")
     calls = raw.get("calls")
     gathered = raw
     if isinstance(calls, list):
@@ -195,17 +196,26 @@ def _gathered(call: Any, i: int) -> Any:
     if not unknown:
         return call
     known = {name: value for name, value in call.items() if name not in unknown}
-    extra = {name: _number(call[name], f"calls[{i}].{name}") for name in sorted(unknown)}
+    extra = {name: _number(call[name], f"calls[{i}]", name) for name in sorted(unknown)}
     return known | {"extra": extra}
 
 
-def _number(value: Any, field: str) -> float:
+def _number(value: Any, call: str, name: str) -> float:
+    """Read a number that the format does not know; what looks like a misspelt field is none."""
+    field, mend = f"{call}.{name}", _mend(name, _CALL_FIELDS)
+    if near(name, _CALL_FIELDS):
+        raise _WrongError(field, f"is not a field of a call; {mend}")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _WrongError(field, "is not a field of a call; only numbers may be added; remove it")
+        raise _WrongError(field, f"is not a field of a call; only numbers may be added; {mend}")
     try:
         return float(value)
     except OverflowError:
         raise _WrongError(field, "is too large for a number") from None
+
+
+def _mend(name: str, known: Iterable[str]) -> str:
+    meant = near(name, known)
+    return f"did you mean `{meant}`?" if meant else "remove it"
 
 
 def _named(message: str, raw: Any) -> _WrongError:
@@ -217,7 +227,7 @@ def _named(message: str, raw: Any) -> _WrongError:
     value = raw
     for name, index in _STEP.findall(path):
         value = value[int(index)] if index else value[name]
-    return _WrongError(path or "line", f"is {_shown(value)}; {expected[0].lower()}{expected[1:]}")
+    return _WrongError(path or "line", f"is {_shown(value)}; it {plain(expected)}")
 
 
 def _shown(value: Any) -> str:
