@@ -13,6 +13,9 @@ import pytest
 from farthing.calibration.certificate import certify_split
 from farthing.policies.bundle import Origin, save
 from farthing.policies.fixed_depth import FixedDepthPolicy
+from farthing.policies.lookahead import Estimate, LookaheadPolicy
+from farthing.policies.trees import LEAF, Forest
+from farthing.traces.seen import SeenFeatures
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -121,6 +124,19 @@ def test_wrong_input_is_one_line(
     refused: Refused, config: str, arguments: list[str], says: str
 ) -> None:
     assert says in refused("ask", config, *arguments)
+
+
+def test_a_policy_that_buys_call_by_call_is_refused(refused: Refused, config: str) -> None:
+    """Before anything is paid."""
+    features = SeenFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
+    root = np.zeros(1, dtype=np.int32)
+    leaf = Forest(root + LEAF, root.astype(np.float32), root, np.ones((1, 2)), root, 0)
+    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), 1.0)
+    lazy = LookaheadPolicy("lazy", features, (estimate, estimate), 1.0)
+    save("lazy", lazy, origin=origin_of("small", "large"), kappa=0.5)
+    said = refused("ask", config, "--bundle", "lazy", CAPITAL)
+    assert "the bundle's policy buys call by call" in said
+    assert "train `lookahead`" in said
 
 
 POOL = 'task = "text"\nquestions = "questions.jsonl"\npool = ["large", "small"]\n'

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner
 from farthing.calibration.certificate import certify_nothing
 from farthing.environments.replay import EMPTY_SETS, outcome, paths, sample
 from farthing.models.base import Completion, Model, Prompt, Usage
@@ -134,9 +136,20 @@ def stopping(train: TraceArrays) -> Policy:
     )
 
 
+class Silent:
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        pass
+
+
+def lookahead(train: TraceArrays) -> Policy:
+    learner = LookaheadLearner(LookaheadConfig(iterations=2, trees=3, leaf=2))
+    return learner.fit(train, Fraction(1, 10), 0, Silent()).policy
+
+
 POLICIES: Mapping[str, Callable[[TraceArrays], Policy]] = {
     "network": network,
     "stopping": stopping,
+    "lookahead": lookahead,
     "uala": lambda _: UalaPolicy(),
     "uala, by disagreement": lambda _: UalaPolicy("disagreement"),
     "fixed-depth": lambda _: FixedDepthPolicy(2),

@@ -185,6 +185,23 @@ def test_in_rounds_the_scores_are_those_of_the_arrangement() -> None:
     np.testing.assert_array_equal(laid.answer, traces.answer)
 
 
+def test_whether_a_round_is_yet_to_come_changes_no_score() -> None:
+    """Live, later rounds are not there yet; what is decided is what a replay decides."""
+    traces, policy = make_traces(9, 20, 3, ("m",)), trained("cascade", "paper")
+    for rounds in (1, 2):
+        later = np.arange(3)[:, None] >= rounds
+        early = replace(
+            traces,
+            answer=np.where(later, NO_ANSWER, traces.answer).astype(np.int16),
+            correct=traces.correct & ~later,
+            cost_nano=np.where(later, 0, traces.cost_nano),
+            signals={n: np.where(later, np.nan, v) for n, v in traces.signals.items()},
+            recorded=np.full(20, rounds, np.int16),
+        )
+        found, whole = policy.scores(early), policy.scores(traces)
+        np.testing.assert_array_equal(found[:, :rounds], whole[:, :rounds])
+
+
 def test_call_by_call_there_are_no_scores_of_rounds() -> None:
     with pytest.raises(InputError, match="call by call in an order of its own, not in rounds"):
         trained("protocol", "lazy").scores(make_traces(9, 3, *SHAPES["protocol"]))

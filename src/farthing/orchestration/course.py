@@ -8,6 +8,7 @@ from farthing.errors import InputError
 from farthing.orchestration.base import Agent, Moment
 from farthing.orchestration.observation import CASCADE
 from farthing.orchestration.rounds import Desks, Plan, judged
+from farthing.policies.base import Arranging
 from farthing.policies.bundle import Bundle
 from farthing.policies.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.tasks.base import Question, Task
@@ -70,8 +71,13 @@ def course(bundle: Bundle, plan: Plan) -> tuple[Round, ...]:
     asked one model after another, in the order of the bundle.
 
     Raises:
-        InputError: the policy was trained for other roles or models.
+        InputError: the policy was trained for other roles or models, or buys call by call.
     """
+    if isinstance(bundle.policy, Arranging) and not bundle.policy.in_rounds:
+        raise InputError(
+            "the bundle's policy buys call by call, which is replayed only so far; train "
+            "`lookahead` in place of `lazy` to answer questions in rounds"
+        )
     agents = [agent for number, agent in plan.acts() if number == 1]
     if bundle.origin.roles == CASCADE:
         return _cascade(bundle, agents)

@@ -33,6 +33,11 @@ class Policy(Protocol):
 class Arranging(Policy, Protocol):
     """A policy that chooses the order of the calls as well, each question's own."""
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether that order is the rounds' own; else `scores` refuses."""
+        ...
+
     def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
         """Lay the questions out as rounds of one purchase each, with the scores of that order.
 

@@ -84,6 +84,11 @@ class LookaheadPolicy:
     """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
     stochastic: bool = False
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether it buys whole rounds in their order."""
+        return len(self.estimates) == 1
+
     def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
         """Return the questions in this policy's order of purchases, and its scores there."""
         rules = protocol(self.rules, traces)
@@ -97,7 +102,7 @@ class LookaheadPolicy:
             InputError: the policy chooses an order of its own; use `arranged`.
         """
         rules = protocol(self.rules, traces)
-        if rules.lines > 1:
+        if not self.in_rounds:
             raise InputError(
                 "this policy buys call by call in an order of its own, not in rounds; train "
                 "`lookahead` instead of `lazy` for answers in rounds"
@@ -120,7 +125,10 @@ class LookaheadPolicy:
             seen = self.features.look(traces, row, rules.seen(bought))
             return estimated(self.estimates, seen, bought.sum(axis=1))
 
-        return ordered(priced(traces, rules).on_offer, judge)
+        on_offer = priced(traces, rules).on_offer
+        if self.in_rounds:
+            on_offer = np.ones_like(on_offer)  # a round that is yet to come was not recorded
+        return ordered(on_offer, judge)
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
