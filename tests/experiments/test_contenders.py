@@ -14,7 +14,7 @@ from farthing.algorithms.supervised import StoppingLearner
 from farthing.environments.presets import PRESETS
 from farthing.errors import UnknownNameError
 from farthing.experiments.base import METRICS, Comparison, Row
-from farthing.experiments.contenders import GROUP, ORDER, Setting, contenders
+from farthing.experiments.contenders import GROUP, ORDER, Setting, contenders, left_out
 from farthing.experiments.published import OUR_NAMES, published, tables
 from farthing.experiments.results import results, results_json
 
@@ -28,7 +28,8 @@ def names(setting: Setting, asked: list[str] | None = None) -> list[str]:
 def test_all_of_them_in_the_order_of_the_table(small: Setting) -> None:
     depths = [f"fixed-{depth}" for depth in range(1, 5)]
     expected = [n for name in ORDER for n in (depths if name == "fixed" else [name])]
-    assert names(small) == expected
+    absent = [name for these in left_out(small).values() for name in these]
+    assert names(small) == [name for name in expected if name not in absent]
     assert set(ORDER) == set(plugins.names(GROUP))
 
 
@@ -41,6 +42,14 @@ def test_names_of_one_and_of_a_family_without_doubles(small: Setting) -> None:
         "fixed-4",
     ]
     assert names(replace(small, generator=None), ["optimum"]) == []
+
+
+def test_what_was_not_recorded_takes_part_only_by_name(small: Setting) -> None:
+    absent = {"llm-policy-guide", "llm-policy-base", "exit-guide", "exit-base"}
+    assert not absent & set(names(small, None))
+    assert set(left_out(small)["no replies recorded"]) == absent
+    asked = contenders(small, ["exit-guide"])
+    assert [(c.name, c.note) for c in asked] == [("exit-guide", "no replies recorded")]
 
 
 @pytest.mark.parametrize("wrong", ["ccp", "fixed-5", "fixed-0", "", "ccpo-x"])

@@ -12,7 +12,7 @@ from farthing.calibration.base import Given
 from farthing.environments import optimum
 from farthing.errors import InputError
 from farthing.experiments.base import METRICS, Comparison, Contender, Event, Row, Watch, ignore
-from farthing.experiments.contenders import Setting, contenders
+from farthing.experiments.contenders import Setting, contenders, left_out
 from farthing.experiments.evaluate import Entrant, frontier, metrics, play, replay, stream
 from farthing.experiments.published import published
 from farthing.experiments.significance import differences
@@ -256,6 +256,9 @@ def _notes(setting: Setting, plan: Plan, division: Division, train: TraceArrays)
         notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
     if plan.given == "solvable":
         notes.append("thresholds promise coverage of the solvable questions")
+    if plan.policies is None and (absent := left_out(setting.in_rounds)):
+        whom = [f"{', '.join(names)} ({why})" for why, names in absent.items()]
+        notes.append(f"left out: {'; '.join(whom)}")
     off = FeatureSet.fit(train).off
     if off:
         notes.append(f"features that these traces say nothing about: {', '.join(off)}")

@@ -69,22 +69,37 @@ class Setting:
 
 
 def contenders(setting: Setting, names: Iterable[str] | None = None) -> list[Contender]:
-    """Return the contenders of these names, or all there are, without doubles.
+    """Return the contenders of these names, or all that can run here, without doubles.
 
-    A name is one of a contender (`fixed-2`) or of an entry point (`fixed`: all depths).
+    A name is one of a contender (`fixed-2`) or of an entry point (`fixed`: all depths). Called by
+    name, one for which nothing was recorded is returned too, and its note says so.
 
     Raises:
         UnknownNameError: nothing has that name; the message lists the names there are.
         MissingExtraError: a learner needs torch or scikit-learn.
     """
-    registered = plugins.names(GROUP)
     if names is None:
-        names = sorted(registered, key=_place)
+        return [contender for contender in _everyone(setting) if contender.learner is not None]
+    registered = plugins.names(GROUP)
     chosen: dict[str, Contender] = {}
     for name in names:
         for contender in _called(name, setting, registered):
             chosen.setdefault(contender.name, contender)
     return list(chosen.values())
+
+
+def left_out(setting: Setting) -> dict[str, list[str]]:
+    """Return who cannot run here and takes part only by name: why, and the names it is true of."""
+    found: dict[str, list[str]] = {}
+    for contender in _everyone(setting):
+        if contender.learner is None:
+            found.setdefault(contender.note, []).append(contender.name)
+    return found
+
+
+def _everyone(setting: Setting) -> list[Contender]:
+    names = sorted(plugins.names(GROUP), key=_place)
+    return [contender for name in names for contender in _built(name, setting)]
 
 
 def _called(name: str, setting: Setting, registered: Sequence[str]) -> list[Contender]:
