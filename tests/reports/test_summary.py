@@ -1,7 +1,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from farthing.experiments.base import Comparison
+from farthing.experiments.base import OPTIMUM, Comparison
 from farthing.reports import summary
 
 ALPHA = Fraction(1, 10)
@@ -25,14 +25,65 @@ def test_the_sentence_gives_the_saving_and_its_interval(comparison: Comparison) 
     text = summary.sentence(comparison, ALPHA)
     assert "Supervised stopping is the cheapest policy with a promise" in text
     assert "95 % interval $0.0120 to $0.0280" in text
-    assert "includes none" not in text
-    assert "times the known optimum" in text
+    assert "no saving" not in text
+    assert "times what the known optimum costs in expectation" in text
 
 
 def test_an_interval_around_zero_is_called_so(comparison: Comparison) -> None:
     wide = replace(comparison.differences[0], low=-1e-5)
     text = summary.sentence(replace(comparison, differences=[wide]), ALPHA)
-    assert "which includes none at all" in text
+    assert "so there may be no saving" in text
+
+
+def changed(comparison: Comparison, **fields: object) -> Comparison:
+    """Change the rows with an exact promise."""
+    rows = [
+        replace(row, **fields) if row.calibration == "split" else row  # type: ignore[arg-type]
+        for row in comparison.rows
+    ]
+    return replace(comparison, rows=rows)
+
+
+def test_who_must_return_everything_is_not_the_cheapest(comparison: Comparison) -> None:
+    all_of_it = replace(changed(comparison, kappa=[0.0] * 40), sizes={"calibrate": 8})
+    assert summary.finding(all_of_it, ALPHA) is None
+    text = summary.sentence(all_of_it, ALPHA)
+    assert "the 8 calibration questions are too few" in text
+    assert "It takes 9 questions or more" in text  # floor(0.1 (9 + 1)) = 1
+    assert "cheapest" not in text
+
+
+def test_several_that_cost_the_same_have_no_winner(comparison: Comparison) -> None:
+    alike = dict(comparison.rows[-1].per_split)
+    tied = changed(comparison, per_split=alike)
+    assert summary.finding(tied, ALPHA) is None
+    text = summary.sentence(tied, ALPHA)
+    assert "no policy with a promise is the cheapest" in text
+    assert "UALA" in text
+    assert "CCPO as published" in text
+
+
+def test_what_was_reached_is_held_against_what_was_promised(comparison: Comparison) -> None:
+    def said(*coverage: float, splits: int = 40) -> str:
+        figures = {"cost_usd": [1.0] * len(coverage), "coverage": list(coverage)}
+        return summary.reached(
+            replace(changed(comparison, per_split=figures), splits=splits), ALPHA
+        )
+
+    assert said(0.92, 0.9) == (
+        "Policies with an exact promise came to 0.910 on average; 0.9 is promised."
+    )
+    assert "within the noise of 40 divisions" in said(0.85, 0.94)
+    assert "more is missing than the noise" in said(0.85, 0.851)
+    assert "a single division says little" in said(0.882, splits=1)
+
+
+def test_the_row_of_the_optimum_is_explained(comparison: Comparison) -> None:
+    assert summary.optimum_played(comparison) == ""
+    played = replace(comparison.rows[-1], policy=OPTIMUM, label="Optimum (known)")
+    text = summary.optimum_played(replace(comparison, rows=[played]))
+    assert "in expectation" in text
+    assert "on the 400 questions here" in text
 
 
 def test_without_a_promise_nothing_is_claimed(comparison: Comparison) -> None:

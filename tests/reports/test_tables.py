@@ -73,3 +73,12 @@ def test_names_cannot_break_a_table(hostile: Comparison) -> None:
     assert "<script>" not in text
     assert "\\|" in text
     assert "[red]**bold**" in printed(hostile, 120)
+
+
+def test_a_policy_that_must_return_everything_says_so(comparison: Comparison) -> None:
+    rows = [replace(row, kappa=[0.0] * 40) if row.kappa else row for row in comparison.rows]
+    found = replace(comparison, rows=rows)
+    grid = tables.policy_grid(found, ALPHA)
+    assert not any(line.best for line in grid.lines)
+    assert any("UALA" in note and "everything is returned" in note for note in grid.notes)
+    assert not tables.difference_grid(found, ALPHA).lines

@@ -94,13 +94,32 @@ def standard_error_of(row: Row, metric: str) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
+def promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
+    """Return the rows with an exact promise at one alpha that ran; without the optimum."""
+    rows = (row for row in rows_at(comparison, alpha) if row.calibration == "split")
+    return [row for row in rows if ran(row) and row.policy != OPTIMUM]
+
+
 def cheapest_promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
-    """Return the rows with an exact promise at one alpha, cheapest first; without the optimum."""
-    promised = (row for row in rows_at(comparison, alpha) if row.calibration == "split")
+    """Return the rows whose promise took a choice, cheapest first: not those that return all."""
     return sorted(
-        (row for row in promised if ran(row) and row.policy != OPTIMUM),
+        (row for row in promised(comparison, alpha) if not returns_everything(row)),
         key=lambda row: (mean_of(row, "cost_usd"), row.policy),
     )
+
+
+def best(comparison: Comparison, alpha: Fraction) -> Row | None:
+    """Return the cheapest row with a promise; None where there is none, or more than one."""
+    rows = cheapest_promised(comparison, alpha)
+    if not rows:
+        return None
+    least = mean_of(rows[0], "cost_usd")
+    return rows[0] if sum(mean_of(row, "cost_usd") == least for row in rows) == 1 else None
+
+
+def returns_everything(row: Row) -> bool:
+    """Say whether no split had questions enough to promise anything tighter than every answer."""
+    return row.calibration == "split" and bool(row.kappa) and not any(row.kappa)
 
 
 def ran(row: Row) -> bool:

@@ -34,6 +34,8 @@ class Section:
     coverage: str
     sentence: str
     promise: str
+    reached: str
+    optimum: str
     grids: tuple[Grid, ...]
     frontier: str
     boxes: str
@@ -94,6 +96,8 @@ def _section(comparison: Comparison, alpha: Fraction) -> Section:
         coverage=f"{mean_of(found.cheapest, 'coverage'):.3f}" if found else "",
         sentence=summary.sentence(comparison, alpha),
         promise=summary.promise(alpha),
+        reached=summary.reached(comparison, alpha),
+        optimum=summary.optimum_played(comparison),
         grids=tuple(tables.grids(comparison, alpha)),
         frontier=_inline(plots.frontier(comparison, alpha), f"Cost and coverage, alpha {shown}"),
         boxes=_inline(plots.boxes(comparison, alpha), f"Spread over splits, alpha {shown}"),

@@ -3,8 +3,21 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.experiments.base import Comparison, Difference, Row
-from farthing.reports.base import alphas, cheapest_promised, decimal, mean_of, percent, thousand
+from farthing.experiments.base import OPTIMUM, Comparison, Difference, Row
+from farthing.reports.base import (
+    alphas,
+    best,
+    cheapest_promised,
+    decimal,
+    mean_of,
+    percent,
+    promised,
+    standard_error_of,
+    thousand,
+)
+
+CHANCE = 3
+"""Standard errors that a mean may fall short of a promise before chance is a poor excuse."""
 
 
 @dataclass(frozen=True)
@@ -22,18 +35,15 @@ def finding(comparison: Comparison, alpha: Fraction, against: str | None = None)
     """Find the cheapest of the policies with an exact promise at one alpha.
 
     It is held against `against`, or else against the next cheapest of them. None where no policy
-    with a promise could run.
+    with a promise could run, where each can but return everything, and where several cost the same.
     """
-    promised = cheapest_promised(comparison, alpha)
-    if not promised:
+    cheapest = best(comparison, alpha)
+    if cheapest is None:
         return None
-    rest = [row for row in promised[1:] if against in (None, row.policy)]
-    other = rest[0] if rest else None
+    rest = cheapest_promised(comparison, alpha)[1:]
+    other = next((row for row in rest if against in (None, row.policy)), None)
     return Finding(
-        alpha,
-        promised[0],
-        other,
-        cost_difference(comparison, promised[0], other) if other else None,
+        alpha, cheapest, other, cost_difference(comparison, cheapest, other) if other else None
     )
 
 
@@ -65,9 +75,46 @@ def sentences(comparison: Comparison) -> list[str]:
 def sentence(comparison: Comparison, alpha: Fraction) -> str:
     """Say who is cheapest at one alpha, and by how much."""
     found = finding(comparison, alpha)
-    if found is None:
-        return f"At alpha = {decimal(alpha)} no policy with an exact promise took part."
-    return _sentence(found, comparison)
+    return f"At alpha = {decimal(alpha)} " + (
+        _nobody(comparison, alpha) if found is None else _sentence(found, comparison)
+    )
+
+
+def reached(comparison: Comparison, alpha: Fraction) -> str:
+    """Say what coverage the policies with an exact promise came to, held against the promise."""
+    rows = promised(comparison, alpha)
+    if not rows:
+        return ""
+    level = float(1 - alpha)
+    means = [mean_of(row, "coverage") for row in rows]
+    low, high = f"{min(means):.3f}", f"{max(means):.3f}"
+    text = (
+        f"Policies with an exact promise came to {low if low == high else f'{low} to {high}'} "
+        f"on average; {level:g} is promised"
+    )
+    if min(means) >= level:
+        return f"{text}."
+    if comparison.splits * len(comparison.seeds) == 1:
+        return f"{text}, and a single division says little of it."
+    if all(
+        level - mean_of(row, "coverage") <= CHANCE * standard_error_of(row, "coverage")
+        for row in rows
+    ):
+        return f"{text}: what is missing is within the noise of {comparison.splits} divisions."
+    return f"{text}: more is missing than the noise of {comparison.splits} divisions explains."
+
+
+def optimum_played(comparison: Comparison) -> str:
+    """Say why the row of the known optimum may cost more than others; empty without that row."""
+    if not any(row.policy == OPTIMUM for row in comparison.rows):
+        return ""
+    return (
+        "The dashed line is what the optimal policy pays in expectation over all questions that "
+        "the generator could make. The row “Optimum (known)” plays that policy on the "
+        f"{comparison.sizes['calibrate'] + comparison.sizes['test']:,} questions here, with a "
+        "threshold calibrated like everybody’s; on so few, another policy can come out cheaper "
+        "by luck."
+    )
 
 
 def setting(comparison: Comparison) -> str:
@@ -124,19 +171,39 @@ def doubts(comparison: Comparison) -> list[str]:
     return found + list(comparison.notes)
 
 
+def _nobody(comparison: Comparison, alpha: Fraction) -> str:
+    """Say why no policy is the cheapest."""
+    cheapest = cheapest_promised(comparison, alpha)
+    if cheapest:
+        cost = mean_of(cheapest[0], "cost_usd")
+        tied = [row.label for row in cheapest if mean_of(row, "cost_usd") == cost]
+        return (
+            f"no policy with a promise is the cheapest: {', '.join(tied)} each pay "
+            f"{thousand(cost)} per 1,000 questions."
+        )
+    if promised(comparison, alpha):
+        return (
+            f"the {comparison.sizes['calibrate']:,} calibration questions are too few to promise "
+            "anything tighter than everything: every policy with a promise pays for all rounds and "
+            f"returns all answers. It takes {-(-1 // alpha) - 1} questions or more to do better."
+        )
+    return "no policy with an exact promise took part."
+
+
 def _sentence(found: Finding, comparison: Comparison) -> str:
-    best, other = found.cheapest, found.other
+    cheapest, other = found.cheapest, found.other
     text = (
-        f"At alpha = {decimal(found.alpha)} {best.label} is the cheapest policy with a promise: "
-        f"{thousand(mean_of(best, 'cost_usd'))} per 1,000 questions at a coverage of "
-        f"{mean_of(best, 'coverage'):.3f} ({float(1 - found.alpha):g} promised)"
+        f"{cheapest.label} is the cheapest policy with a promise: "
+        f"{thousand(mean_of(cheapest, 'cost_usd'))} per 1,000 questions at a coverage of "
+        f"{mean_of(cheapest, 'coverage'):.3f} ({float(1 - found.alpha):g} promised)"
     )
     if other is None:
         return f"{text}; no other policy here makes one."
     text += f", {_by_how_much(found, other)}"
     tops = [cost for cost, coverage in comparison.optimum if coverage >= 1 - found.alpha]
     if tops and min(tops) > 0:
-        text += f", and {mean_of(best, 'cost_usd') / min(tops):.2f} times the known optimum"
+        times = mean_of(cheapest, "cost_usd") / min(tops)
+        text += f", and {times:.2f} times what the known optimum costs in expectation"
     return f"{text}."
 
 
@@ -148,7 +215,7 @@ def _by_how_much(found: Finding, other: Row) -> str:
     if found.difference is None:
         return text
     low, high = -found.difference.high, -found.difference.low
-    verdict = "" if low > 0 else ", which includes none at all"
+    verdict = "" if low > 0 else ", so there may be no saving"
     return (
         f"{text} (saving {thousand(-found.difference.mean)}; "
         f"95 % interval {thousand(low)} to {thousand(high)}{verdict})"

@@ -19,11 +19,12 @@ from farthing.reports.base import (
     Grid,
     Line,
     alphas,
-    cheapest_promised,
+    best,
     decimal,
     mean_of,
     percent,
     ran,
+    returns_everything,
     rows_at,
     significant,
     standard_error_of,
@@ -89,21 +90,34 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
     """Lay out how each policy did at one alpha."""
     shown = columns(comparison.sizes["test"])
     rows = rows_at(comparison, alpha)
-    best = cheapest_promised(comparison, alpha)[:1]
+    cheapest = best(comparison, alpha)
     return Grid(
         f"alpha = {decimal(alpha)}: coverage of at least {percent(1 - alpha)} is asked for",
         ("Policy", *(column.heading for column in shown)),
         ("Policy", *(column.short for column in shown)),
         tuple(
-            Line(row.policy, row.label, _cells(row, shown), GROUPS[row.calibration], row in best)
+            Line(
+                row.policy, row.label, _cells(row, shown), GROUPS[row.calibration], row is cheapest
+            )
             for row in rows
         ),
-        tuple(f"{row.label}: {row.note}" for row in rows if row.note),
+        (*_too_few(rows), *(f"{row.label}: {row.note}" for row in rows if row.note)),
     )
 
 
+def _too_few(rows: Iterable[Row]) -> list[str]:
+    labels = [row.label for row in rows if returns_everything(row)]
+    if not labels:
+        return []
+    why = "too few calibration questions to promise anything tighter: everything is returned"
+    return [f"{', '.join(labels)}: {why}"]
+
+
 def difference_grid(comparison: Comparison, alpha: Fraction) -> Grid:
-    """Lay out the paired differences at one alpha: mean and 95 % interval over the splits."""
+    """Lay out the paired differences at one alpha: mean and 95 % interval over the splits.
+
+    Nothing is held against a policy that returns everything.
+    """
     found = [d for d in comparison.differences if d.alpha == alpha]
     by_pair: dict[tuple[str, str], dict[str, Difference]] = {}
     for difference in found:
@@ -116,9 +130,13 @@ def difference_grid(comparison: Comparison, alpha: Fraction) -> Grid:
         ("First less second", "USD per 1,000 questions", "relative", "Coverage, points"),
         ("First less second", "$/1,000", "relative", "Coverage, points"),
         tuple(
-            Line(pair[0], f"{labels[pair[0]].label} − {labels[pair[1]].label}", cells)
-            for pair, metrics in by_pair.items()
-            if (cells := _difference_cells(metrics, labels[pair[1]]))
+            Line(
+                ours,
+                f"{labels[ours].label} − {labels[theirs].label}",
+                _difference_cells(metrics, labels[theirs]),
+            )
+            for (ours, theirs), metrics in by_pair.items()
+            if not returns_everything(labels[theirs])
         ),
     )
 
@@ -253,7 +271,3 @@ def _interval(difference: Difference | None, scale: float, places: int) -> Cell:
 
 def _two(write: Callable[[float], str], ours: float, theirs: float) -> Cell:
     return Cell(f"{'–' if isnan(ours) else write(ours)} / {write(theirs)}")
-
-
-def _decimal(alpha: Fraction) -> str:
-    return f"{float(alpha):g}"
