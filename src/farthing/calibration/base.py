@@ -44,8 +44,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `weighted`: marginal over another mix of questions. With confidence 1 - delta over the draw:
     `selective`: given answers are right; `parity`: as right as a reference; `budget`: a cost."""
     kappa: float = 0.0
-    """The threshold; it acts as min(kappa, 1). Per group: the smallest, safe in every group. 0 for
-    a promise about a menu of settings."""
+    """The threshold; it acts as min(kappa, 1). Per group: the smallest, safe in every group. For a
+    menu of one policy's thresholds: that of the setting; for any other menu 0."""
     alpha: str | None = None
     """The promised miscoverage (selective: wrong answers), exactly, as a decimal or a fraction."""
     delta: str | None = None
@@ -54,6 +54,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Parity: how much accuracy may be lost against the reference, exactly."""
     budget_nano: int | None = None
     """Budget: what a question costs at most in expectation, in nano-dollars."""
+    most_nano: int | None = None
+    """Budget: the largest possible cost of a question that was assumed, in nano-dollars."""
+    reference: str | None = None
+    """Parity: the role that the reference model fills, where it is known."""
     setting: int | None = None
     """Index of the promised setting in its menu, from 0; none: nothing of the menu is proved."""
     settings: int = 0
@@ -147,12 +151,13 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         sure = exact_text(1 - Fraction(self.delta or 0))
         level = exact_text(1 - Fraction(self.alpha or 0))
         usd = f"${(self.budget_nano or 0) / 1e9:.3g}"
+        reference = self.reference or "the reference model"
         if self.setting is None:
             unproved = {
                 "selective": f"answers of any setting are right with probability {level}, so every "
                 "question is left unanswered or escalated",
-                "parity": f"any setting is within {self.epsilon} of the reference model's "
-                "accuracy, so the reference model answers, which is always valid",
+                "parity": f"any setting is within {self.epsilon} of {reference}'s accuracy, so "
+                f"{reference} answers, which is always valid",
                 "budget": f"any setting costs less than {usd} a question, so none is chosen",
             }[self.guarantee]
             return (
@@ -162,7 +167,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "selective": f"an answer that is given is right with probability at least {level}: "
             f"{self._chosen()} answers {self.answered} of them, and the rest is left unanswered or "
             "escalated",
-            "parity": f"the accuracy of {self._chosen()} is above the reference model's minus "
+            "parity": f"the accuracy of {self._chosen()} is above {reference}'s minus "
             f"{self.epsilon}",
             "budget": f"{self._chosen()} costs less than {usd} a question in expectation",
         }[self.guarantee]

@@ -230,6 +230,7 @@ def certify_budget(
         guarantee="budget",
         delta=exact_text(exact_level(delta, "delta")),
         budget_nano=budget_nano,
+        most_nano=spending.most_nano,
         n=n,
         setting=budget_setting(spending, budget_nano, delta),
         settings=settings,
@@ -282,15 +283,13 @@ def verify(
     return [
         f"{name} is {_show(getattr(certificate, name))} in the certificate "
         f"but {_show(getattr(again, name))} by these {_NAMES[type(evidence)].split()[0]}"
-        for name in _COMPARED
+        for name in (_OF_MENU if isinstance(evidence, Answers | Paired | Spending) else _COMPARED)
         if getattr(certificate, name) != getattr(again, name)
     ]
 
 
-_COMPARED = (
-    *("kappa", "n", "k", "interval", "groups"),
-    *("setting", "settings", "threshold", "answered", "effective_n"),
-)
+_OF_MENU = ("n", "setting", "settings", "threshold", "answered", "most_nano")
+_COMPARED = ("kappa", "n", "k", "interval", "groups", "effective_n")
 _NAMES: dict[type, str] = {
     np.ndarray: "scores alone",
     Weighted: "weights",

@@ -21,6 +21,26 @@ def read_delta(text: str) -> Fraction:
     return _between_0_and_1(text, "delta")
 
 
+def read_epsilon(text: str) -> Fraction:
+    """Read an epsilon exactly as it is written."""
+    return _between_0_and_1(text, "epsilon")
+
+
+def read_usd(text: str) -> Fraction:
+    """Read an amount of US dollars of at least one nano-dollar.
+
+    >>> read_usd("0.0005")
+    Fraction(1, 2000)
+    """
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if value * 10**9 < 1:
+        raise typer.BadParameter(f"{text!r} is no amount of US dollars above 0; try 0.001")
+    return value
+
+
 def _between_0_and_1(text: str, name: str) -> Fraction:
     try:
         value = Fraction(text)

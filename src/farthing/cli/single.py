@@ -19,20 +19,23 @@ from farthing.cli.options import (
     TestSize,
     TracesFile,
     TrainSize,
-    read_delta,
     sizes_of,
+)
+from farthing.cli.promises import (
+    Budget,
+    Delta,
+    Epsilon,
+    Most,
+    Options,
+    Promise,
+    Reference,
+    Target,
 )
 
 if TYPE_CHECKING:
     from farthing.algorithms.base import Fitted
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
-Delta = Annotated[
-    Fraction | None,
-    typer.Option(
-        parser=read_delta, metavar="DECIMAL", help="How often a promise of kind pac may fail."
-    ),
-]
 
 
 def train(
@@ -83,7 +86,16 @@ def calibrate(
         Literal["split", "pac", "groups", "online"],
         typer.Option(help="On average over draws; with confidence; in each group; along a stream."),
     ] = "split",
+    promise: Annotated[
+        Promise,
+        typer.Option(help="A right answer in the set; or another promise, with its own options."),
+    ] = "coverage",
     delta: Delta = None,
+    epsilon: Epsilon = None,
+    reference: Reference = None,
+    budget: Budget = None,
+    most: Most = None,
+    target: Target = None,
     given: Given = "all",
     seed: Seed = 0,
     train: TrainSize = None,
@@ -92,25 +104,45 @@ def calibrate(
 ) -> None:
     """Set a bundle's threshold on held-out questions, and print what that promises.
 
-    Give the seed and sizes of its training: then no question is used twice.
+    Give the seed and sizes of its training: then no question is used twice. Exit code 1: nothing
+    could be proved, and the bundle is left as it was.
 
-    Example: farthing calibrate --bundle bundle --traces runs.jsonl.gz --alpha 0.1
+    | promise | options |
+    | --- | --- |
+    | coverage | --alpha, --method, --delta, --given |
+    | selective | --alpha, --delta |
+    | parity | --epsilon, --delta, --reference |
+    | budget | --budget, --most, --delta |
+    | shift | --alpha, --target |
+
+    Example: farthing calibrate --bundle bundle --traces runs.jsonl.gz --promise parity
+    --epsilon 0.05 --delta 0.1
     """
     from farthing.experiments import single
 
-    done = single.calibrate(
-        bundle,
-        files.read_arrays(traces),
-        alpha,
-        method=method,
-        delta=delta,
-        given=given,
-        seed=seed,
-        sizes=sizes_of(train, calibrate, test),
-    )
+    options = Options(delta, epsilon, reference, budget, most, target)
+    options.check(promise, coverage_only=method != "split" or given != "all")
+    arrays, sizes = files.read_arrays(traces), sizes_of(train, calibrate, test)
+    if promise == "coverage":
+        done = single.calibrate(
+            bundle,
+            arrays,
+            alpha,
+            method=method,
+            delta=delta,
+            given=given,
+            seed=seed,
+            sizes=sizes,
+        )
+    else:
+        asked = options.asked(promise, alpha)
+        done = single.calibrate_for(bundle, arrays, asked, seed=seed, sizes=sizes)
     _say_sizes(done.sizes)
     _doubt(done.notes)
     show(Text(done.certificate.sentence()))
+    if promise != "coverage" and not done.certificate.promises:
+        remark("the bundle is left as it was")
+        raise typer.Exit(1)
 
 
 def evaluate(

@@ -5,7 +5,7 @@ that no question is used twice.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, get_args
@@ -27,6 +27,8 @@ from farthing.errors import CalibrationError, InputError, UnknownNameError
 from farthing.experiments.base import Contender
 from farthing.experiments.contenders import Setting, contenders
 from farthing.experiments.evaluate import AS_IT_IS, Replayed, metrics, replay, stream
+from farthing.experiments.judging import Judged, judge
+from farthing.experiments.promises import Asked, Part, Promised, Shift, promise
 from farthing.experiments.significance import clopper_pearson
 from farthing.experiments.training import fit
 from farthing.policies import bundle as bundles
@@ -85,6 +87,8 @@ class Evaluated:
     sizes: Mapping[str, int]
     notes: tuple[str, ...]
     """What to doubt."""
+    judged: Judged | None
+    """What came of the promise; None where nothing was promised of a new question."""
 
 
 def train(
@@ -175,27 +179,43 @@ def calibrate(
     if method not in get_args(Method):
         raise UnknownNameError("method", method, get_args(Method))
     part = arrays.take(parts.calibrate)
-    notes = _doubts(bundle, arrays, parts)
-    if trained := len(marks(part) & bundle.questions.get("train", NO_MARKS)):
-        raise InputError(
-            f"{folder}: {trained:,} of the {len(part):,} calibration questions trained the policy, "
-            f"so nothing could be promised; {AS_BEFORE}"
-        )
+    _check_held_out(folder, bundle, part)
     critical = replay(bundle.policy, part, bundle.empty).followed.critical
     try:
         certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
-    bundles.save(
-        folder,
-        _saveable(bundle),
-        origin=bundle.origin,
-        kappa=certificate.kappa,
-        certificate=certificate,
-        empty=bundle.empty,
-        questions={**bundle.questions, "calibrate": marks(part)},
+    _keep(folder, bundle, part, Promised(certificate, bundle.empty))
+    return Calibrated(certificate, _sizes(parts), _doubts(bundle, arrays, parts))
+
+
+def calibrate_for(
+    folder: str | Path,
+    traces: TraceArrays,
+    asked: Asked,
+    *,
+    seed: int = 0,
+    sizes: Sizes | None = None,
+) -> Calibrated:
+    """Set a bundle's threshold so that it keeps another promise, and save the bundle.
+
+    Where nothing is proved the certificate says so and the bundle is left as it was: no threshold
+    could carry the promise. Arguments and what is raised are as in `calibrate` and `promise`.
+    """
+    bundle, arrays, parts = _open(folder, traces, seed, sizes)
+    if isinstance(asked, Shift):
+        asked = replace(asked, target=_laid_out(folder, bundle, asked.target))
+    lay_out, prove = (
+        Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
-    return Calibrated(certificate, _sizes(parts), notes)
+    _check_held_out(folder, bundle, prove.played)
+    try:
+        promised = promise(asked, bundle.policy, lay_out, prove, bundle.empty)
+    except CalibrationError as problem:
+        raise InputError(f"cannot calibrate: {problem}") from None
+    if promised.certificate.promises:
+        _keep(folder, bundle, prove.played, promised)
+    return Calibrated(promised.certificate, _sizes(parts), _doubts(bundle, arrays, parts))
 
 
 def evaluate(
@@ -223,7 +243,8 @@ def evaluate(
         right = int(found.in_set.sum())
         intervals["coverage_solvable"] = clopper_pearson(right, solvable)
     doubts = (*_doubts(bundle, arrays, parts), *_seen_before(bundle, part))
-    return Evaluated(bundle, metrics(found), intervals, _sizes(parts), doubts)
+    judged = judge(bundle.certificate, found, traces.take(parts.test))
+    return Evaluated(bundle, metrics(found), intervals, _sizes(parts), doubts, judged)
 
 
 def _only(found: list[Contender]) -> Contender:
@@ -256,6 +277,11 @@ def _open(
 ) -> tuple[Bundle, TraceArrays, Parts]:
     """Load a bundle and lay the traces out for it."""
     bundle = bundles.load(folder)
+    arrays = _laid_out(folder, bundle, traces)
+    return bundle, arrays, _parts(arrays, seed, sizes)
+
+
+def _laid_out(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     arrays = Setting("", traces).in_rounds.traces
     theirs, ours = bundle.origin, (arrays.roles, arrays.horizon)
     if (theirs.roles, theirs.horizon) != ours:
@@ -263,7 +289,28 @@ def _open(
             f"{folder}: the policy was trained for {_kind(theirs.roles, theirs.horizon)}, these "
             f"traces have {_kind(*ours)}; use traces of the same kind, or train on these"
         )
-    return bundle, arrays, _parts(arrays, seed, sizes)
+    return arrays
+
+
+def _check_held_out(folder: str | Path, bundle: Bundle, part: TraceArrays) -> None:
+    if trained := len(marks(part) & bundle.questions.get("train", NO_MARKS)):
+        raise InputError(
+            f"{folder}: {trained:,} of the {len(part):,} calibration questions trained the policy, "
+            f"so nothing could be promised; {AS_BEFORE}"
+        )
+
+
+def _keep(folder: str | Path, bundle: Bundle, part: TraceArrays, promised: Promised) -> None:
+    """Save the bundle with a promise that was calibrated on a part."""
+    bundles.save(
+        folder,
+        _saveable(bundle),
+        origin=bundle.origin,
+        kappa=promised.certificate.kappa,
+        certificate=promised.certificate,
+        empty=promised.empty,
+        questions={**bundle.questions, "calibrate": marks(part)},
+    )
 
 
 def _kind(roles: tuple[str, ...], horizon: int) -> str:

@@ -43,4 +43,6 @@ def _promise(found: Evaluated) -> str:
     certificate = found.bundle.certificate
     if certificate is None:
         return "Nothing is promised: the bundle was not calibrated."
-    return certificate.sentence()
+    if found.judged is None:
+        return certificate.sentence()
+    return f"{certificate.sentence()} {found.judged.sentence()}"
