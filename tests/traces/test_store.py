@@ -251,6 +251,7 @@ def test_a_released_migration_never_changes() -> None:
         "0001_traces.sql": "f87150b150e37a91",
         "0002_imports.sql": "def0bb987a648932",
         "0003_collection.sql": "012d41311837e4e7",
+        "0004_reservations.sql": "9c43498d4128e9a8",
     }
 
 
@@ -279,7 +280,7 @@ def test_a_store_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None
     connection.close()
     before = path.read_bytes()
     with (
-        pytest.raises(StoreError, match=r"store version 7; this one reads up to 3\); upgrade"),
+        pytest.raises(StoreError, match=r"store version 7; this one reads up to 4\); upgrade"),
         Store.open(path),
     ):
         pass

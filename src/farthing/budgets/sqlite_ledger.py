@@ -1,16 +1,17 @@
 """A ledger in the file of a trace store: what earlier runs spent counts too."""
 
 import sqlite3
+from itertools import count
 
-from farthing.budgets.atomic import atomic
 from farthing.budgets.base import Balance, Reservation, checked
 
 
 class SqliteLedger:
-    """A ledger in the tables `spending` and `reservations`.
+    """A ledger in the table `spending`.
 
-    Each step is one transaction, or part of the caller's, and begins with a write: of several
-    connections and processes one goes first, so that the cap holds between them as well.
+    Each step is one statement, in a transaction of its own or in the caller's: of several
+    connections and processes one goes first, so that the cap holds between them as well. Which
+    reservations are open is known to the ledger that made them; what a dead one leaves is a sum.
     """
 
     def __init__(self, connection: sqlite3.Connection, cap_nano: int) -> None:
@@ -23,6 +24,8 @@ class SqliteLedger:
         self._connection = connection
         self._cap_nano = checked(cap_nano)
         self._overcharged_nano = 0
+        self._numbers = count(1)
+        self._open: set[int] = set()
 
     def balance(self) -> Balance:
         """Return where it stands."""
@@ -34,17 +37,15 @@ class SqliteLedger:
     def reserve(self, largest_nano: int) -> Reservation:
         """Set aside the most that a call can cost; see `Ledger`."""
         cap = -1 if self._overcharged_nano else self._cap_nano
-        with atomic(self._connection):
-            fits = self._connection.execute(
-                "UPDATE spending SET reserved_nano = reserved_nano + :nano"
-                " WHERE settled_nano + reserved_nano + :nano <= :cap",
-                {"nano": checked(largest_nano), "cap": cap},
-            ).rowcount
-            if not fits:
-                raise self.balance().refusal(largest_nano) or AssertionError("it does fit")
-            [(number,)] = self._connection.execute(
-                "INSERT INTO reservations (nano) VALUES (?) RETURNING id", (largest_nano,)
-            ).fetchall()
+        fits = self._connection.execute(
+            "UPDATE spending SET reserved_nano = reserved_nano + ?1"
+            " WHERE settled_nano + reserved_nano + ?1 <= ?2",
+            (checked(largest_nano), cap),
+        ).rowcount
+        if not fits:
+            raise self.balance().refusal(largest_nano) or AssertionError("it does fit")
+        number = next(self._numbers)
+        self._open.add(number)
         return Reservation(number, largest_nano)
 
     def settle(self, reservation: Reservation, actual_nano: int) -> None:
@@ -61,23 +62,18 @@ class SqliteLedger:
 
         Nobody knows what became of those calls. Only for the one process that writes the store.
         """
-        with atomic(self._connection):
-            self._connection.execute("DELETE FROM reservations")
-            abandoned = self.balance().reserved_nano
-            self._connection.execute(
-                "UPDATE spending SET settled_nano = settled_nano + reserved_nano, reserved_nano = 0"
-            )
+        abandoned = self.balance().reserved_nano
+        self._connection.execute(
+            "UPDATE spending SET settled_nano = settled_nano + reserved_nano, reserved_nano = 0"
+        )
         return abandoned
 
     def _close(self, reservation: Reservation, actual_nano: int) -> None:
-        with atomic(self._connection):
-            closed = self._connection.execute(
-                "DELETE FROM reservations WHERE id = ?", (reservation.number,)
-            ).rowcount
-            if not closed:
-                raise ValueError(f"reservation {reservation.number} is not open")
-            self._connection.execute(
-                "UPDATE spending SET reserved_nano = reserved_nano - ?,"
-                " settled_nano = settled_nano + ?",
-                (reservation.nano, actual_nano),
-            )
+        if reservation.number not in self._open:
+            raise ValueError(f"reservation {reservation.number} is not open")
+        self._connection.execute(
+            "UPDATE spending SET reserved_nano = reserved_nano - ?,"
+            " settled_nano = settled_nano + ?",
+            (reservation.nano, actual_nano),
+        )
+        self._open.remove(reservation.number)

@@ -132,7 +132,7 @@ class StoreBooks:
         self._ledger = SqliteLedger(store.connection, cap_nano)
         self._source = source
         self._open: dict[int, Reservation] = {}
-        self._commit: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] | None = None
         # What is committed survives the process. Waiting for the disk as well, against a power
         # cut, would take milliseconds three times a call, in which no other call moves.
         self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -177,7 +177,7 @@ class StoreBooks:
         """Write down that a try is about to be made; see `Books`."""
         attempt = entry.attempt
         row = (entry.key, attempt.question, attempt.round, attempt.role, entry.asked, largest_nano)
-        commit = self._transaction()
+        waiting = self._write()
         # If the second step ever failed, the money would stay set aside, and be charged in full.
         reservation = self._ledger.reserve(largest_nano)
         [(number,)] = self._connection.execute(
@@ -186,7 +186,7 @@ class StoreBooks:
             row,
         ).fetchall()
         self._open[number] = reservation
-        await asyncio.shield(commit)
+        await _end(waiting)
         return int(number)
 
     async def complete(self, number: int, reply: str, cost_nano: int) -> None:
@@ -200,9 +200,9 @@ class StoreBooks:
 
     async def keep(self, trace: Trace) -> None:
         """Store a finished trace, at once and whole."""
-        commit = self._transaction()
+        waiting = self._write()
         self._store.append(trace, self._source)
-        await asyncio.shield(commit)
+        await _end(waiting)
 
     def flush(self) -> None:
         """Commit what was written; whoever waits for it goes on.
@@ -210,27 +210,35 @@ class StoreBooks:
         Raises:
             sqlite3.Error: it cannot be committed; to those who wait.
         """
-        commit, self._commit = self._commit, None
-        if commit is None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
             return
+        problem = self._commit()
+        for one in waiting:
+            if one.done():  # its task was cancelled; what it wrote stays
+                continue
+            if problem:
+                one.set_exception(problem)
+            else:
+                one.set_result(None)
+
+    def _write(self) -> list[asyncio.Future[None]]:
+        """Begin what the next milliseconds write, or join it; return who waits for its end."""
+        if self._waiting is None:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._waiting = []
+            asyncio.get_running_loop().call_later(GATHER_S, self.flush)
+        return self._waiting
+
+    def _commit(self) -> sqlite3.Error | None:
         try:
             self._connection.execute("COMMIT")
         except sqlite3.Error as problem:
-            commit.set_exception(problem)
-        else:
-            commit.set_result(None)
-
-    def _transaction(self) -> asyncio.Future[None]:
-        """Begin what the next milliseconds write, or join it; return its end."""
-        if self._commit is None:
-            self._connection.execute("BEGIN IMMEDIATE")
-            loop = asyncio.get_running_loop()
-            self._commit = loop.create_future()
-            loop.call_later(GATHER_S, self.flush)
-        return self._commit
+            return problem
+        return None
 
     async def _finish(self, number: int, cost_nano: int, *outcome: str | None) -> None:
-        commit = self._transaction()
+        waiting = self._write()
         self._connection.execute(
             "UPDATE call_log SET cost_nano = ?, state = ?, reply = ?, error_type = ?,"
             " error_message = ?, finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
@@ -238,7 +246,14 @@ class StoreBooks:
             (cost_nano, *outcome, number),
         )
         self._ledger.settle(self._open.pop(number), cost_nano)
-        await asyncio.shield(commit)
+        await _end(waiting)
+
+
+async def _end(waiting: list[asyncio.Future[None]]) -> None:
+    """Wait until a transaction is durable; raises what kept it from being so."""
+    one = asyncio.get_running_loop().create_future()
+    waiting.append(one)
+    await one
 
 
 @contextmanager

@@ -150,21 +150,13 @@ class Store:
         Raises:
             StoreError: the question is in the store already, or cannot be stored.
         """
-        with explained(self._path), atomic(self._connection):
-            self._refuse_duplicates([trace], source)
-            last = self._connection.execute(
-                "SELECT id FROM imports WHERE source = ? AND sha256 IS NULL ORDER BY id DESC",
-                (source,),
-            ).fetchone()
-            log = (
-                last[0]
-                if last
-                else self._connection.execute(
-                    "INSERT INTO imports (source) VALUES (?)", (source,)
-                ).lastrowid
-            )
-            position = self._one("SELECT coalesce(max(position), 0) FROM traces")
-            self._insert([trace], position, log)
+        with explained(self._path):
+            try:
+                with atomic(self._connection):
+                    self._append(trace, source)
+            except StoreError:
+                self._refuse_duplicates([trace], source)
+                raise
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -226,6 +218,18 @@ class Store:
                     )
                 ],
             )
+
+    def _append(self, trace: Trace, source: str) -> None:
+        log, position = self._connection.execute(
+            "SELECT (SELECT max(id) FROM imports WHERE source = ? AND sha256 IS NULL),"
+            " (SELECT coalesce(max(position), 0) FROM traces)",
+            (source,),
+        ).fetchone()
+        if log is None:
+            log = self._connection.execute(
+                "INSERT INTO imports (source) VALUES (?)", (source,)
+            ).lastrowid
+        self._insert([trace], position, log)
 
     def _insert(self, batch: list[Trace], position: int, log: int | None) -> None:
         """Write a batch; its first trace goes one past `position`."""
