@@ -16,7 +16,7 @@ from farthing.algorithms.lookahead import (
     some_states,
     visited,
 )
-from farthing.environments.protocols import lazy, priced
+from farthing.environments.protocols import ProtocolName, lazy, priced
 from farthing.experiments.evaluate import at_coverage
 from farthing.policies.lookahead import LookaheadPolicy, Order
 from farthing.traces.arrays import TraceArrays
@@ -84,7 +84,7 @@ def test_it_buys_the_cheap_call_where_that_suffices_and_else_the_dear_one_at_onc
 
 
 @pytest.mark.parametrize("rules", ["paper", "lazy"])
-def test_one_seed_gives_the_same_bytes(rules: str) -> None:
+def test_one_seed_gives_the_same_bytes(rules: ProtocolName) -> None:
     train = make_traces(0, 60)
     config = replace(QUICK, rules=rules, iterations=2)
     one, again, other = (fitted(config, train, seed).to_state() for seed in (3, 3, 4))
@@ -96,7 +96,9 @@ def test_one_seed_gives_the_same_bytes(rules: str) -> None:
 @pytest.mark.parametrize("rules", ["paper", "lazy"])
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("n", [3, 40])
-def test_one_kind_of_questions_only_and_very_few_of_them(rules: str, right: bool, n: int) -> None:
+def test_one_kind_of_questions_only_and_very_few_of_them(
+    rules: ProtocolName, right: bool, n: int
+) -> None:
     """All always right, or none ever: nothing to tell apart, and still a policy."""
     train = make_traces(0, n)
     train = replace(train, correct=np.full(train.answer.shape, right))

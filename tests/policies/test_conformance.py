@@ -16,9 +16,12 @@ import pytest
 from numpy.typing import NDArray
 
 from farthing import plugins
+from farthing.algorithms.base import Silent
 from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner
+from farthing.algorithms.thrift import ThriftyLearner
 from farthing.environments.generator import generate
 from farthing.environments.presets import preset
+from farthing.environments.protocols import ProtocolName
 from farthing.errors import InputError
 from farthing.experiments.contenders import GROUP, Setting, contenders
 from farthing.policies.base import Arranging, Policy
@@ -29,6 +32,7 @@ from farthing.policies.lookahead import LookaheadPolicy
 from farthing.policies.network import NetworkPolicy
 from farthing.policies.random import RandomPolicy
 from farthing.policies.stopping import StoppingPolicy
+from farthing.policies.thrift import ThriftyPolicy
 from farthing.policies.uala import UalaPolicy
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, Replies, TraceArrays
 from farthing.traces.features import FeatureSet
@@ -94,10 +98,17 @@ def stopping(traces: TraceArrays) -> StoppingPolicy:
     )
 
 
-def lookahead(traces: TraceArrays, rules: str) -> LookaheadPolicy:
+def lookahead(traces: TraceArrays, rules: ProtocolName) -> LookaheadPolicy:
     learner = LookaheadLearner(LookaheadConfig(rules, iterations=2, trees=4, leaf=3))
     policy = learner.fit(traces, Fraction(1, 10), 0, Brief()).policy
     assert isinstance(policy, LookaheadPolicy)
+    return policy
+
+
+def thrifty(traces: TraceArrays, rules: ProtocolName) -> ThriftyPolicy:
+    learner = ThriftyLearner(LookaheadConfig(rules, iterations=1, trees=4, leaf=3))
+    policy = learner.fit(traces, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(policy, ThriftyPolicy)
     return policy
 
 
@@ -114,6 +125,8 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "stopping": stopping,
     "lookahead": lambda traces: lookahead(traces, "paper"),
     "lookahead, call by call": lambda traces: lookahead(traces, "lazy"),
+    "thrifty": lambda traces: thrifty(traces, "paper"),
+    "thrifty, call by call": lambda traces: thrifty(traces, "lazy"),
 }
 """A policy for these traces, by the name that it is registered under and what is special."""
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from farthing.algorithms.base import Fitted, Progress
-from farthing.environments.protocols import Ledger, priced, protocol
+from farthing.environments.protocols import Ledger, ProtocolName, priced, protocol
 from farthing.models.money import usd_from_nano
 from farthing.policies.lookahead import (
     Estimate,
@@ -49,7 +49,7 @@ STRENGTH = 0.03
 class LookaheadConfig:
     """How to learn."""
 
-    rules: str = "paper"
+    rules: ProtocolName = "paper"
     """Name of the protocol."""
     iterations: int = 3
     """The first values the next purchase alone, each later one what the one before would add."""

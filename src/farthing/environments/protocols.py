@@ -58,8 +58,7 @@ class Protocol:
 
 def paper(traces: TraceArrays) -> Protocol:
     """Return the paper's protocol: a round at a time, every role paid in each."""
-    calls = np.arange(traces.horizon * traces.n_roles)
-    return Protocol("paper", calls.reshape(1, traces.horizon, traces.n_roles))
+    return laid_out("paper", traces.horizon, traces.n_roles)
 
 
 def lazy(traces: TraceArrays) -> Protocol:
@@ -76,8 +75,15 @@ def lazy(traces: TraceArrays) -> Protocol:
             f"{dependent:,} of {len(traces):,} questions have calls that saw earlier ones, so none "
             "can be skipped; use the paper's protocol, or record independent calls"
         )
-    calls = np.arange(traces.horizon * traces.n_roles).reshape(traces.horizon, traces.n_roles)
-    return Protocol("lazy", (calls if traces.n_roles == 1 else calls.T)[:, :, None])
+    return laid_out("lazy", traces.horizon, traces.n_roles)
+
+
+def laid_out(name: ProtocolName, rounds: int, roles: int) -> Protocol:
+    """Return a protocol by its name, for so many rounds of so many roles."""
+    calls = np.arange(rounds * roles).reshape(rounds, roles)
+    if name == "paper":
+        return Protocol(name, calls[None])
+    return Protocol(name, (calls if roles == 1 else calls.T)[:, :, None])
 
 
 def protocol(name: str, traces: TraceArrays) -> Protocol:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.environments.protocols import Protocol, arrange, priced, protocol
+from farthing.environments.protocols import Protocol, ProtocolName, arrange, priced, protocol
 from farthing.errors import InputError
 from farthing.policies.trees import Forest
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -75,7 +75,7 @@ class Order:
 class LookaheadPolicy:
     """Follows estimates of gain and cost, one for each line of its protocol."""
 
-    rules: str
+    rules: ProtocolName
     """Name of the protocol."""
     features: SeenFeatures
     estimates: tuple[Estimate, ...]

@@ -1,5 +1,7 @@
 """A forest of regression trees as plain arrays: no scikit-learn where it serves."""
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,11 +45,26 @@ class Forest:
             out += self.value[node]
         return out / len(self.roots)
 
-    def predict_one(self, features: FloatArray) -> FloatArray:
-        """Return the mean over trees, [O], of one case; all trees are walked at once."""
-        asked = np.append(features.astype(np.float32), np.float32(-np.inf))  # a leaf stays
-        node = self.roots
-        for _ in range(self.depth):
-            node = self.left[node] + (asked[self.feature[node]] > self.threshold[node])
-        mean: FloatArray = self.value[node].mean(axis=0)
-        return mean
+
+class Walker:
+    """The same forest in plain lists: for one case they are some ten times as quick as arrays."""
+
+    def __init__(self, forest: Forest) -> None:
+        self._feature = forest.feature.tolist()
+        self._threshold = forest.threshold.tolist()
+        self._left = forest.left.tolist()
+        self._roots = forest.roots.tolist()
+        self._values = forest.value.T.tolist()
+
+    def predict(self, features: Sequence[float]) -> list[float]:
+        """Return the mean over trees, [O], of one case."""
+        feature, threshold, left = self._feature, self._threshold, self._left
+        asked = array("f", features).tolist()
+        leaves = []
+        for root in self._roots:
+            node, place = root, feature[root]
+            while place >= 0:
+                node = left[node] + (asked[place] > threshold[node])
+                place = feature[node]
+            leaves.append(node)
+        return [sum([values[leaf] for leaf in leaves]) / len(leaves) for values in self._values]

@@ -66,10 +66,15 @@ def speakers(traces: TraceArrays) -> tuple[tuple[str, ...], IntArray]:
 
     They are the roles; in a cascade each round is another model's.
     """
-    calls = np.arange(traces.horizon * traces.n_roles)
-    if traces.n_roles > 1:
-        return traces.roles, calls % traces.n_roles
-    return tuple(f"{traces.roles[0]} {t + 1}" for t in range(traces.horizon)), calls
+    return names_of_speakers(traces.roles, traces.horizon)
+
+
+def names_of_speakers(roles: tuple[str, ...], horizon: int) -> tuple[tuple[str, ...], IntArray]:
+    """Return the same for so many rounds of these roles."""
+    calls = np.arange(horizon * len(roles))
+    if len(roles) > 1:
+        return roles, calls % len(roles)
+    return tuple(f"{roles[0]} {t + 1}" for t in range(horizon)), calls
 
 
 def _votes(

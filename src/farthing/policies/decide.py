@@ -1,0 +1,199 @@
+"""One decision at a time, in plain Python: what `LookaheadPolicy` decides, in some microseconds.
+
+For one question arrays cost more than they carry. Everything that can be is worked out beforehand;
+the numbers of what is known are those of `traces/seen.py`, and a test holds the two together.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from operator import mul
+from typing import NamedTuple
+
+from farthing.environments.protocols import laid_out
+from farthing.policies.lookahead import LEAST, Estimate, LookaheadPolicy
+from farthing.policies.trees import Walker
+from farthing.traces.arrays import NO_ANSWER
+from farthing.traces.reading import OF_QUESTION
+from farthing.traces.seen import COUNTED, names_of_speakers
+
+UNKNOWN = math.nan
+
+
+class Choice(NamedTuple):
+    """What is bought next, if going on scores at least the threshold."""
+
+    line: int
+    """The line of the protocol; -1 where nothing is left to buy."""
+    score: float
+    """Of going on, in [0, 1]; 1 for the first purchase, which is always made."""
+
+
+class Decider:
+    """Decides about one question at a time, as a policy does about many."""
+
+    def __init__(self, policy: LookaheadPolicy) -> None:
+        features = policy.features
+        rules = laid_out(policy.rules, features.horizon, len(features.roles))
+        self._items = rules.items
+        self._cells = rules.cells.tolist()
+        self._price = policy.price_nano
+        self._estimators = [_Estimator(estimate) for estimate in policy.estimates]
+        self._reader = Reader(features.roles, features.horizon, features.names)
+        self._missing = list(zip(features.names, features.missing, strict=True))
+
+    def decide(
+        self,
+        bought: Sequence[int],
+        answers: Sequence[int],
+        signals: Mapping[str, Sequence[float]],
+    ) -> Choice:
+        """Choose the next purchase.
+
+        Args:
+            bought: [F] how many items of each line were bought.
+            answers: [T * L] which distinct answer each call gave, -1 for none, round by round, as
+                in `TraceArrays`. Calls that were not bought are not looked at.
+            signals: name to [T * L], NaN where unknown, likewise; what is known of the question
+                itself stands in every place.
+        """
+        known = sorted(
+            cell
+            for line, count in zip(self._cells, bought, strict=True)
+            for item in line[:count]
+            for cell in item
+        )
+        found = self._reader.read(known, answers, signals)
+        seen = []
+        for name, instead in self._missing:
+            value = found.get(name, UNKNOWN)
+            seen.append(value if math.isfinite(value) else instead)
+        step = sum(bought)
+        best, worth = -1, -math.inf
+        for line, estimator in enumerate(self._estimators):
+            if bought[line] < self._items:
+                gain_per_cost = estimator.worth(seen, step)
+                if gain_per_cost > worth:
+                    best, worth = line, gain_per_cost
+        if not step or best < 0:
+            return Choice(best, 1.0 if best >= 0 else 0.0)
+        worth = max(worth * self._price, 0.0)
+        return Choice(best, worth / (1.0 + worth))
+
+
+class _Estimator:
+    """An estimate in plain lists."""
+
+    def __init__(self, estimate: Estimate) -> None:
+        self._forest = Walker(estimate.forest)
+        self._gain = estimate.gain_weights.tolist()
+        self._cost = estimate.cost_weights.tolist()
+        self._unit = estimate.unit_nano
+
+    def worth(self, seen: Sequence[float], step: int) -> float:
+        """Return gain per nano-dollar."""
+        gain, cost = self._forest.predict(seen)
+        if self._gain:
+            gain = (gain + _logistic(_linear(self._gain[step], seen))) / 2.0
+            cost = (cost + max(_linear(self._cost[step], seen), 0.0)) / 2.0
+        return gain / (max(cost, LEAST) * self._unit)
+
+
+def _linear(weights: Sequence[float], seen: Sequence[float]) -> float:
+    total: float = sum(map(mul, weights, seen))
+    return total + weights[-1]
+
+
+def _logistic(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(min(-odds, 700.0)))
+
+
+class Reader:
+    """Reads the numbers of `farthing.traces.seen.columns` off one question."""
+
+    def __init__(self, roles: tuple[str, ...], horizon: int, names: Collection[str]) -> None:
+        self._speakers, owner = names_of_speakers(roles, horizon)
+        self._owner = owner.tolist()
+        self._alone = len(self._owner) == len(self._speakers)
+        spoken = {name.removeprefix("spread ").removeprefix("last ") for name in names}
+        self._signals = sorted({name.partition("[")[0] for name in spoken if "[" in name})
+        self._weighs = any(name.startswith(("confidence ", "best ")) for name in names)
+
+    def read(
+        self, known: Sequence[int], answers: Sequence[int], signals: Mapping[str, Sequence[float]]
+    ) -> dict[str, float]:
+        """Return the numbers by name; NaN, or nothing, where no known call tells them."""
+        own: list[list[int]] = [[] for _ in self._speakers]
+        votes: dict[int, int] = {}
+        for call in known:
+            own[self._owner[call]].append(call)
+            answer = answers[call]
+            if answer != NO_ANSWER:
+                votes[answer] = votes.get(answer, 0) + 1
+        leader = max(votes, key=votes.__getitem__, default=NO_ANSWER)
+        found = _votes(len(known), votes, leader)
+        for name, calls in zip(self._speakers, own, strict=True):
+            self._of_speaker(found, name, [answers[call] for call in calls], leader)
+            for signal in self._signals:
+                if signal in signals:
+                    _of_signal(found, f"{signal}[{name}]", signal, calls, signals[signal])
+        found |= {signal: signals[signal][0] for signal in OF_QUESTION if signal in signals}
+        if self._weighs and "confidence" in signals:
+            _weigh(found, known, answers, signals["confidence"], leader)
+        return found
+
+    def _of_speaker(
+        self, found: dict[str, float], name: str, said: Sequence[int], leader: int
+    ) -> None:
+        made = len(said)
+        given = [answer for answer in said if answer != NO_ANSWER]
+        found[f"calls[{name}]"] = made
+        found[f"backs[{name}]"] = given.count(leader) / made if made else UNKNOWN
+        found[f"no_answer[{name}]"] = made - len(given)
+        if not self._alone:
+            found[f"votes[{name}]"] = max(map(given.count, given), default=0)
+            found[f"distinct[{name}]"] = len(set(given))
+
+
+def _votes(made: int, votes: Mapping[int, int], leader: int) -> dict[str, float]:
+    answers, first = sum(votes.values()), votes.get(leader, 0)
+    return {
+        "calls": made,
+        "answers": answers,
+        "distinct": len(votes),
+        "votes": first,
+        "share": first / max(answers, 1),
+        "runner_up": max((n for a, n in votes.items() if a != leader), default=0),
+    }
+
+
+def _of_signal(
+    found: dict[str, float], name: str, signal: str, calls: Sequence[int], values: Sequence[float]
+) -> None:
+    own = [values[call] for call in calls if values[call] == values[call]]  # not NaN
+    if not own:
+        return
+    if signal in COUNTED:
+        own = [math.log1p(value) for value in own]
+    found[name] = sum(own) / len(own)
+    found["last " + name] = own[-1]
+    if len(own) > 1:
+        found["spread " + name] = max(own) - min(own)
+
+
+def _weigh(
+    found: dict[str, float],
+    known: Sequence[int],
+    answers: Sequence[int],
+    confidence: Sequence[float],
+    leader: int,
+) -> None:
+    """Confidence behind the leading answer and behind the others."""
+    for name, wanted in (("for", True), ("against", False)):
+        weights = [
+            confidence[call]
+            for call in known
+            if answers[call] != NO_ANSWER and (answers[call] == leader) == wanted
+        ]
+        weights = [weight for weight in weights if weight == weight]  # noqa: PLR0124 - not NaN
+        found[f"confidence {name}"] = sum(weights)
+        found[f"best confidence {name}"] = max(weights, default=0.0)
