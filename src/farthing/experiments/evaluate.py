@@ -12,6 +12,7 @@ from farthing.calibration.base import Given, Level
 from farthing.calibration.split import split_threshold
 from farthing.environments.replay import Outcome, Paths, outcome, paths, sample
 from farthing.experiments.base import Contender
+from farthing.experiments.totals import Totals
 from farthing.models.money import usd_from_nano
 from farthing.policies.base import Arranging, Policy
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
@@ -95,22 +96,7 @@ class Entrant:
 
 def metrics(found: Outcome) -> dict[str, float]:
     """Return every metric of `METRICS` of one test part; NaN where it does not exist."""
-    cost = usd_from_nano(int(found.cost_nano.sum()))
-    n = len(found.cost_nano)
-    solvable = found.solvable
-    return {
-        "cost_usd": cost / n,
-        "total_cost_usd": cost,
-        "coverage": float(found.covered.mean()),
-        "coverage_solvable": float(found.in_set[solvable].mean()) if solvable.any() else np.nan,
-        "in_set": float(found.in_set.mean()),
-        "solvable": float(solvable.mean()),
-        "accuracy": float(found.best_correct.mean()),
-        "avg_len": float(found.length.mean()),
-        "set_size": float(found.set_size.mean()),
-        "set_size_leaves": float(found.set_size_leaves.mean()),
-        "empty": float((found.set_size == 0).mean()),
-    }
+    return Totals.of(found).metrics()
 
 
 def play(entrant: Entrant, kappa: float, test: IntArray, rng: np.random.Generator) -> Outcome:

@@ -6,8 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import FloatArray, IntArray, Signal, TraceArrays
 from farthing.traces.features import FeatureSet
+
+BLOCK = 2048
+"""Questions that are scored at a time: the hidden layers of so many stay in a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,24 @@ class NetworkPolicy:
     stochastic: bool = True
 
     def scores(self, traces: TraceArrays) -> FloatArray:
-        """Return the probability of each action, [n, T, L + 1]."""
-        hidden = self.features.transform(traces)
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            hidden = np.tanh(hidden @ weight + bias)
-        logits = hidden @ self.weights[-1] + self.biases[-1]
-        logits[:, -1, -1] = -np.inf
-        return softmax(logits)
+        """Return the probability of each action, [n, T, L + 1].
+
+        Hidden units are single-precision numbers, so a probability is exact to about 2e-6. Works
+        through blocks of questions, so that memory beyond the result does not grow with n.
+        """
+        layers = [
+            (weight.astype(np.float32), bias.astype(np.float32))
+            for weight, bias in zip(self.weights, self.biases, strict=True)
+        ]
+        found = np.empty((*traces.answer.shape[:2], traces.n_roles + 1))
+        for start in range(0, len(traces), BLOCK):
+            rows = slice(start, start + BLOCK)
+            seen = self.features.transform(traces.rows(rows))
+            logits = _logits(seen.reshape(-1, seen.shape[2]).astype(np.float32), layers)
+            found[rows] = logits.reshape(found[rows].shape)
+            found[rows, -1, -1] = -np.inf
+            found[rows] = softmax(found[rows])
+        return found
 
     def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
         """Deciding costs nothing."""
@@ -50,6 +64,16 @@ class NetworkPolicy:
             [arrays[f"weight.{i}"] for i in layers],
             [arrays[f"bias.{i}"] for i in layers],
         )
+
+
+def _logits(rows: Signal, layers: Sequence[tuple[Signal, Signal]]) -> Signal:
+    """Map features, [R, F], to what softmax turns into probabilities, [R, L + 1]."""
+    *below, (weight, bias) = layers
+    for w, b in below:
+        rows = rows @ w
+        rows += b
+        np.tanh(rows, out=rows)
+    return rows @ weight + bias
 
 
 def softmax(logits: FloatArray) -> FloatArray:

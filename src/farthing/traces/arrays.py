@@ -103,11 +103,18 @@ class TraceArrays:
         complete: BoolArray = self.recorded == self.horizon
         return complete
 
+    def rows(self, rows: slice) -> "TraceArrays":
+        """Return consecutive questions, as views of the same memory."""
+        return self._at(rows)
+
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "TraceArrays":
         """Return the questions at an index or under a mask, in that order.
 
         The columns stay those of the whole: a signal that none of the taken questions has remains.
         """
+        return self._at(index)
+
+    def _at(self, index: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "TraceArrays":
         per_question: dict[str, object] = {
             f.name: getattr(self, f.name)[index]
             for f in fields(self)

@@ -1,0 +1,50 @@
+"""The network, block by block and in single precision, against the formula in double precision."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from farthing.environments.generator import generate
+from farthing.environments.presets import preset
+from farthing.policies import network
+from farthing.policies.network import NetworkPolicy, softmax
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.features import FeatureSet
+
+
+@pytest.fixture(scope="module")
+def traces() -> TraceArrays:
+    return generate(preset("hotpotqa-llama2-7b").config, 500, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def policy(traces: TraceArrays) -> NetworkPolicy:
+    rng = np.random.default_rng(1)
+    features = FeatureSet.fit(traces)
+    sizes = [len(features.names), 64, 64, 64, traces.n_roles + 1]
+    weights = [rng.normal(0, 2 * a**-0.5, (a, b)) for a, b in pairwise(sizes)]
+    return NetworkPolicy(features, weights, [rng.normal(size=size) for size in sizes[1:]])
+
+
+def in_double_precision(policy: NetworkPolicy, traces: TraceArrays) -> FloatArray:
+    hidden = policy.features.transform(traces)
+    for weight, bias in zip(policy.weights[:-1], policy.biases[:-1], strict=True):
+        hidden = np.tanh(hidden @ weight + bias)
+    logits = hidden @ policy.weights[-1] + policy.biases[-1]
+    logits[:, -1, -1] = -np.inf
+    return softmax(logits)
+
+
+@pytest.mark.parametrize("block", [1, 7, 250, 500, 2048])
+def test_scores_are_the_formula_to_one_in_a_million_whatever_the_block(
+    policy: NetworkPolicy, traces: TraceArrays, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(network, "BLOCK", block)
+    expected = in_double_precision(policy, traces)
+    assert expected.std() > 0.2  # else closeness would say little
+    np.testing.assert_allclose(policy.scores(traces), expected, rtol=0, atol=2e-6)
+
+
+def test_no_question_has_no_scores(policy: NetworkPolicy, traces: TraceArrays) -> None:
+    assert policy.scores(traces.take(np.arange(0))).shape == (0, 4, 3)
