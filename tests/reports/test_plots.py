@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from farthing.experiments.base import Comparison
+from farthing.experiments.contenders import ORDER
 from farthing.reports import plots
 from farthing.reports.base import mean_of, ran
 from farthing.reports.style import looks
@@ -40,15 +41,34 @@ def test_frontier_key_is_in_the_order_of_the_cost_of_the_promise(comparison: Com
     assert key == [
         "known optimum, in expectation",
         *(row.label for row in swept),
+        "CPO",
+        "Fixed depth 1",
+        "Fixed depth 2",
+        "Random (0.58, off the plot)",
         "hollow: published",
     ]
 
 
-def test_pointwise_policies_are_named_where_they_are(comparison: Comparison) -> None:
-    (axes,) = plots.frontier(comparison, ALPHA).axes
-    names = [text.get_text() for text in axes.texts]
-    assert "Fixed depth 2" in names
-    assert any(name.startswith("Random (0.58") for name in names)
+def test_a_line_that_only_falls_stays_in_the_plot(comparison: Comparison) -> None:
+    falls = [(2e-4, share) for share in np.linspace(0, 0.85, 20)]
+    played = {"cost_usd": [2e-4], "coverage": [0.82]}
+    online = next(row for row in comparison.rows if row.policy == "cpo-online")
+    row = replace(online, frontier=[*falls, (3e-4, 0.9)], per_split=played)
+    drawn = plots._worth_drawing(row)
+    assert drawn == [falls[-1], (3e-4, 0.9)]  # 0.85 is the one step above the 0.82 that it plays
+    assert plots._worth_drawing(replace(row, frontier=falls[:1])) == []
+
+
+@pytest.mark.parametrize("policy", ["random", "fixed-depth-2", "stopping"])
+def test_what_is_asked_for_is_in_the_plot_of_one_policy(
+    comparison: Comparison, policy: str
+) -> None:
+    rows = [row for row in comparison.rows if row.policy == policy]
+    alone = replace(comparison, rows=rows, optimum=[], published=[], differences=[])
+    (axes,) = plots.frontier(alone, ALPHA).axes
+    assert axes.get_ylim()[0] < 0.9 < axes.get_ylim()[1]
+    for draw in (plots.frontier, plots.boxes):  # a label outside would squeeze the axes: a warning
+        assert plots.svg(draw(alone, ALPHA), "alone")
 
 
 def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
@@ -57,6 +77,8 @@ def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
     assert figure
     titles = [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
     assert len(titles) == 5
+    shown = [axes.get_xlabel() for axes in figure.axes if axes.axison]
+    assert shown == ["", "", "", "Update", "Update"]
     assert plots.training([], ALPHA) is None
 
 
@@ -86,8 +108,9 @@ def test_svg_is_the_same_twice_and_has_no_date(comparison: Comparison) -> None:
 
 def test_a_policy_keeps_its_colour_whoever_else_is_shown() -> None:
     assert looks(["ccpo"])["ccpo"] == looks(["a", "b", "ccpo", "stopping"])["ccpo"]
-    everyone = looks(["stopping", "ccpo", "cpo-batch", "cpo-online", "ccpo-lambda", "x", "y"])
+    everyone = looks([*ORDER, "fixed-1", "fixed-2", "x", "y"])
     assert len(set(everyone.values())) == len(everyone)
+    assert len({marker for _, marker in everyone.values()}) == len(everyone)
 
 
 def test_picture_is_a_png(comparison: Comparison, tmp_path: Path) -> None:

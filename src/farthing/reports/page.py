@@ -10,7 +10,17 @@ from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.base import Comparison
 from farthing.experiments.results import results_json
 from farthing.reports import plots, summary, tables
-from farthing.reports.base import Grid, alphas, decimal, mean_of, percent, rows_at, thousand
+from farthing.reports.base import (
+    Grid,
+    alphas,
+    cheapest_promised,
+    decimal,
+    mean_of,
+    percent,
+    promised,
+    rows_at,
+    thousand,
+)
 from farthing.reports.style import looks
 
 try:
@@ -36,6 +46,8 @@ class Section:
     promise: str
     reached: str
     optimum: str
+    everything: bool
+    """Whether the policies with a promise all return everything."""
     grids: tuple[Grid, ...]
     frontier: str
     boxes: str
@@ -98,6 +110,7 @@ def _section(comparison: Comparison, alpha: Fraction) -> Section:
         promise=summary.promise(alpha),
         reached=summary.reached(comparison, alpha),
         optimum=summary.optimum_played(comparison),
+        everything=bool(promised(comparison, alpha)) and not cheapest_promised(comparison, alpha),
         grids=tuple(tables.grids(comparison, alpha)),
         frontier=_inline(plots.frontier(comparison, alpha), f"Cost and coverage, alpha {shown}"),
         boxes=_inline(plots.boxes(comparison, alpha), f"Spread over splits, alpha {shown}"),

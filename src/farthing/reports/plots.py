@@ -21,7 +21,6 @@ try:
     from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patheffects import withStroke
 except ImportError as error:
     raise MissingExtraError("drawing plots", "report") from error
 
@@ -40,11 +39,9 @@ CURVES = {
 }
 """What is drawn of a training, and its title."""
 SHORTEST_MEAN = 5
-HALO = [withStroke(linewidth=3, foreground="white")]
-"""Keeps a name readable where lines cross it."""
 EXPECTED = "known optimum, in expectation"
-NAME_WIDTH, NAME_HEIGHT = 0.25, 0.04
-"""Room that a point's name takes up, as shares of the axes."""
+BELOW = 0.02
+"""Coverage that is drawn under the least of what matters."""
 DRAWN_POINTS = 240
 """Points of a frontier that are drawn; a frontier holds one per question."""
 
@@ -65,8 +62,8 @@ def boxes(comparison: Comparison, alpha: Fraction) -> Figure:
     colours = looks(row.policy for row in comparison.rows)
     papers = {row.policy: paper for row, paper in beside(comparison, alpha)}
     with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 0.9 + 0.34 * len(rows)), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True)
+        figure = Figure(figsize=(WIDTH, 1.3 + 0.34 * len(rows)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
         _boxes(left, rows, "coverage", 1, colours)
         _boxes(right, rows, "cost_usd", PER_THOUSAND, colours)
         left.axvline(float(1 - alpha), color=TARGET, linewidth=1.2, zorder=1)
@@ -101,6 +98,8 @@ def training(runs: Sequence[Run], alpha: Fraction) -> Figure | None:
             _curve_panel(axes, name, runs, alpha, colours)
         for axes in panels[len(shown) :]:
             axes.axis("off")
+        for axes in panels[max(0, len(shown) - 2) : len(shown)]:
+            axes.set_xlabel("Update")
         key = panels[0].get_legend_handles_labels()
         figure.legend(*key, loc="outside lower center", ncols=3, fontsize="medium")
     return figure
@@ -111,11 +110,15 @@ def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
 
     Lines sweep a policy's threshold over all questions outside training; full markers are the
     policies as calibrated (or as sampled, where they have no threshold); hollow ones are the
-    paper's. The key is in the order of what the promised coverage costs.
+    paper's. The key lists lines in the order of what the promised coverage costs, then points.
     """
     rows = sorted(
         (row for row in rows_at(comparison, alpha) if ran(row)),
-        key=lambda row: (cost_at(row.frontier, float(1 - alpha)), row.label),
+        key=lambda row: (
+            len(row.frontier) < 2,
+            cost_at(row.frontier, float(1 - alpha)) if len(row.frontier) > 1 else 0,
+            row.label,
+        ),
     )
     colours = looks(row.policy for row in comparison.rows)
     with rc_context(STYLE):
@@ -128,12 +131,11 @@ def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
             axes.plot(cost * PER_THOUSAND, coverage, color=INK, dashes=(4, 2), label=EXPECTED)
         for row in rows:
             _frontier_line(axes, row, colours[row.policy], floor)
-        _name_points(axes, [row for row in rows if len(row.frontier) < 2], colours, floor)
         for row, paper in beside(comparison, alpha):
             axes.plot(
                 paper.cost_usd * PER_THOUSAND,
                 paper.coverage,
-                colours[row.policy][1],
+                marker=colours[row.policy][1],
                 markerfacecolor="white",
                 markeredgecolor=colours[row.policy][0],
                 markersize=7,
@@ -259,62 +261,47 @@ def _running_mean(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], floor: float) -> None:
-    """Draw a swept policy as a line with its operating point, another as a labelled point."""
+    """Draw a swept policy as a line with its operating point, another as a point."""
     colour, marker = look
     cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, "coverage")
-    swept = len(row.frontier) > 1
-    if swept:
-        points = np.array(sorted(row.frontier))
+    points = np.array(_worth_drawing(row))
+    if len(points):
         kept = np.unique(np.linspace(0, len(points) - 1, DRAWN_POINTS).round().astype(int))
         axes.plot(points[kept, 0] * PER_THOUSAND, points[kept, 1], color=colour)
     axes.plot(
         cost,
         max(coverage, floor),
-        marker,
+        marker=marker,
         color=colour,
-        markeredgecolor="white",
-        markeredgewidth=0.8,
+        markeredgecolor=colour if marker.startswith("$") else "white",
+        markeredgewidth=0.4 if marker.startswith("$") else 0.8,
         markersize=8,
-        linestyle="-" if swept else "none",
-        label=row.label if swept else None,
+        linestyle="-" if len(points) else "none",
+        label=row.label if coverage >= floor else f"{row.label} ({coverage:.2f}, off the plot)",
         clip_on=False,
-        zorder=5,
+        zorder=6 if marker.startswith("$") else 5,
     )
 
 
-def _name_points(axes: Axes, rows: Sequence[Row], names: Looks, floor: float) -> None:
-    """Name the points that are no lines, moving a name up where another one is in its way."""
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    taken: list[tuple[float, float]] = []
-    for row in sorted(rows, key=lambda row: mean_of(row, "coverage")):
-        cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, "coverage")
-        height = max(coverage, floor)
-        while any(
-            abs(cost - x) < NAME_WIDTH * (right - left)
-            and abs(height - y) < NAME_HEIGHT * (high - low)
-            for x, y in taken
-        ):
-            height += NAME_HEIGHT * (high - low) / 4
-        taken.append((cost, height))
-        axes.annotate(
-            row.label if coverage >= floor else f"{row.label} ({coverage:.2f}, off the plot)",
-            (cost, height),
-            xytext=(8, 0 if coverage >= floor else 7),
-            textcoords="offset points",
-            va="center",
-            color=names[row.policy][0],
-            fontsize="small",
-            path_effects=HALO,
-            zorder=6,
-        )
+def _worth_drawing(row: Row) -> list[tuple[float, float]]:
+    """Return the points of a swept line from where it is played, or from its best first step.
+
+    Below that, a policy that may return nothing only falls: it pays the same and covers less.
+    """
+    points = sorted(row.frontier)
+    if len(points) < 2:
+        return []
+    first_step = max(coverage for cost, coverage in points if cost == points[0][0])
+    least = min(mean_of(row, "coverage"), first_step)
+    return [point for point in points if point[1] >= least]
 
 
 def _floor(rows: Sequence[Row], alpha: Fraction) -> float:
-    """Return the least coverage worth drawing: outliers far below would flatten every line."""
-    worst = float(1 - 3 * alpha)
+    """Return where the plot begins: outliers far below what is asked for would flatten it."""
+    worst, asked = float(1 - 3 * alpha), float(1 - alpha)
     seen = [mean_of(row, "coverage") for row in rows]
-    seen += [coverage for row in rows for _, coverage in row.frontier]
-    return max(worst, min(seen, default=worst)) - 0.02
+    seen += [coverage for row in rows for _, coverage in _worth_drawing(row)]
+    return min([asked, *(coverage for coverage in seen if coverage >= worst)]) - BELOW
 
 
 def _frontier_axes(axes: Axes, alpha: Fraction, *, published: bool) -> None:

@@ -8,22 +8,24 @@ MUTED = "#6b7280"
 FAINT = "#d8dbe2"
 TARGET = "#b42318"
 
-# Okabe and Ito's palette, which people with colour-blindness can tell apart; policies that no
-# promise comes with are greys, told apart by marker.
-_COLOURS = {
-    "stopping": "#009e73",
-    "ccpo": "#0072b2",
-    "ccpo-lambda": "#56b4e9",
-    "ccpo-published": "#cc79a7",
-    "ccpo-published-lambda": "#8f4a73",
-    "cpo-batch": "#d55e00",
-    "cpo-online": "#e69f00",
-    "uala": "#6a4c93",
-    "cpo": "#8c6d46",
-    "random": "#7d8590",
+# Okabe and Ito's palette as far as it goes, which people with colour-blindness can tell apart.
+_LOOKS = {
+    "stopping": ("#009e73", "o"),
+    "lookahead": ("#1b5e3f", "h"),
+    "lookahead-lambda": ("#7fae8a", "H"),
+    "lazy": ("#c51b7d", "P"),
+    "ccpo": ("#0072b2", "D"),
+    "ccpo-lambda": ("#56b4e9", "s"),
+    "ccpo-published": ("#cc79a7", "v"),
+    "ccpo-published-lambda": ("#8f4a73", "d"),
+    "cpo": ("#8c6d46", ">"),
+    "cpo-batch": ("#d55e00", "^"),
+    "cpo-online": ("#e69f00", "X"),
+    "uala": ("#6a4c93", "<"),
+    "optimum": ("#7a8b00", "*"),
+    "random": ("#7d8590", "p"),
 }
-_GREYS = ("#4b5563", "#8b93a1", "#5f6b7a", "#a0a7b4")
-_MARKERS = "oDsvP^X<>ph*d"
+_GREY = "#4b5563"
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -59,12 +61,18 @@ STYLE: dict[Any, Any] = {
 def looks(policies: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Give each policy a colour and a marker, whichever others are shown.
 
-    >>> looks(["cpo-batch", "mine"])["cpo-batch"]
+    A fixed depth is marked with its number, who is not known here with a letter.
+
+    >>> looks(["cpo-batch", "fixed-2", "mine"])["cpo-batch"]
     ('#d55e00', '^')
+    >>> looks(["fixed-2"])["fixed-2"][1], looks(["mine", "yours"])["yours"][1]
+    ('$2$', '$B$')
     """
-    known = list(_COLOURS)
-    strangers = sorted(set(policies) - set(known))
-    looks = {name: (_COLOURS[name], _MARKERS[i % len(_MARKERS)]) for i, name in enumerate(known)}
-    for i, name in enumerate(strangers):
-        looks[name] = (_GREYS[i % len(_GREYS)], _MARKERS[-1 - i % len(_MARKERS)])
-    return looks
+    found = dict(_LOOKS)
+    strangers = 0
+    for name in sorted(set(policies) - set(_LOOKS)):
+        depth = name.removeprefix("fixed-")
+        letter = depth if depth.isdecimal() else chr(ord("A") + strangers % 26)
+        found[name] = (_GREY, f"${letter}$")
+        strangers += not depth.isdecimal()
+    return found
