@@ -28,6 +28,38 @@ def test_a_mistake_in_the_last_line_imports_nothing(farthing: Farthing, runs: Pa
     assert "would be empty" in exported.err
 
 
+def test_an_import_must_fit_what_the_store_holds(
+    farthing: Farthing, runs: Path, pool: Path
+) -> None:
+    assert farthing("traces", "import", runs, "--store", "a.db").code == 0
+    asked = ("generate", "--preset", "mmlu-llama2-7b", "--n", 1, "--horizon", 3)
+    assert "wrote 1 generated question of 3 rounds" in farthing(*asked, "--out", "b.jsonl").err
+    for file, says in ((pool, "'pool', but a.db has 'paper'"), ("b.jsonl", "round 4 is missing")):
+        refused = farthing("traces", "import", file, "--store", "a.db")
+        assert refused.code == 2
+        assert "line 1, calls" in refused.err
+        assert says in refused.err
+    assert "questions 200" in farthing("traces", "info", "a.db").out
+    assert (
+        "imported 1 question into" in farthing("traces", "import", "b.jsonl", "--store", "b.db").err
+    )
+    longer = farthing("traces", "import", runs, "--store", "b.db")
+    assert "have 4 rounds, but b.db has 3" in longer.err
+
+
+def test_what_cannot_be_imported_is_said(farthing: Farthing, runs: Path) -> None:
+    for file, store, says in (
+        (runs, "a.jsonl", "a store is named .db or .sqlite"),
+        ("a.parquet", "a.db", "Parquet holds arrays"),
+        ("ten.csv", "a.db", "one line of JSON a question"),
+    ):
+        refused = farthing("traces", "import", file, "--store", store)
+        assert refused.code == 2
+        assert says in refused.err
+        assert not Path(store).exists()
+    assert "import" in farthing("traces").out
+
+
 def test_every_form_of_the_same_traces_is_described_alike(farthing: Farthing, runs: Path) -> None:
     farthing("traces", "import", runs, "--store", "a.db")
     farthing("traces", "export", "--store", "a.db", "--out", "a.parquet")

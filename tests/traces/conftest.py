@@ -13,7 +13,7 @@ from farthing.traces.base import Call, CallError, Trace
 
 ANSWERS = st.sampled_from(["4", " 4.0 ", "four", "Paris.", "paris", "B", "(b)", "", " ", None])
 IDS = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), min_size=1, max_size=4)
-TASKS = ["text", "gsm8k", "mmlu", "hotpotqa"]
+TASKS = ["text", "mmlu", "hotpotqa"]
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -46,6 +46,7 @@ CALL: dict[str, st.SearchStrategy[Any]] = {
 @st.composite
 def one_trace(draw: st.DrawFn, name: str, places: list[tuple[int, str]], truncated: bool) -> Trace:
     gold = draw(st.lists(st.sampled_from(["4", "Paris", "B"]), max_size=2))
+    tasks = [*TASKS, *(["gsm8k"] if "4" in gold or not gold else [])]
     grade = maybe(st.booleans()) if gold else st.booleans()
     return Trace(
         id=name,
@@ -55,7 +56,7 @@ def one_trace(draw: st.DrawFn, name: str, places: list[tuple[int, str]], truncat
             Call(round=number, role=role, correct=draw(grade), **draw(st.fixed_dictionaries(CALL)))
             for number, role in draw(st.permutations(places))
         ],
-        task=draw(st.sampled_from(TASKS if gold else [*TASKS, "nobody-registered-this"])),
+        task=draw(st.sampled_from(tasks if gold else [*tasks, "nobody-registered-this"])),
         group=draw(maybe(st.sampled_from(["", "algebra", "law"]))),
         split=draw(maybe(st.sampled_from(["train", "calibrate", "test"]))),
         independent=draw(st.booleans()),

@@ -138,7 +138,7 @@ def test_what_is_graded_is_not_graded_again() -> None:
 
 
 def test_an_unknown_task_needs_grades() -> None:
-    with pytest.raises(UnknownNameError, match="unknown task 'gsm9k'; did you mean 'gsm8k'"):
+    with pytest.raises(TraceFormatError, match="unknown task 'gsm9k'; did you mean 'gsm8k'"):
         assemble(
             [Trace(id="q", task="gsm9k", gold=["4"], calls=[Call(round=1, role="m", answer="4")])]
         )

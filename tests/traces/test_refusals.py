@@ -241,6 +241,33 @@ def test_refusals_are_in_plain_words(change: Change, says: str, tmp_path: Path) 
     assert refusal.problem.endswith(says)
 
 
+ASKED: Line = {
+    "id": "q",
+    "task": "gsm8k",
+    "gold": ["4"],
+    "calls": [{"round": 1, "role": "a", "answer": "4"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "says"),
+    [
+        (put("task", "gsm9k"), "task", "did you mean 'gsm8k'"),
+        (put("gold", ["four"]), "gold", "is 'four', which the task gsm8k cannot grade against"),
+        (put("gold", ["4", " "]), "gold[1]", "is empty"),
+    ],
+)
+def test_what_no_task_can_grade_is_refused(
+    change: Change, field: str, says: str, tmp_path: Path
+) -> None:
+    refusal = refused(tmp_path, json.dumps(ASKED), json.dumps(broken(ASKED, change) | {"id": "r"}))
+    assert (refusal.line, refusal.field) == (2, field)
+    assert says in refusal.problem
+    graded = broken(ASKED, change)
+    graded["calls"][0]["correct"] = True
+    assert decode(json.dumps(graded).encode()).calls[0].correct
+
+
 def test_numbers_of_other_names_are_kept() -> None:
     line = broken(PAPER, call("depth", 3))
     assert decode(json.dumps(line).encode()).calls[1].extra == {"depth": 3.0}

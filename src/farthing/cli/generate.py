@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from farthing.cli import files
-from farthing.cli.console import interruptible, remark
+from farthing.cli.console import counted, interruptible, remark
 from farthing.cli.options import Seed
 
 
@@ -37,4 +37,5 @@ def generate(
         config = replace(config, rounds=horizon)
     with interruptible("nothing was written"):
         files.write_traces(out, generate_traces(config, n, np.random.default_rng(seed)))
-    remark(f"wrote {n:,} generated questions of {config.rounds} rounds to {out}")
+    questions, rounds = counted(n, "generated question"), counted(config.rounds, "round")
+    remark(f"wrote {questions} of {rounds} to {out}")

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from farthing.cli import files
-from farthing.cli.console import interruptible, remark, show
+from farthing.cli.console import counted, interruptible, remark, show
+from farthing.errors import InputError
 
-app = typer.Typer(help="Import, export and describe recorded traces.")
+app = typer.Typer(help="Import, export and describe recorded traces.", no_args_is_help=True)
 
 StoreFile = Annotated[Path, typer.Option("--store", metavar="DB", help="The SQLite store.")]
 
@@ -24,11 +25,14 @@ def import_(
     Example: farthing traces import runs.jsonl.gz --store traces.db
     """
     from farthing.traces.jsonl import iter_traces
+    from farthing.traces.shapes import Checker
     from farthing.traces.store import Store
 
+    _check_import(file, store)
     with interruptible("nothing was imported"), Store.open(store) as opened:
-        added = opened.add(iter_traces(file), str(file))
-    remark(f"imported {added:,} questions into {store}")
+        checker = Checker.after(opened.traces(), str(store))
+        added = opened.add(iter_traces(file, checker), str(file))
+    remark(f"imported {counted(added, 'question')} into {store}")
 
 
 @app.command()
@@ -48,7 +52,7 @@ def export(
     with interruptible("nothing was written"), Store.open(store, create=False) as opened:
         files.write_traces(out, opened.traces())
         count = opened.count()
-    remark(f"wrote {count:,} questions to {out}")
+    remark(f"wrote {counted(count, 'question')} to {out}")
 
 
 @app.command()
@@ -73,3 +77,19 @@ def info(
     from farthing.reports.traces import describe
 
     show(describe(str(file), files.read_arrays(file)))
+
+
+def _check_import(file: Path, store: Path) -> None:
+    """Refuse what the suffixes already say cannot be done."""
+    if store.suffix not in files.STORES:
+        raise InputError(f"{store}: a store is named {' or '.join(files.STORES)}; name it so")
+    if file.suffix == files.PARQUET:
+        raise InputError(
+            f"{file}: Parquet holds arrays and no records, so it cannot be imported; use it as it "
+            "is (--traces), or import the .jsonl it was made from"
+        )
+    if not file.name.endswith(files.LINES):
+        raise InputError(
+            f"{file}: cannot be imported; traces are one line of JSON a question, in a file named "
+            f"{' or '.join(files.LINES)} (farthing traces schema prints the form)"
+        )

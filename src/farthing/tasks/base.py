@@ -1,5 +1,6 @@
 """What a task is: it decides when two answers are the same, and which ones are right."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -42,6 +43,15 @@ class Task(Protocol):
         ...
 
 
+@runtime_checkable
+class Particular(Protocol):
+    """A task that not every text can be an accepted answer of."""
+
+    def accepts(self, gold: str) -> bool:
+        """Return whether a text can be an accepted answer."""
+        ...
+
+
 def is_answer(answer: str | None) -> bool:
     """Return whether there is an answer at all: neither None nor blank.
 
@@ -63,6 +73,12 @@ class ExactMatch:
     """What the `task` field of a trace calls it."""
     normalise: Callable[[str], str]
     """Answer to the form in which answers are compared."""
+    form: re.Pattern[str] = re.compile(r".+", re.DOTALL)
+    """What an accepted answer looks like after normalisation."""
+
+    def accepts(self, gold: str) -> bool:
+        """Return whether a text can be an accepted answer."""
+        return is_answer(gold) and self.form.fullmatch(self.normalise(gold)) is not None
 
     def grade(self, answer: str | None, gold: Sequence[str]) -> bool:
         """Return whether the answer equals an accepted one; no answer is never right."""

@@ -39,7 +39,7 @@ def _value(sign: str, digits: str, exponent: str, divisor: str) -> Fraction | No
     return size if sign in {"", "+"} else -size
 
 
-NUMBERS = ExactMatch("gsm8k", normalise)
+NUMBERS = ExactMatch("gsm8k", normalise, re.compile(r"-?[0-9]+(/[0-9]+)?"))
 
 
 def question(row: Row) -> Question:

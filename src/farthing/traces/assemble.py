@@ -82,8 +82,8 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
         without a recorded cost counts as free.
 
     Raises:
-        TraceFormatError: the traces break the form; the line is the position in the sequence.
-        UnknownNameError: an answer is to be graded by a task that nobody registered.
+        TraceFormatError: the traces break the form, or an answer cannot be graded; the line is the
+            position in the sequence.
         InputError: there are no traces, or they do not have the shape asked for.
     """
     if not traces:
@@ -91,7 +91,8 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
     checker = Checker()
     for line, trace in enumerate(traces, start=1):
         for where, name, problem in checker.problems(trace, line):
-            raise TraceFormatError("traces", where, name, problem)
+            which = f"{problem} (question '{traces[where - 1].id}')"
+            raise TraceFormatError("traces", where, name, which)
     arrays = _arrays(traces)
     return view(arrays if shape_of(traces[0]) == "paper" else _cheapest_first(arrays), protocol)
 

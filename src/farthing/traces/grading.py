@@ -1,10 +1,11 @@
 """The answers of a question as codes and grades."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from farthing import plugins
+from farthing.errors import UnknownNameError
 from farthing.tasks import text
-from farthing.tasks.base import Task, is_answer
+from farthing.tasks.base import Particular, Task, is_answer
 from farthing.traces.arrays import NO_ANSWER
 from farthing.traces.base import Call, Trace
 
@@ -49,6 +50,26 @@ def grades(trace: Trace, calls: Sequence[Call]) -> list[bool]:
     [True, False]
     """
     return [is_answer(call.answer) and _is_right(trace, call) for call in calls]
+
+
+def gold_problems(trace: Trace) -> Iterator[tuple[str, str]]:
+    """Yield (field, problem) where a trace's task cannot grade against its accepted answers.
+
+    >>> calls = [Call(round=1, role="a", answer="4")]
+    >>> print(*gold_problems(Trace(id="q", task="gsm8k", gold=["four"], calls=calls)))
+    ('gold', "is 'four', which the task gsm8k cannot grade against; give an answer of its kind")
+    """
+    try:
+        task: Task = plugins.load("tasks", trace.task)
+    except UnknownNameError as unknown:
+        yield "task", f"{unknown}; name one of these, or give every call its `correct`"
+        return
+    for i, accepted in enumerate(trace.gold):
+        if not is_answer(accepted):
+            yield f"gold[{i}]", "is empty; give the accepted answer or remove it"
+    if isinstance(task, Particular) and not any(map(task.accepts, trace.gold)):
+        problem = f"which the task {trace.task} cannot grade against; give an answer of its kind"
+        yield "gold", f"is {', '.join(map(repr, trace.gold))}, {problem}"
 
 
 def _is_right(trace: Trace, call: Call) -> bool:

@@ -44,16 +44,20 @@ def read_traces(path: str | Path) -> list[Trace]:
     return list(iter_traces(path))
 
 
-def iter_traces(path: str | Path) -> Iterator[Trace]:
+def iter_traces(path: str | Path, checker: Checker | None = None) -> Iterator[Trace]:
     """Read one trace after another, in memory that does not grow with their texts.
 
     Traces that come before the first one that is wrong are yielded, so import only what a whole
     pass has accepted.
 
+    Args:
+        path: the file.
+        checker: knows of traces that these are to stand beside (`Checker.after`).
+
     Raises:
         TraceFormatError: the file breaks the form.
     """
-    name, checker, line = str(path), Checker(), 0
+    name, checker, line = str(path), checker or Checker(), 0
     for line, raw in _lines(name):
         yield _checked(name, line, raw, checker)
     if line == 0:

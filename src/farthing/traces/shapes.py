@@ -4,12 +4,13 @@ Roles `policy-NAME` and `exit-NAME` are no answers: they are replies of an LLM t
 to do, and they may accompany either shape.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
+from farthing.traces.grading import gold_problems
 
 Shape = Literal["paper", "pool"]
 Problem = tuple[str, str]
@@ -73,12 +74,31 @@ class Checker:
     (1, 'calls[0].round', 'is 2; a pool asks every model in round 1')
     """
 
+    before: str = ""
+    """What line 0 is: where the traces come from that were there before the file."""
     _ids: dict[str, int] = field(default_factory=dict)
     _shape: tuple[Shape, int] | None = None
     _complete: tuple[int, int] | None = None
     """Rounds and line of the first trace that is not truncated."""
     _longest: tuple[int, int] = (0, 0)
     """Rounds and line of the longest truncated trace."""
+
+    @classmethod
+    def after(cls, traces: Iterable[Trace], before: str) -> Self:
+        """Return a checker of traces that are to stand beside others, which are sound.
+
+        Args:
+            traces: the others; they are read up to the first that is not truncated.
+            before: what messages call them.
+        """
+        checker = cls(before)
+        for trace in traces:
+            checker._shape = (shape_of(trace), 0)
+            if not trace.truncated:
+                checker._complete = (rounds_of(trace), 0)
+                break
+            checker._longest = max(checker._longest, (rounds_of(trace), 0))
+        return checker
 
     def problems(self, trace: Trace, line: int) -> Iterator[tuple[int, str, str]]:
         """Yield (line, field, problem) for what is wrong with the next trace."""
@@ -94,30 +114,42 @@ class Checker:
         shape = shape_of(trace)
         self._shape = self._shape or (shape, line)
         if shape != self._shape[0]:
-            yield (line, "calls", _other_shape(shape, *self._shape))
+            yield line, "calls", self._other_shape(shape)
             return
         rounds = rounds_of(trace)
         if trace.truncated:
             self._longest = max(self._longest, (rounds, line))
         else:
             self._complete = self._complete or (rounds, line)
-            yield from _fewer_rounds((rounds, line), self._complete)
+            yield from self._fewer_rounds((rounds, line), self._complete)
         if self._complete:
-            yield from _fewer_rounds(self._complete, max(self._longest, (rounds, line)))
+            yield from self._fewer_rounds(self._complete, max(self._longest, (rounds, line)))
 
-
-def _other_shape(shape: Shape, first: Shape, line: int) -> str:
-    return f"have the shape '{shape}', but line {line} has '{first}'; use one file for each shape"
-
-
-def _fewer_rounds(ours: tuple[int, int], theirs: tuple[int, int]) -> Iterator[tuple[int, str, str]]:
-    """Yield a problem where the trace of one (rounds, line) has fewer rounds than another."""
-    if ours[0] < theirs[0]:
-        problem = (
-            f"round {ours[0] + 1} is missing, but line {theirs[1]} has it; "
-            'record it or mark the trace "truncated": true'
+    def _other_shape(self, shape: Shape) -> str:
+        first, line = self._shape or (shape, 0)
+        return (
+            f"have the shape '{shape}', but {self._at(line)} has '{first}'; "
+            f"use one {'store' if line == 0 else 'file'} for each shape"
         )
-        yield ours[1], "calls", problem
+
+    def _fewer_rounds(
+        self, ours: tuple[int, int], theirs: tuple[int, int]
+    ) -> Iterator[tuple[int, str, str]]:
+        """Yield a problem where the trace of one (rounds, line) has fewer rounds than another."""
+        if ours[0] >= theirs[0]:
+            return
+        if ours[1] == 0:
+            problem = f"have {theirs[0]} rounds, but {self.before} has {ours[0]}; use another store"
+            yield theirs[1], "calls", problem
+        else:
+            problem = (
+                f"round {ours[0] + 1} is missing, but {self._at(theirs[1])} has it; "
+                'record it or mark the trace "truncated": true'
+            )
+            yield ours[1], "calls", problem
+
+    def _at(self, line: int) -> str:
+        return f"line {line}" if line else self.before
 
 
 def trace_problems(trace: Trace) -> Iterator[Problem]:
@@ -142,11 +174,12 @@ def _repeated(trace: Trace) -> Iterator[Problem]:
 
 
 def _ungradable(trace: Trace) -> Iterator[Problem]:
-    if trace.gold:
-        return
     calls = answering(trace)
     ungraded = [call for call in calls if call.correct is None and is_answer(call.answer)]
-    if ungraded or all(call.correct is None for call in calls):
+    if trace.gold:
+        if ungraded:
+            yield from gold_problems(trace)
+    elif ungraded or all(call.correct is None for call in calls):
         yield "gold", "is empty and calls lack `correct`; give accepted answers or grade every call"
 
 
