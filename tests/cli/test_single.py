@@ -118,3 +118,76 @@ def test_an_interrupted_training_is_kept_and_said_so(
     assert done.code == 130
     assert "interrupted; the bundle holds" in done.err
     assert bundle.load("a").kind == "random"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["selective", "--alpha", "0.5", "--delta", "0.2"], "answers given"),
+        (["parity", "--epsilon", "0.2", "--delta", "0.2"], "less that of guide"),
+        (["parity", "--epsilon", "0.2", "--delta", "0.2", "--reference", "base"], "of base"),
+        (["budget", "--budget", "0.0009", "--most", "0.01", "--delta", "0.2"], "USD a question"),
+    ],
+)
+def test_another_promise_is_made_and_judged(
+    farthing: Farthing, runs: Path, asked: list[str], says: str
+) -> None:
+    given = ("--bundle", "b", "--traces", runs)
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    made = farthing("calibrate", *given, "--promise", *asked)
+    assert made.code == 0, made
+    assert made.out.startswith("With confidence 0.8 in the draw of 40 questions")
+    measured = " ".join(farthing("evaluate", *given).out.split())
+    assert " ".join(made.out.split()) in measured
+    assert says in measured
+    assert "was promised: kept." in measured
+
+
+def test_parity_on_a_pool_is_with_one_of_its_models(farthing: Farthing, pool: Path) -> None:
+    given = ("--bundle", "b", "--traces", pool, "--train", 10, "--calibrate", 15, "--test", 5)
+    farthing("train", *given[2:], "--policy", "fixed-2", "--out", "b")
+    asked = ("--promise", "parity", "--epsilon", "0.4", "--delta", "0.3", "--reference")
+    assert "large's minus 0.4" in " ".join(
+        farthing("calibrate", *given, *asked, "large").out.split()
+    )
+    refused = farthing("calibrate", *given, *asked, "medium")
+    assert (refused.code, "small" in refused.err) == (2, True)
+
+
+def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> None:
+    given = ("--bundle", "b", "--traces", runs)
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    made = farthing("calibrate", *given, "--promise", "shift", "--target", runs, "--alpha", "0.2")
+    assert "under the target mix" in " ".join(made.out.split())
+
+
+def test_what_cannot_be_proved_ends_in_exit_code_1(farthing: Farthing, runs: Path) -> None:
+    given = ("--bundle", "b", "--traces", runs)
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    asked = ("--promise", "parity", "--epsilon", "0.001", "--delta", "0.1")
+    done = farthing("calibrate", *given, *asked)
+    assert done.code == 1
+    assert "so guide answers, which is always valid" in " ".join(done.out.split())
+    assert "the bundle is left as it was" in done.err
+    assert "not calibrated" in farthing("evaluate", *given).out
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["parity", "--delta", "0.1"], "needs --epsilon"),
+        (["selective"], "needs --delta"),
+        (["budget", "--budget", "0.1", "--delta", "0.1"], "needs --most"),
+        (["budget", "--budget", "1", "--most", "1", "--delta", "0.1"], "below --most"),
+        (["budget", "--budget", "free", "--most", "1", "--delta", "0.1"], "US dollars"),
+        (["shift"], "needs --target"),
+        (["selective", "--delta", "0.1", "--target", "x"], "only to shift"),
+        (["coverage", "--epsilon", "0.1"], "only to parity"),
+        (["parity", "--epsilon", "0.1", "--delta", "0.1", "--method", "pac"], "--method"),
+        (["certainty"], "coverage"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    refused: Callable[..., str], runs: Path, asked: list[str], says: str
+) -> None:
+    assert says in refused("calibrate", "--bundle", "b", "--traces", runs, "--promise", *asked)
