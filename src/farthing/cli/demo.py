@@ -41,7 +41,7 @@ def demo(
     run(setting, Plan((Fraction(1, 10),), POLICIES, sizes=sizes), out)
     remark(
         f"""
-What you see: what each policy paid for its coverage; those with a promise reach 0.9 on average.
-Look at {out / "report.html"}: costs, spread over splits, training, distance to the optimum.
-With runs of your own: farthing compare --traces runs.jsonl.gz --alpha 0.1 --out report"""
+What you see: what each policy paid, and how near it came to the 0.9 asked for.
+Look at {out / "report.html"}: costs, spread, training, known optimum.
+Your own: farthing compare --traces runs.jsonl.gz --alpha 0.1 --out report"""
     )
