@@ -91,3 +91,59 @@ def test_the_demo_ends_with_what_to_do_next(
     assert "shown/report.html" in look
     assert "farthing compare --traces" in own
     assert Path("shown/report.html").exists()
+
+
+def calls_apart(pool: Path, independent: bool) -> Path:
+    """Write two rounds of base and guide, made from the pool's calls."""
+    lines = []
+    for line in pool.read_text().splitlines():
+        trace = json.loads(line)
+        rounds = [
+            {**call, "round": number, "role": role}
+            for number in (1, 2)
+            for call, role in zip(trace["calls"], ("base", "guide"), strict=True)
+        ]
+        lines.append(json.dumps({**trace, "independent": independent, "calls": rounds}))
+    path = pool.with_name(f"apart-{independent}.jsonl")
+    path.write_text("\n".join(lines))
+    return path
+
+
+WHO = ("--policies", "fixed-1,lazy", "--splits", "2", "--workers", 1, "--out", "report")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "names"),
+    [
+        (("--protocol", "paper"), {"fixed-1"}),
+        (("--protocol", "lazy"), {"fixed-1", "lazy"}),
+        ((), {"fixed-1", "lazy"}),
+    ],
+)
+def test_the_protocol_says_who_takes_part(
+    farthing: Farthing, pool: Path, protocol: tuple[str, ...], names: set[str]
+) -> None:
+    done = farthing("compare", "--traces", calls_apart(pool, True), *protocol, *WHO)
+    assert done.code == 0, done.err
+    found = json.loads(Path("report/results.json").read_text())
+    assert {row["policy"] for row in found} == names
+
+
+def test_a_pool_is_bought_model_by_model(farthing: Farthing, pool: Path) -> None:
+    for protocol in ("pool", "lazy", "paper"):
+        done = farthing("compare", "--traces", pool, "--protocol", protocol, *WHO)
+        assert done.code == 0, done.err
+
+
+def test_a_protocol_that_does_not_fit_is_one_line(
+    refused: Callable[..., str], runs: Path, pool: Path
+) -> None:
+    apart = calls_apart(pool, False)
+    said = refused("compare", "--traces", apart, "--protocol", "lazy", *WHO)
+    assert "30 of 30 questions have calls that saw earlier ones" in said
+    said = refused("compare", "--traces", runs, "--protocol", "pool", *WHO)
+    assert "holds 4 rounds of base, guide, not a pool; use --protocol paper or lazy" in said
+    whole = calls_apart(pool, True)
+    alone = ("--policies", "lazy", "--out", "report")
+    said = refused("compare", "--traces", whole, "--protocol", "paper", *alone)
+    assert "lazy: buys call by call; use --protocol lazy" in said

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.text import Text
@@ -33,6 +33,10 @@ Preset = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Made-up questions of a preset, in place of --traces."),
 ]
+Protocol = Annotated[
+    Literal["paper", "lazy", "pool"] | None,
+    typer.Option(help="Buy whole rounds, single calls, or models; all that applies if not said."),
+]
 Policies = Annotated[
     str | None,
     typer.Option(metavar="NAME,...", help="Who takes part; all there are unless said otherwise."),
@@ -55,6 +59,7 @@ def compare(
     calibrate: CalibrateSize = None,
     test: TestSize = None,
     given: Given = "all",
+    protocol: Protocol = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
 ) -> None:
     """Train policies, calibrate and judge each on many splits, and write a report.
@@ -66,7 +71,8 @@ def compare(
     files.check_folder(out)
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
     setting, sizes = _setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
-    run(setting, Plan(tuple(alpha), names, splits, seeds, seed, sizes, workers, given), out)
+    plan = Plan(tuple(alpha), names, splits, seeds, seed, sizes, workers, given, protocol)
+    run(setting, plan, out)
 
 
 def run(setting: "Setting", plan: "Plan", out: Path) -> None:

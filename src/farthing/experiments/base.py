@@ -50,6 +50,8 @@ class Contender:
     """What a reader must know, or why it cannot run."""
     varies_with: frozenset[Literal["alpha", "seed"]] = frozenset({"alpha", "seed"})
     """What the training depends on: it is run once for each value of these."""
+    in_rounds: bool = True
+    """Whether it pays for whole rounds, as in the paper; else for single calls."""
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
 from farthing.algorithms.base import Fitted
 from farthing.calibration.base import Given
 from farthing.environments import optimum
+from farthing.environments.protocols import lazy
 from farthing.errors import InputError
 from farthing.experiments.base import METRICS, Comparison, Contender, Event, Row, Watch, ignore
 from farthing.experiments.contenders import Setting, contenders, left_out
@@ -44,6 +46,9 @@ class Plan:
     """Processes to train in; 0: as many as there are cores. The results are the same."""
     given: Given = "all"
     """Which questions thresholds are set on; `solvable`: the promise is about those."""
+    protocol: Literal["paper", "lazy", "pool"] | None = None
+    """`paper`: whole rounds only; `lazy`: single calls as well; `pool`: models, not rounds. None:
+    everything that applies."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,10 @@ def compare(setting: Setting, plan: Plan, watch: Watch = ignore) -> Comparison:
         UnknownNameError: a policy has no such name.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         MissingExtraError: training needs a package that is not installed.
+        InputError: the traces or the policies do not fit the protocol.
     """
     arrays = setting.in_rounds.traces
-    chosen = contenders(setting.in_rounds, plan.policies)
+    chosen = _taking_part(setting, plan)
     rng = np.random.default_rng(plan.seed)
     division = divide(arrays, rng, **plan.sizes)
     splits = [_places(division, rng) for _ in range(plan.splits)]
@@ -112,6 +118,26 @@ def compare(setting: Setting, plan: Plan, watch: Watch = ignore) -> Comparison:
             *_unfinished(plan, lines, played),
         ],
     )
+
+
+def _taking_part(setting: Setting, plan: Plan) -> list[Contender]:
+    """Return the contenders of a plan that its protocol allows, if the traces do."""
+    laid_out = setting.in_rounds
+    if plan.protocol == "pool" and laid_out is setting:
+        raise InputError(
+            f"{setting.name} holds {setting.traces.horizon} rounds of "
+            f"{', '.join(setting.traces.roles)}, not a pool; use --protocol paper or lazy"
+        )
+    if plan.protocol == "lazy":
+        lazy(laid_out.traces)  # refuses calls that saw others
+    chosen = contenders(laid_out, plan.policies)
+    if plan.protocol == "paper":
+        chosen = [contender for contender in chosen if contender.in_rounds]
+        if not chosen:
+            raise InputError(
+                f"{', '.join(plan.policies or ())}: buys call by call; use --protocol lazy"
+            )
+    return chosen
 
 
 def cores() -> int:

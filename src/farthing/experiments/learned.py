@@ -74,4 +74,4 @@ def lazy(setting: Setting) -> list[Contender]:
     if not setting.traces.independent.all():
         note = "calls saw earlier ones, so none can be skipped"
         return [Contender("lazy", "Lazy", None, "split", note=note)]
-    return [Contender("lazy", "Lazy (call by call)", LookaheadLearner(LAZY), "split")]
+    return [Contender("lazy", "Lazy (call by call)", LookaheadLearner(LAZY), "split", in_rounds=False)]
