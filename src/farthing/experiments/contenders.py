@@ -42,6 +42,7 @@ ORDER = (
     "ccpo-published",
     "stopping",
     "lookahead",
+    "lookahead-lambda",
     "lazy",
     "optimum",
 )

@@ -6,11 +6,12 @@ from farthing.algorithms.ccpo import PUBLISHED, CcpoConfig, CcpoLearner
 from farthing.algorithms.cpo import CpoLearner
 from farthing.algorithms.lookahead import LAZY, LookaheadLearner
 from farthing.algorithms.supervised import StoppingLearner
+from farthing.algorithms.thrift import ThriftyLearner
 from farthing.experiments.base import Contender
 from farthing.experiments.contenders import Setting
 
 SET_SIZE_PRICE = 0.86
-"""lambda of `ccpo-lambda`: the paper's 2e-4 USD in units of its mean cost of a round."""
+"""lambda of the contenders that have one: the paper's 2e-4 USD in units of its mean round."""
 
 
 @cache
@@ -69,9 +70,17 @@ def lookahead(setting: Setting) -> list[Contender]:  # noqa: ARG001
     return [Contender("lookahead", "Look-ahead", LookaheadLearner(), "split")]
 
 
+def lookahead_lambda(setting: Setting) -> list[Contender]:  # noqa: ARG001
+    """The same with a price on each answer in the set."""
+    learner = ThriftyLearner(set_size_price=SET_SIZE_PRICE)
+    label = f"Look-ahead (λ={SET_SIZE_PRICE:g} rounds)"
+    return [Contender("lookahead-lambda", label, learner, "split")]
+
+
 def lazy(setting: Setting) -> list[Contender]:
     """Gain per dollar, one call at a time; nowhere where calls saw each other."""
     if not setting.traces.independent.all():
         note = "calls saw earlier ones, so none can be skipped"
         return [Contender("lazy", "Lazy", None, "split", note=note)]
-    return [Contender("lazy", "Lazy (call by call)", LookaheadLearner(LAZY), "split", in_rounds=False)]
+    learner = LookaheadLearner(LAZY)
+    return [Contender("lazy", "Lazy (call by call)", learner, "split", in_rounds=False)]
