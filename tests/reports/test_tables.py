@@ -82,3 +82,12 @@ def test_a_policy_that_must_return_everything_says_so(comparison: Comparison) ->
     assert not any(line.best for line in grid.lines)
     assert any("UALA" in note and "everything is returned" in note for note in grid.notes)
     assert not tables.difference_grid(found, ALPHA).lines
+
+
+def test_a_terminal_shows_the_groups_and_what_the_headings_mean(comparison: Comparison) -> None:
+    text = printed(comparison, 120)
+    groups = [line for line in map(str.strip, text.splitlines()) if line in base.GROUPS.values()]
+    assert groups == list(base.GROUPS.values())
+    assert tables.KEY in text
+    for column in tables.columns(200)[3:-1]:
+        assert f"{column.short}:" in tables.KEY

@@ -65,6 +65,8 @@ class Grid:
     """The headings where a terminal of 80 columns must do."""
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = field(default=())
+    key: str = ""
+    """What the short headings mean."""
 
 
 def alphas(comparison: Comparison) -> list[Fraction]:

@@ -9,7 +9,7 @@ from farthing import __version__
 from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.base import Comparison
 from farthing.experiments.results import results_json
-from farthing.reports import plots, summary, tables
+from farthing.reports import plots, summary, tables, words
 from farthing.reports.base import (
     Grid,
     alphas,
@@ -89,6 +89,7 @@ def html(comparison: Comparison) -> str:
         sections=[_section(comparison, alpha) for alpha in alphas(comparison)],
         setting=summary.setting(comparison),
         doubts=summary.doubts(comparison),
+        words=words.explained(comparison),
         columns=tables.columns(comparison.sizes["test"]),
         colours={name: look[0] for name, look in looks(_policies(comparison)).items()},
     )

@@ -32,6 +32,7 @@ from farthing.reports.base import (
 from farthing.reports.published import beside
 
 NOTHING = Cell("–")
+KEY = "Solv.: coverage if solvable; Len: rounds; Set: answers; Leaf: with repetitions"
 WITH_ERROR = ("total_cost_usd", "coverage")
 """Metrics whose standard error the table has room for; `results.json` has all of them."""
 
@@ -102,6 +103,7 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
             for row in rows
         ),
         (*_too_few(rows), *(f"{row.label}: {row.note}" for row in rows if row.note)),
+        KEY,
     )
 
 
@@ -175,7 +177,8 @@ def render_tables(comparison: Comparison) -> Group:
     drawn: list[RenderableType] = []
     for alpha in alphas(comparison):
         for grid in grids(comparison, alpha):
-            drawn += [render_grid(grid), Text("\n".join(grid.notes), style="dim")]
+            remarks = [grid.key, *grid.notes] if grid.key else grid.notes
+            drawn += [render_grid(grid), *(Text(line, style="dim") for line in remarks), Text("")]
     drawn += [Text(f"Note: {note}") for note in comparison.notes]
     return Group(*drawn)
 
@@ -193,10 +196,11 @@ def render_grid(grid: Grid) -> Table:
     table.add_column(escape(grid.short[0]), overflow="fold", min_width=12)
     for heading in grid.short[1:]:
         table.add_column(escape(heading), justify="right", no_wrap=True)
-    group = grid.lines[0].group
+    group = ""
     for line in grid.lines:
         if line.group != group:
             table.add_section()
+            table.add_row(escape(line.group), style="dim")
             group = line.group
         cells = (escape(str(cell)) for cell in line.cells)
         table.add_row(escape(line.label), *cells, style="bold" if line.best else None)

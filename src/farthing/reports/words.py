@@ -1,0 +1,48 @@
+"""What the policies of a comparison are, in a line each, for whoever meets their names first."""
+
+from farthing.experiments.base import Comparison
+
+CPO = (
+    "constrained policy optimisation (Achiam et al. 2017): a network trained for least cost at the "
+    "coverage asked for. As it is, it draws its actions; “batch” sets a threshold on the "
+    "calibration part, “online” keeps one tracked over the training questions"
+)
+CCPO = (
+    "conformal CPO (arXiv 2511.11828): the network is trained together with its threshold, which "
+    "is then set anew on the calibration part"
+)
+LAMBDA = (
+    "the price of each answer in the returned set: “0.86 rounds” is 0.86 times the mean cost of a "
+    "round; at λ=0 only calls cost something"
+)
+POLICIES = {
+    "random": ("Random", "draws each action by lot"),
+    "llm-policy": ("LLM policy", "a model is shown both answers and names the action"),
+    "exit": ("LLM-EXIT", "one model answers alone and says itself when to stop (Lu et al. 2025)"),
+    "fixed": ("Fixed depth", "always runs so many rounds and returns every answer"),
+    "uala": (
+        "UALA",
+        "returns the guide's answers; goes on while it doubts (Han et al. 2024)",
+    ),
+    "cpo": ("CPO", CPO),
+    "ccpo": ("CCPO", CCPO),
+    "stopping": ("Supervised stopping", "a regression says what the rounds to come would gain"),
+    "lookahead": (
+        "Look-ahead",
+        "weighs what a round and the next would gain for their money",
+    ),
+    "lazy": ("Lazy", "the same for single calls, in whatever order"),
+    "optimum": ("Optimum (known)", "knows the generator's probabilities, as no real policy can"),
+}
+"""By the beginning of their names: what tables call them, and what they do."""
+
+
+def explained(comparison: Comparison) -> list[tuple[str, str]]:
+    """Return the name and the meaning of every kind of policy that takes part, and of lambda."""
+    found = [
+        entry
+        for kind, entry in POLICIES.items()
+        if any(f"{row.policy}-".startswith(f"{kind}-") for row in comparison.rows)
+    ]
+    priced = any("λ" in row.label for row in comparison.rows)
+    return [*found, ("λ", LAMBDA)] if priced else found
