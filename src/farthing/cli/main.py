@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli import ask, collect, compare, demo, generate, single, traces
+from farthing.cli import ask, check, collect, compare, demo, generate, single, traces
 from farthing.errors import CalibrationError, FarthingError, InputError
 
 WRONG = (InputError, CalibrationError)
@@ -29,6 +29,7 @@ app.command("collect")(collect.collect)
 app.command("train")(single.train)
 app.command("calibrate")(single.calibrate)
 app.command("evaluate")(single.evaluate)
+app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("compare")(compare.compare)
 

@@ -175,7 +175,7 @@ def calibrate(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = _open(folder, traces, seed, sizes)
+    bundle, arrays, parts = opened(folder, traces, seed, sizes)
     if method not in get_args(Method):
         raise UnknownNameError("method", method, get_args(Method))
     part = arrays.take(parts.calibrate)
@@ -202,9 +202,9 @@ def calibrate_for(
     Where nothing is proved the certificate says so and the bundle is left as it was: no threshold
     could carry the promise. Arguments and what is raised are as in `calibrate` and `promise`.
     """
-    bundle, arrays, parts = _open(folder, traces, seed, sizes)
+    bundle, arrays, parts = opened(folder, traces, seed, sizes)
     if isinstance(asked, Shift):
-        asked = replace(asked, target=_laid_out(folder, bundle, asked.target))
+        asked = replace(asked, target=laid_out(folder, bundle, asked.target))
     lay_out, prove = (
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
@@ -234,7 +234,7 @@ def evaluate(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = _open(folder, traces, seed, sizes)
+    bundle, arrays, parts = opened(folder, traces, seed, sizes)
     part = arrays.take(parts.test)
     found = _act(bundle, part, seed)
     solvable = int(found.solvable.sum())
@@ -272,16 +272,17 @@ def _saveable(bundle: Bundle) -> Saveable:
     return bundle.policy
 
 
-def _open(
+def opened(
     folder: str | Path, traces: TraceArrays, seed: int, sizes: Sizes | None
 ) -> tuple[Bundle, TraceArrays, Parts]:
     """Load a bundle and lay the traces out for it."""
     bundle = bundles.load(folder)
-    arrays = _laid_out(folder, bundle, traces)
+    arrays = laid_out(folder, bundle, traces)
     return bundle, arrays, _parts(arrays, seed, sizes)
 
 
-def _laid_out(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
+def laid_out(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
+    """Return traces as the bundle plays them; raise InputError where it cannot."""
     arrays = Setting("", traces).in_rounds.traces
     theirs, ours = bundle.origin, (arrays.roles, arrays.horizon)
     if (theirs.roles, theirs.horizon) != ours:

@@ -1,0 +1,44 @@
+"""`farthing check`: does a certificate still apply to new questions?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from farthing.cli import files
+from farthing.cli.console import show
+from farthing.cli.options import (
+    Bundle,
+    CalibrateSize,
+    Seed,
+    TestSize,
+    TracesFile,
+    TrainSize,
+    sizes_of,
+)
+
+
+def check(
+    bundle: Bundle,
+    traces: TracesFile,
+    new: Annotated[Path, typer.Option(metavar="FILE", help="New traces, graded or not.")],
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+) -> None:
+    """Say whether a bundle's certificate still applies to new questions, from their scores.
+
+    Give the traces, seed and sizes that it was calibrated with. Exit code 1: it does not.
+
+    Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
+    """
+    from farthing.experiments import drift
+
+    sizes = sizes_of(train, calibrate, test)
+    old, fresh = files.read_arrays(traces), files.read_arrays(new)
+    found = drift.check(bundle, old, fresh, seed=seed, sizes=sizes)
+    show(Text(found.sentence()))
+    if not found.applies:
+        raise typer.Exit(1)

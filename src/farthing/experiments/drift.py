@@ -1,0 +1,94 @@
+"""Does a certificate still apply? A test of new questions against those that calibrated."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from farthing.calibration.label_shift import scores_p_value
+from farthing.errors import InputError
+from farthing.experiments import single
+from farthing.policies.base import Arranging, Policy
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.marks import marks
+
+LEVEL = 0.01
+"""The p-value below which the mix of questions counts as changed: one false alarm in a hundred."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What a comparison of scores found."""
+
+    p_value: float
+    n_old: int
+    """Questions that calibrated."""
+    n_new: int
+
+    @property
+    def applies(self) -> bool:
+        """Whether nothing speaks against the certificate."""
+        return self.p_value >= LEVEL
+
+    def sentence(self) -> str:
+        """Say in one sentence whether the certificate still applies.
+
+        >>> print(Drift(0.4, 200, 50).sentence())
+        The scores of 50 new questions look like those of the 200 that calibrated (p = 0.4), so \
+nothing speaks against the certificate.
+        """
+        these = f"The scores of {self.n_new:,} new questions"
+        those = f"those of the {self.n_old:,} that calibrated (p = {self.p_value:.2g})"
+        if self.applies:
+            return f"{these} look like {those}, so nothing speaks against the certificate."
+        return (
+            f"{these} differ from {those}, so the certificate does not apply to them: calibrate "
+            "on such questions, or with --promise shift."
+        )
+
+
+def check(
+    folder: str | Path,
+    traces: TraceArrays,
+    new: TraceArrays,
+    *,
+    seed: int = 0,
+    sizes: single.Sizes | None = None,
+) -> Drift:
+    """Compare a policy's scores on new questions with those on its calibration questions.
+
+    A question's score is that of going on after round 1, which no grade is needed for. A change
+    that leaves these scores alone goes unnoticed.
+
+    Args:
+        folder: a calibrated bundle.
+        traces: the questions that it was calibrated on, among others.
+        new: questions of the same kind, graded or not.
+        seed: as it was calibrated with; also of the permutations.
+        sizes: as it was calibrated with.
+
+    Raises:
+        InputError: the bundle was not calibrated on these questions, or scores them all alike.
+        TooFewTracesError: there are fewer questions than the sizes ask for.
+        BundleError: the folder is no bundle.
+    """
+    bundle, arrays, parts = single.opened(folder, traces, seed, sizes)
+    old = arrays.take(parts.calibrate)
+    if marks(old) != bundle.questions.get("calibrate"):
+        raise InputError(
+            f"{folder}: it was not calibrated on the calibration part of these traces; calibrate "
+            f"it, and {single.AS_BEFORE}"
+        )
+    before = _scores(bundle.policy, old)
+    after = _scores(bundle.policy, single.laid_out(folder, bundle, new))
+    if (np.concatenate([before, after]) == before[0]).all():
+        raise InputError(f"the policy '{bundle.kind}' scores every question alike; nothing to test")
+    p_value = scores_p_value(before, after, np.random.default_rng(seed))
+    return Drift(p_value, len(before), len(after))
+
+
+def _scores(policy: Policy, traces: TraceArrays) -> FloatArray:
+    """Return the score of going on after round 1, [n]; where there is one round, the best one."""
+    found = policy.arranged(traces)[1] if isinstance(policy, Arranging) else policy.scores(traces)
+    first: FloatArray = found[:, 0, -1] if found.shape[1] > 1 else found[:, 0, :-1].max(axis=1)
+    return first

@@ -1,0 +1,53 @@
+"""New questions against those that calibrated: few false alarms, and a changed mix is noticed."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from farthing.environments.generator import generate
+from farthing.environments.presets import preset
+from farthing.errors import InputError
+from farthing.experiments.contenders import Setting
+from farthing.experiments.drift import LEVEL, check
+from farthing.experiments.single import calibrate, train
+
+ALPHA = Fraction(1, 10)
+SAME = preset("hotpotqa-llama2-7b").config
+OTHER = preset("mmlu-llama2-7b").config
+
+
+@pytest.fixture
+def folder(small: Setting, tmp_path: Path) -> Path:
+    train(small, "stopping", ALPHA, tmp_path / "b")
+    calibrate(tmp_path / "b", small.traces, ALPHA)
+    return tmp_path / "b"
+
+
+def test_the_same_mix_rarely_raises_an_alarm(small: Setting, folder: Path) -> None:
+    new = [generate(SAME, 100, np.random.default_rng(100 + i)) for i in range(20)]
+    found = [check(folder, small.traces, part, seed=0) for part in new]
+    alarms = sum(not one.applies for one in found)
+    assert stats.binomtest(alarms, 20, LEVEL, alternative="greater").pvalue > 1e-3
+    assert (found[0].n_old, found[0].n_new) == (60, 100)
+    assert min(one.p_value for one in found) < max(one.p_value for one in found)
+
+
+def test_another_mix_is_noticed(small: Setting, folder: Path) -> None:
+    other = generate(OTHER, 300, np.random.default_rng(1))
+    found = check(folder, small.traces, other)
+    assert not found.applies
+    assert "does not apply" in found.sentence()
+
+
+def test_refusals(small: Setting, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not calibrated on"):
+        check(folder, small.traces, small.traces, seed=1)
+    train(small, "fixed-2", ALPHA, tmp_path / "f")
+    with pytest.raises(InputError, match="not calibrated on"):
+        check(tmp_path / "f", small.traces, small.traces)
+    calibrate(tmp_path / "f", small.traces, ALPHA)
+    with pytest.raises(InputError, match="alike"):
+        check(tmp_path / "f", small.traces, small.traces)
