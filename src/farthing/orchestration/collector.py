@@ -1,7 +1,9 @@
 """Ask every question of a job, many at a time, and store each trace as it is finished."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from farthing.errors import AuthenticationError, BudgetError, FarthingError, InputError
@@ -14,6 +16,8 @@ from farthing.traces.base import Trace
 
 AT_ONCE = 1_000
 """Questions under way at any moment."""
+GARBAGE = 50_000
+"""New objects, some hundred calls' worth, after which Python looks for unused cycles."""
 
 
 @dataclass
@@ -90,11 +94,23 @@ async def collect(
         InputError: a model has no price, or a trace cannot be stored.
     """
     run = _Run(iter(questions), recording, books, till, Progress(len(questions)), watch)
-    await asyncio.gather(*(run.work() for _ in range(min(at_once, len(questions)))))
+    with garbage_seldom():
+        await asyncio.gather(*(run.work() for _ in range(min(at_once, len(questions)))))
     if run.fatal is not None:
         raise run.fatal
     run.progress.stopped = str(till.closed) if till.closed and run.progress.left else None
     return run.progress
+
+
+@contextmanager
+def garbage_seldom() -> Iterator[None]:
+    """Look for garbage seldom: a thousand calls under way hold objects that are all in use."""
+    before = gc.get_threshold()
+    gc.set_threshold(GARBAGE, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @dataclass

@@ -154,6 +154,8 @@ class LoggedDesk:
             return replace(completion, cost_nano=known.spent_nano, tries=known.tries)
         _calling.set(call)
         completion = await model.complete(prompt)
+        if not known.tries:
+            return completion
         cost = None if completion.cost_nano is None else completion.cost_nano + known.spent_nano
         return replace(completion, cost_nano=cost, tries=completion.tries + known.tries)
 

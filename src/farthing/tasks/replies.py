@@ -10,7 +10,7 @@ from dataclasses import dataclass
 _ANSWER = re.compile(
     r"^[ \t>*_#\-]{0,20}(?:final |my )?answer[*_]{0,3}[ \t]{0,3}:[*_]{0,3}[ \t]*(?P<colon>\S.*)$"
     r"|\bthe (?:final |correct )?answer is:?[ \t]{1,3}(?P<is>\S.*?)(?=\.?$|\.\s)",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
 _HASHES = re.compile(r"^.*####[ \t]*(\S.*)$", re.MULTILINE)
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
@@ -47,7 +47,9 @@ def read_answer(reply: str) -> str | None:
     >>> read_answer(r"so it is $\boxed{\frac{1}{2}}$."), read_answer("I cannot tell.")
     ('\\frac{1}{2}', None)
     """
-    found = list(_ANSWER.finditer(reply))
+    # Most lines of a long reply are plainly no answer; the pattern is slow at finding that out.
+    lines = [line for line in reply.split("\n") if "answer" in line.casefold()]
+    found = [match for line in lines for match in _ANSWER.finditer(line)]
     if found:
         answer = unwrapped(found[-1]["colon"] or found[-1]["is"])
         return (boxed(answer) or answer) or None
