@@ -16,8 +16,6 @@ from farthing.traces.arrays import NO_ANSWER
 from farthing.traces.reading import OF_QUESTION
 from farthing.traces.seen import COUNTED, names_of_speakers
 
-UNKNOWN = math.nan
-
 
 class Choice(NamedTuple):
     """What is bought next, if going on scores at least the threshold."""
@@ -63,10 +61,7 @@ class Decider:
             for cell in item
         )
         found = self._reader.read(known, answers, signals)
-        seen = []
-        for name, instead in self._missing:
-            value = found.get(name, UNKNOWN)
-            seen.append(value if math.isfinite(value) else instead)
+        seen = [found.get(name, instead) for name, instead in self._missing]
         step = sum(bought)
         best, worth = -1, -math.inf
         for line, estimator in enumerate(self._estimators):
@@ -107,6 +102,10 @@ def _logistic(odds: float) -> float:
     return 1.0 / (1.0 + math.exp(min(-odds, 700.0)))
 
 
+COUNTS = {"calls", "backs", "no_answer", "votes", "distinct"}
+"""What is counted for each role, and so is no signal."""
+
+
 class Reader:
     """Reads the numbers of `farthing.traces.seen.columns` off one question."""
 
@@ -115,13 +114,14 @@ class Reader:
         self._owner = owner.tolist()
         self._alone = len(self._owner) == len(self._speakers)
         spoken = {name.removeprefix("spread ").removeprefix("last ") for name in names}
-        self._signals = sorted({name.partition("[")[0] for name in spoken if "[" in name})
+        self._signals = {name.partition("[")[0] for name in spoken if "[" in name} - COUNTS
+        self._of_question = [signal for signal in OF_QUESTION if signal in spoken]
         self._weighs = any(name.startswith(("confidence ", "best ")) for name in names)
 
     def read(
         self, known: Sequence[int], answers: Sequence[int], signals: Mapping[str, Sequence[float]]
     ) -> dict[str, float]:
-        """Return the numbers by name; NaN, or nothing, where no known call tells them."""
+        """Return the numbers by name, without those that no known call tells."""
         own: list[list[int]] = [[] for _ in self._speakers]
         votes: dict[int, int] = {}
         for call in known:
@@ -136,7 +136,8 @@ class Reader:
             for signal in self._signals:
                 if signal in signals:
                     _of_signal(found, f"{signal}[{name}]", signal, calls, signals[signal])
-        found |= {signal: signals[signal][0] for signal in OF_QUESTION if signal in signals}
+        said = {signal: signals[signal][0] for signal in self._of_question if signal in signals}
+        found |= {signal: value for signal, value in said.items() if not math.isnan(value)}
         if self._weighs and "confidence" in signals:
             _weigh(found, known, answers, signals["confidence"], leader)
         return found
@@ -147,7 +148,8 @@ class Reader:
         made = len(said)
         given = [answer for answer in said if answer != NO_ANSWER]
         found[f"calls[{name}]"] = made
-        found[f"backs[{name}]"] = given.count(leader) / made if made else UNKNOWN
+        if made:
+            found[f"backs[{name}]"] = given.count(leader) / made
         found[f"no_answer[{name}]"] = made - len(given)
         if not self._alone:
             found[f"votes[{name}]"] = max(map(given.count, given), default=0)

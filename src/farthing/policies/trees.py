@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from farthing.traces.arrays import FloatArray
 Nodes = NDArray[np.int32]
 LEAF = -1
 """What stands for the feature of a node that asks nothing more."""
+INNER = 4
+"""Length of the tuple of a node that asks something; a leaf has two outputs."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +50,32 @@ class Forest:
 
 
 class Walker:
-    """The same forest in plain lists: for one case they are some ten times as quick as arrays."""
+    """The same forest as nested tuples: for one case they are much quicker than arrays.
+
+    A node is (feature, threshold, child for yes, child for no), a leaf what it predicts.
+    """
 
     def __init__(self, forest: Forest) -> None:
-        self._feature = forest.feature.tolist()
-        self._threshold = forest.threshold.tolist()
-        self._left = forest.left.tolist()
-        self._roots = forest.roots.tolist()
-        self._values = forest.value.T.tolist()
+        feature, threshold = forest.feature.tolist(), forest.threshold.tolist()
+        left, value = forest.left.tolist(), forest.value.tolist()
+        nodes: list[Any] = [None] * len(feature)
+        for place in reversed(range(len(feature))):  # children come after their parent
+            if feature[place] == LEAF:
+                nodes[place] = tuple(value[place])
+            else:
+                yes, no = nodes[left[place]], nodes[left[place] + 1]
+                nodes[place] = (feature[place], threshold[place], yes, no)
+        self._roots = [nodes[root] for root in forest.roots.tolist()]
 
-    def predict(self, features: Sequence[float]) -> list[float]:
-        """Return the mean over trees, [O], of one case."""
-        feature, threshold, left = self._feature, self._threshold, self._left
+    def predict(self, features: Sequence[float]) -> tuple[float, float]:
+        """Return the mean over trees of both outputs, for one case."""
         asked = array("f", features).tolist()
-        leaves = []
+        first = second = 0.0
         for root in self._roots:
-            node, place = root, feature[root]
-            while place >= 0:
-                node = left[node] + (asked[place] > threshold[node])
-                place = feature[node]
-            leaves.append(node)
-        return [sum([values[leaf] for leaf in leaves]) / len(leaves) for values in self._values]
+            node = root
+            while len(node) == INNER:
+                feature, threshold, yes, no = node
+                node = no if asked[feature] > threshold else yes
+            first += node[0]
+            second += node[1]
+        return first / len(self._roots), second / len(self._roots)

@@ -1,0 +1,115 @@
+"""How long does one decision take? In plain Python, in arrays, and scikit-learn's prediction.
+
+    python benchmarks/decision_speed.py [TRACES] [--decisions 2000]
+
+Times every way on the same states of the same questions, in turns, in microseconds.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier
+
+from farthing.algorithms.lookahead import LAZY, LookaheadConfig, LookaheadLearner
+from farthing.environments.generator import generate
+from farthing.environments.presets import preset
+from farthing.environments.protocols import protocol
+from farthing.policies.decide import Decider
+from farthing.policies.lookahead import LookaheadPolicy, estimated
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.assemble import cascade, load
+from farthing.traces.shapes import PROTOCOL_ROLES
+
+RECORDED = Path(__file__).parents[1] / "../shared/data/traces/reasoning-llama2-13b-gpt4.jsonl.gz"
+PRESET = "hotpotqa-llama2-7b"
+TRAIN = 1_000
+AT_ONCE = 1_000
+
+
+class Silent:
+    """Shows no progress."""
+
+    def update(self, done: int, total: int, figures: object) -> None:
+        """Show nothing."""
+
+
+def timed(work: Callable[[int], object], times: int) -> FloatArray:
+    """Return microseconds of each call."""
+    found = np.empty(times)
+    for i in range(times):
+        start = time.perf_counter()
+        work(i)
+        found[i] = time.perf_counter() - start
+    return found * 1e6
+
+
+def measure(label: str, config: LookaheadConfig, traces: TraceArrays, decisions: int) -> None:
+    """Print one row a way of deciding."""
+    train, rest = traces.take(np.arange(TRAIN)), traces.take(np.arange(TRAIN, len(traces)))
+    start = time.perf_counter()
+    policy = LookaheadLearner(config).fit(train, Fraction(1, 10), 0, Silent()).policy
+    fitting = time.perf_counter() - start
+    assert isinstance(policy, LookaheadPolicy)
+    rules, rng = protocol(config.rules, traces), np.random.default_rng(0)
+    row = rng.integers(0, len(rest), decisions)
+    bought = rng.integers(0, rules.items + 1, (decisions, rules.lines))
+    bought[bought.sum(axis=1) == rules.steps] = 0
+    bought[:, 0] = np.maximum(bought[:, 0], 1)
+    bought[bought.sum(axis=1) == rules.steps, 0] -= 1
+    answers = [rest.answer[q].ravel().tolist() for q in range(len(rest))]
+    signals = [
+        {name: values[q].ravel().tolist() for name, values in rest.signals.items()}
+        for q in range(len(rest))
+    ]
+    state = bought.tolist()
+    decider = Decider(policy)
+    seen = policy.features.look(rest, row, rules.seen(bought))
+    model = ExtraTreesClassifier(config.trees, min_samples_leaf=config.leaf, random_state=0)
+    model.fit(seen, rng.random(decisions) < 0.5)
+
+    def arrays(index: Sequence[int] | slice) -> object:
+        looked = policy.features.look(rest, row[index], rules.seen(bought[index]))
+        return estimated(policy.estimates, looked, bought[index].sum(axis=1))
+
+    def alone(i: int) -> object:
+        return decider.decide(state[i], answers[row[i]], signals[row[i]])
+
+    few = max(decisions // 10, 1)
+    for way, work, times in (
+        ("plain Python", alone, decisions),
+        ("in arrays, one at a time", lambda i: arrays([i]), few),
+        ("scikit-learn, one forest", lambda i: model.predict_proba(seen[i : i + 1]), few),
+    ):
+        timed(work, few // 10 + 1)
+        took = timed(work, times)
+        print(f"| {label} | {way} | {np.median(took):.0f} | {np.percentile(took, 99):.0f} |")
+    every = timed(lambda _: arrays(slice(AT_ONCE)), 3).min() / min(AT_ONCE, decisions)
+    print(f"| {label} | in arrays, {AT_ONCE:,} at once | {every:.0f} | |")
+    print(f"| {label} | (fitting took {fitting:.1f} s) | | |", flush=True)
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("traces", nargs="?", type=Path, default=RECORDED)
+    parser.add_argument("--decisions", type=int, default=2_000)
+    chosen = parser.parse_args()
+    print("| policy | way | median, microseconds | 99th percentile |")
+    print("| --- | --- | --- | --- |")
+    made_up = generate(preset(PRESET).config, 2 * TRAIN, np.random.default_rng(0))
+    measure("lookahead", LookaheadConfig(), made_up, chosen.decisions)
+    if not chosen.traces.exists():
+        print(f"{chosen.traces} is not there; name a file of independent traces")
+        return
+    recorded = load(chosen.traces)
+    if recorded.horizon == 1 and recorded.roles != PROTOCOL_ROLES:
+        recorded = cascade(recorded)
+    measure("lazy", LAZY, recorded, chosen.decisions)
+
+
+if __name__ == "__main__":
+    main()
