@@ -19,6 +19,7 @@ def test_a_comparison_of_recorded_traces(farthing: Farthing, runs: Path) -> None
     assert done.code == 0
     assert "report: report/report.html" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
+    assert not any(line.endswith(" ") for line in done.out.splitlines())
     assert "120 questions" in done.out
     assert "Supervised stopping" in done.out
     found = json.loads(Path("report/results.json").read_text())
@@ -90,6 +91,7 @@ def test_the_demo_ends_with_what_to_do_next(
     assert saw.startswith("What you see")
     assert "shown/report.html" in look
     assert "farthing compare --traces" in own
+    assert max(map(len, done.err.splitlines()[-3:])) <= 80
     assert Path("shown/report.html").exists()
 
 

@@ -28,6 +28,15 @@ def test_fits_a_terminal_and_cuts_no_figure(comparison: Comparison, width: int) 
             assert f"{base.mean_of(row, 'coverage'):.3f}" in text
 
 
+def test_a_narrow_terminal_leaves_out_columns_and_says_so(comparison: Comparison) -> None:
+    text = printed(comparison, 60)
+    assert max(map(len, text.splitlines())) <= 60
+    assert "…" not in text
+    assert "no room here for Set, Leaf, Empty: see table.md" in text
+    assert "no room" not in printed(comparison, 80)
+    assert "[+0.012, +0.028]" in text
+
+
 def test_markdown_has_the_means_of_the_rows(comparison: Comparison) -> None:
     lines = tables.markdown(comparison).splitlines()
     stopping = next(row for row in comparison.rows if row.policy == "stopping")

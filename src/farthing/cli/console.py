@@ -1,29 +1,35 @@
 """What the command line shows: results on stdout, progress and remarks on stderr."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 if TYPE_CHECKING:
     from farthing.experiments.base import Event
 
-NARROWEST = 80
-"""Columns that a table needs; a pipe has none of its own and gets this many."""
+NARROWEST = 60
+"""Columns that results need; a pipe has none of its own and gets 80."""
+BESIDE_FIGURES = 34
+"""Columns of a progress line that its bar, its count, its time and what parts them take up."""
 FIGURES = ("cost", "coverage", "kappa", "violation")
 """What is shown of a training; cost in units of the mean cost of a round."""
 
 
 def show(what: RenderableType) -> None:
-    """Print a result."""
+    """Print a result; tables pad their lines, which nobody who is sent them needs."""
     out = Console(file=sys.stdout, highlight=False)
-    if not out.is_terminal or out.width < NARROWEST:
-        out = Console(file=sys.stdout, highlight=False, width=max(NARROWEST, out.width))
-    out.print(what)
+    if out.width < NARROWEST:
+        out = Console(file=sys.stdout, highlight=False, width=NARROWEST)
+    with out.capture() as drawn:
+        out.print(what)
+    lines = drawn.get().splitlines()
+    typer.echo("\n".join(line.rstrip() for line in lines))
 
 
 def remark(text: str) -> None:
@@ -66,7 +72,8 @@ class Trainings:
         """Say how far something is; its bar goes when it is done."""
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=total, figures="")
-        text = "  ".join(f"{short} {figures[short]:.3g}" for short in FIGURES if short in figures)
+        written = [f"{short} {figures[short]:.3g}" for short in FIGURES if short in figures]
+        text = _fitting(written, self._progress.console.width - len(name) - BESIDE_FIGURES)
         bar = self._bars[name]
         self._progress.update(bar, completed=done, total=total, figures=text, visible=done < total)
 
@@ -74,6 +81,17 @@ class Trainings:
         """Show an event of a comparison."""
         name = event.name if event.stage == "train" else "judging the policies"
         self.update(name, event.done, event.total, event.figures)
+
+
+def _fitting(written: Sequence[str], room: int) -> str:
+    """Join as many as fit into so many columns, the first ones first.
+
+    >>> _fitting(["cost 1.2", "coverage 0.9"], 12), _fitting(["cost 1.2"], 3)
+    ('cost 1.2', '')
+    """
+    while len("  ".join(written)) > room and written:
+        written = written[:-1]
+    return "  ".join(written)
 
 
 class Learning:
@@ -95,7 +113,7 @@ def trainings() -> Iterator[Trainings]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=8),
         TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(compact=True),
+        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
         TextColumn("{task.fields[figures]}"),
         console=console,
         disable=not console.is_terminal,

@@ -1,12 +1,14 @@
 """The paper's table, the paired differences and the published figures: terminal and Markdown."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -173,18 +175,41 @@ def grids(comparison: Comparison, alpha: Fraction) -> list[Grid]:
 
 
 def render_tables(comparison: Comparison) -> Group:
-    """Draw every table for a terminal of 80 columns or more."""
+    """Draw every table for a terminal."""
     drawn: list[RenderableType] = []
     for alpha in alphas(comparison):
         for grid in grids(comparison, alpha):
             remarks = [grid.key, *grid.notes] if grid.key else grid.notes
-            drawn += [render_grid(grid), *(Text(line, style="dim") for line in remarks), Text("")]
+            drawn += [Fitted(grid), *(Text(line, style="dim") for line in remarks), Text("")]
     drawn += [Text(f"Note: {note}") for note in comparison.notes]
     return Group(*drawn)
 
 
-def render_grid(grid: Grid) -> Table:
-    """Draw one table for a terminal; names are data and carry no markup."""
+@dataclass(frozen=True)
+class Fitted:
+    """A table that leaves out its last columns where the terminal is too narrow, and says so."""
+
+    grid: Grid
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw as many columns as fit."""
+        columns = len(self.grid.short)
+        while columns > 2 and _narrowest(self.grid, columns, console) > options.max_width:
+            columns -= 1
+        yield render_grid(self.grid, columns)
+        missing = self.grid.short[columns:]
+        if missing:
+            yield Text(f"no room here for {', '.join(missing)}: see table.md", style="dim")
+
+
+def _narrowest(grid: Grid, columns: int, console: Console) -> int:
+    """Return the columns of a terminal that the first columns of a table need."""
+    unbounded = console.options.update(max_width=1_000)
+    return Measurement.get(console, unbounded, render_grid(grid, columns)).minimum
+
+
+def render_grid(grid: Grid, columns: int) -> Table:
+    """Draw the first columns of a table; names are data and carry no markup."""
     table = Table(
         title=escape(grid.title),
         title_justify="left",
@@ -194,15 +219,16 @@ def render_grid(grid: Grid) -> Table:
         show_edge=False,
     )
     table.add_column(escape(grid.short[0]), overflow="fold", min_width=12)
-    for heading in grid.short[1:]:
-        table.add_column(escape(heading), justify="right", no_wrap=True)
+    for place, heading in enumerate(grid.short[1:columns]):
+        widest = max(len(str(line.cells[place])) for line in grid.lines)
+        table.add_column(escape(heading), justify="right", no_wrap=True, min_width=widest)
     group = ""
     for line in grid.lines:
         if line.group != group:
             table.add_section()
             table.add_row(escape(line.group), style="dim")
             group = line.group
-        cells = (escape(str(cell)) for cell in line.cells)
+        cells = (escape(str(cell)) for cell in line.cells[: columns - 1])
         table.add_row(escape(line.label), *cells, style="bold" if line.best else None)
     return table
 

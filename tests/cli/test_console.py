@@ -1,0 +1,34 @@
+"""What the command line shows fits, and nothing that matters is cut."""
+
+import re
+from io import StringIO
+
+import pytest
+
+from farthing.cli.console import show, trainings
+
+
+def test_lines_carry_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    show("one  \n\ntwo")
+    assert capsys.readouterr().out == "one\n\ntwo\n"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_time_of_a_training_is_not_cut(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    terminal = StringIO()
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", terminal)
+    figures = dict.fromkeys(("cost", "coverage", "kappa", "violation"), 0.123)
+    with trainings() as shown:
+        shown.update("ccpo-published, alpha 0.1", 0, 2000, figures)
+        shown.update("ccpo-published, alpha 0.1", 1000, 2000, figures)
+        shown._progress.refresh()
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    line = next(line for line in re.split(r"[\r\n]+", plain) if "1000/2000" in line)
+    assert len(line) <= width
+    assert re.search(r" (--:--|\d+:\d\d) ", f"{line} ")
+    assert "…" not in line
+    assert ("cost 0.123" in line) == (width > 60)
+    assert ("violation 0.123" in line) == (width > 80)
