@@ -37,6 +37,9 @@ Protocol = Annotated[
     Literal["paper", "lazy", "pool"] | None,
     typer.Option(help="Buy whole rounds, single calls, or models; all that applies if not said."),
 ]
+Engine = Annotated[
+    Literal["processes", "ray"], typer.Option(help="Train in processes here, or on Ray.")
+]
 Policies = Annotated[
     str | None,
     typer.Option(metavar="NAME,...", help="Who takes part; all there are unless said otherwise."),
@@ -61,6 +64,7 @@ def compare(
     given: Given = "all",
     protocol: Protocol = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    engine: Engine = "processes",
 ) -> None:
     """Train policies, calibrate and judge each on many splits, and write a report.
 
@@ -71,7 +75,8 @@ def compare(
     files.check_folder(out)
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
     setting, sizes = _setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
-    plan = Plan(tuple(alpha), names, splits, seeds, seed, sizes, workers, given, protocol)
+    alphas = tuple(alpha)
+    plan = Plan(alphas, names, splits, seeds, seed, sizes, workers, given, protocol, engine=engine)
     run(setting, plan, out)
 
 

@@ -1,7 +1,7 @@
 """A policy over a Parquet file of any length, a chunk at a time, exactly as all at once.
 
-Of each question nothing is kept but its critical threshold while a threshold is sought (8 bytes),
-and nothing at all while a policy is measured.
+Of each question nothing is kept but its critical threshold while a threshold is sought (8 bytes,
+and a few copies while the quantile is taken), and nothing at all while a policy is measured.
 """
 
 from collections.abc import Iterator

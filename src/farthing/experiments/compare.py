@@ -19,12 +19,15 @@ from farthing.experiments.evaluate import Entrant, frontier, metrics, play, repl
 from farthing.experiments.published import published
 from farthing.experiments.significance import differences
 from farthing.experiments.training import Job, train_all
+from farthing.experiments.training_on_ray import on_ray
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.features import FeatureSet
 from farthing.traces.splits import Division, divide
 
 INTERRUPTED = "its training was interrupted"
+ENGINES = {"processes": train_all, "ray": on_ray}
+"""Where trainings run: on this machine, or on a Ray cluster."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Plan:
     protocol: Literal["paper", "lazy", "pool"] | None = None
     """`paper`: whole rounds only; `lazy`: single calls as well; `pool`: models, not rounds. None:
     everything that applies."""
+    engine: Literal["processes", "ray"] = "processes"
+    """A name of `ENGINES`. The results are the same."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,8 @@ def _train(
                 job = _job(contender, alpha, seed)
                 if job is not None:
                     jobs.setdefault(_key(contender, alpha, seed), job)
-    done = train_all(list(jobs.values()), train, plan.workers or cores(), watch)
+    train_all_in = ENGINES[plan.engine]
+    done = train_all_in(list(jobs.values()), train, plan.workers or cores(), watch)
     return dict(zip(jobs, done, strict=True))
 
 

@@ -1,14 +1,19 @@
 """Train many policies, side by side in worker processes: the same results in any number of them."""
 
+import pickle
 import signal
+import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from fractions import Fraction
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event as Flag
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
@@ -19,6 +24,11 @@ from farthing.traces.arrays import TraceArrays
 
 BETWEEN_REPORTS_S = 0.2
 """A worker reports at most this often."""
+
+UNGUARDED = (
+    "a training process ended before its time: a script that trains must do so under "
+    '`if __name__ == "__main__":`, or with one worker; if it does, look for a lack of memory'
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,8 @@ def train_all(
         One for each job, None where it was interrupted: half a training is no result.
 
     Raises:
-        InputError: a learner cannot learn from these questions; the other trainings end.
+        InputError: a learner cannot learn from these questions, or a process ended before its
+            time; the other trainings end.
     """
     if workers <= 1 or sum(not job.instant for job in jobs) <= 1:
         return _here(jobs, train, watch)
@@ -95,11 +106,26 @@ def _here(jobs: Sequence[Job], train: TraceArrays, watch: Watch) -> list[Fitted 
 def _in_processes(
     jobs: Sequence[Job], train: TraceArrays, workers: int, watch: Watch
 ) -> list[Fitted | None]:
+    if getattr(current_process(), "_inheriting", False):  # a worker that runs the script again
+        sys.exit(1)
+    with tempfile.TemporaryDirectory() as folder:
+        # In a file, for whoever passes so much to a process that has died waits for ever.
+        questions = Path(folder) / "train"
+        questions.write_bytes(pickle.dumps(train))
+        try:
+            return _in_pool(jobs, questions, workers, watch)
+        except BrokenProcessPool:
+            raise InputError(UNGUARDED) from None
+
+
+def _in_pool(
+    jobs: Sequence[Job], questions: Path, workers: int, watch: Watch
+) -> list[Fitted | None]:
     context = get_context("spawn")
     events, stop = context.SimpleQueue(), context.Event()
     fitted: list[Fitted | None] = [None] * len(jobs)
     pool = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start, initargs=(train, events, stop)
+        workers, mp_context=context, initializer=_start, initargs=(questions, events, stop)
     )
     try:
         pending = {pool.submit(_fit, job): i for i, job in enumerate(jobs)}
@@ -129,10 +155,11 @@ _events: "SimpleQueue[Event]"
 _stop: Flag
 
 
-def _start(train: TraceArrays, events: "SimpleQueue[Event]", stop: Flag) -> None:
+def _start(questions: Path, events: "SimpleQueue[Event]", stop: Flag) -> None:
     """Set a worker up: the parent alone hears Ctrl-C, and passes it on through `stop`."""
     global _train, _events, _stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    train = pickle.loads(questions.read_bytes())  # noqa: S301 - the parent wrote it just now
     _train, _events, _stop = train, events, stop
 
 

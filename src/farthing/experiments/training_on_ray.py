@@ -1,0 +1,71 @@
+"""The same trainings on a Ray cluster, one core each; the results are those of one process."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from farthing.algorithms.base import Fitted, Silent
+from farthing.errors import MissingExtraError
+from farthing.experiments.base import Event, Watch
+from farthing.experiments.training import Job, fit
+from farthing.traces.arrays import TraceArrays
+
+
+def on_ray(
+    jobs: Sequence[Job], train: TraceArrays, workers: int, watch: Watch
+) -> list[Fitted | None]:
+    """Run every job; see `training.train_all`. A training is reported when it is done.
+
+    Joins the cluster that `RAY_ADDRESS` names, else starts one here.
+
+    Args:
+        jobs: what to train.
+        train: the questions to train on.
+        workers: how many trainings run at a time.
+        watch: is told which training is done.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InputError: a learner cannot learn from these questions; the other trainings end.
+    """
+    ray = _library()
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False)
+    shared, work = ray.put(train), ray.remote(max_retries=0, num_cpus=1)(_fit)
+    fitted: list[Fitted | None] = [None] * len(jobs)
+    waiting, running = list(enumerate(jobs)), dict[Any, int]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                place, job = waiting.pop(0)
+                running[work.remote(job, shared)] = place
+            (done,), _ = ray.wait(list(running), num_returns=1)
+            place = running.pop(done)
+            fitted[place] = _get(ray, done)
+            watch(Event("train", jobs[place].name, 1, 1))
+    except KeyboardInterrupt:
+        pass  # what is whole is kept
+    finally:
+        for one in running:
+            ray.cancel(one, force=True)
+    return fitted
+
+
+def _fit(job: Job, train: TraceArrays) -> Fitted:
+    return fit(job.learner, train, job.alpha, job.seed, Silent())
+
+
+def _get(ray: Any, reference: Any) -> Fitted:
+    """Return a result of the cluster, or raise its failure as it was raised there."""
+    try:
+        fitted: Fitted = ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    return fitted
+
+
+def _library() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise MissingExtraError("training on Ray", "ray") from error
