@@ -85,6 +85,14 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_work(
         assert "taken is no folder" in refused(*asked)
 
 
+def test_a_folder_that_cannot_be_made_is_found_before_training(
+    refused: Refused, runs: Path
+) -> None:
+    place = "/proc/bundle"
+    asked = ("train", "--traces", "absent.jsonl", "--policy", "random", "--out", place)
+    assert f"{place}: /proc is no folder that can be written to" in refused(*asked)
+
+
 def test_unknown_policies_are_refused_with_the_known_ones(refused: Refused, runs: Path) -> None:
     line = refused("compare", "--traces", runs, "--policies", "random,stoping", "--out", "x")
     assert "did you mean 'stopping'" in line

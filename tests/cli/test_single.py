@@ -35,7 +35,13 @@ def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
     assert "probability at least 0.8" in promised
     assert "of the 40 calibration questions" in promised
     measured = farthing("evaluate", *given)
-    assert promised.strip() in measured.out
+    assert promised.splitlines()[0] in measured.out
+    for out in (promised, measured.out):
+        facts = " ".join(out.split())
+        assert "rank 8 of 40 questions" in facts
+        assert "in 95 % of such draws" in facts
+        assert "holds if A new question is exchangeable" in facts
+        assert "ends when The kind or mix of questions changes." in facts
     assert "120 to train, 40 to calibrate, 40 to test" in measured.err
     assert max(map(len, measured.out.splitlines())) <= 80
 
@@ -76,6 +82,44 @@ def test_no_question_is_used_twice_without_a_word(farthing: Farthing, runs: Path
     met = farthing("evaluate", *asked).err
     assert re.search(r"(39|40) of the 40 test questions set its threshold", met)
     assert "note:" not in farthing("evaluate", *asked, *sizes).err
+
+
+def test_a_promise_is_not_replaced_without_a_word(farthing: Farthing, runs: Path) -> None:
+    train = ("train", "--traces", runs, "--policy", "random", "--out", "b")
+    calibrate = ("calibrate", "--bundle", "b", "--traces", runs, "--alpha")
+    assert farthing(*train).code == farthing(*train).code == 0
+    assert "replaced" not in farthing(*calibrate, "0.1").err
+    assert "replaced: A new question is covered with probability at least 0.9" in " ".join(
+        farthing(*calibrate, "0.2").err.split()
+    )
+    kept = Path("b/bundle.json").read_bytes()
+    refused = farthing(*train)
+    assert refused.code == 2
+    assert "b: holds a calibrated bundle" in refused.err
+    assert Path("b/bundle.json").read_bytes() == kept
+
+
+def test_a_method_says_what_it_cannot_do(farthing: Farthing, runs: Path) -> None:
+    farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
+    calibrate = ("calibrate", "--bundle", "b", "--traces", runs, "--method")
+    refused = farthing(*calibrate, "split", "--delta", "0.1")
+    assert refused.code == 2
+    assert "delta goes with the method pac" in refused.err
+    online = farthing(*calibrate, "online").err
+    assert "begins at 2,021 updates of 10 questions each, and this stream gave 4" in online
+
+
+def test_free_calls_are_remarked_on(farthing: Farthing, pool: Path) -> None:
+    free = pool.read_text().replace('"cost_usd"', '"extra_usd"')
+    Path("free.jsonl").write_text(free)
+    says = "no call has a cost, so every policy looks free"
+    for name, said in (("free.jsonl", True), (pool, False)):
+        train = ("train", "--traces", name, "--policy", "random", "--out", "b")
+        compare = ("compare", "--traces", name, "--policies", "random", "--splits", 2, "--out", "r")
+        for asked in (train, compare, ("traces", "info", name)):
+            done = farthing(*asked)
+            assert done.code == 0
+            assert (says in done.err) == said
 
 
 @pytest.mark.usefixtures("quick")

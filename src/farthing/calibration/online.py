@@ -1,5 +1,6 @@
 """Online calibration: move the threshold after every batch so that errors average out to alpha."""
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -110,3 +111,13 @@ def long_run_bound(state: OnlineThreshold) -> float:
     if state.updates == 0:
         return float("inf")
     return (state.bound + state.step) / (step_size(state, state.updates) * state.updates)
+
+
+def updates_needed(state: OnlineThreshold) -> int:
+    """Return from how many updates on the long-run bound is below 1, and so says something.
+
+    >>> updates_needed(OnlineThreshold())
+    2021
+    """
+    rate = (state.bound + state.step) / state.step
+    return math.floor(float(rate ** (1 / (0.5 - state.decay)))) + 1

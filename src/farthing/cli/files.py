@@ -1,9 +1,10 @@
 """Which code reads or writes a file, by its suffix; and whether a result could be written."""
 
-import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from farthing.cli.console import remark
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,5 +66,15 @@ def check_folder(path: Path) -> None:
         InputError: it, or the nearest folder above it that exists, is a file or is not writable.
     """
     nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise InputError(f"{path}: {nearest} is no folder that can be written to; name another")
+    try:
+        with TemporaryDirectory(dir=nearest):
+            pass
+    except OSError:
+        problem = f"{nearest} is no folder that can be written to; name another"
+        raise InputError(f"{path}: {problem}") from None
+
+
+def doubt_costs(traces: "TraceArrays") -> None:
+    """Say so where no call has a cost: then the dearest policy looks as cheap as any."""
+    if not traces.cost_nano.any():
+        remark("note: no call has a cost, so every policy looks free; record `cost_usd`")

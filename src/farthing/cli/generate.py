@@ -16,9 +16,11 @@ def generate(
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
     ],
-    n: Annotated[int, typer.Option("--n", min=1, help="Number of questions.")] = 1400,
+    n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Number of questions.")] = 1400,
     seed: Seed = 0,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds of each question.")] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, metavar="T", help="Rounds of each question.")
+    ] = None,
 ) -> None:
     """Write traces of a generator whose optimum is known.
 

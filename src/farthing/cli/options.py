@@ -57,6 +57,7 @@ Alpha = Annotated[
         "--alpha",
         parser=read_alpha,
         metavar="DECIMAL",
+        show_default="0.1",
         help="Share of questions that may go uncovered.",
     ),
 ]
@@ -66,10 +67,11 @@ Alphas = Annotated[
         "--alpha",
         parser=read_alpha,
         metavar="DECIMAL",
+        show_default="0.1",
         help="Share of questions that may go uncovered; give it again for several.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of all randomness.")]
 TracesFile = Annotated[
     Path,
     typer.Option(
@@ -77,11 +79,20 @@ TracesFile = Annotated[
     ),
 ]
 Bundle = Annotated[Path, typer.Option("--bundle", metavar="FOLDER", help="A policy bundle.")]
-TrainSize = Annotated[int | None, typer.Option("--train", min=1, help="Questions to train on.")]
-CalibrateSize = Annotated[
-    int | None, typer.Option("--calibrate", min=1, help="Questions to calibrate on.")
+TrainSize = Annotated[
+    int | None,
+    typer.Option("--train", min=1, metavar="N", show_default="60 %", help="Questions to train on."),
 ]
-TestSize = Annotated[int | None, typer.Option("--test", min=1, help="Questions to judge on.")]
+CalibrateSize = Annotated[
+    int | None,
+    typer.Option(
+        "--calibrate", min=1, metavar="N", show_default="20 %", help="Questions to calibrate on."
+    ),
+]
+TestSize = Annotated[
+    int | None,
+    typer.Option("--test", min=1, metavar="N", show_default="20 %", help="Questions to judge on."),
+]
 Given = Annotated[
     Literal["all", "solvable"],
     typer.Option("--given", help="Promise it for all questions, or for the solvable ones."),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.text import Text
 
 from farthing.cli import files
 from farthing.cli.console import Learning, interrupted, interruptible, remark, show, trainings
@@ -31,9 +30,11 @@ from farthing.cli.promises import (
     Reference,
     Target,
 )
+from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.algorithms.base import Fitted
+    from farthing.calibration.base import Certificate
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
 
@@ -58,7 +59,9 @@ def train(
     from farthing.experiments.contenders import Setting
 
     files.check_folder(out)
+    _check_nothing_is_lost(out)
     setting = Setting(traces.name, files.read_arrays(traces))
+    files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = single.train(
             setting,
@@ -119,11 +122,15 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing.experiments import single
+    from farthing.policies import bundle as bundles
+    from farthing.reports.single import promised
 
     options = Options(delta, epsilon, reference, budget, most, target)
     options.check(promise, coverage_only=method != "split" or given != "all")
+    asked = None if promise == "coverage" else options.asked(promise, alpha)
+    before = bundles.load(bundle).certificate
     arrays, sizes = files.read_arrays(traces), sizes_of(train, calibrate, test)
-    if promise == "coverage":
+    if asked is None:
         done = single.calibrate(
             bundle,
             arrays,
@@ -135,14 +142,15 @@ def calibrate(
             sizes=sizes,
         )
     else:
-        asked = options.asked(promise, alpha)
         done = single.calibrate_for(bundle, arrays, asked, seed=seed, sizes=sizes)
     _say_sizes(done.sizes)
-    _doubt(done.notes)
-    show(Text(done.certificate.sentence()))
-    if promise != "coverage" and not done.certificate.promises:
+    _doubt((*done.notes, *_too_short(done.certificate)))
+    show(promised(done.certificate))
+    if asked is not None and not done.certificate.promises:
         remark("the bundle is left as it was")
         raise typer.Exit(1)
+    if before is not None and before.guarantee != "none":
+        remark(f"replaced: {before.sentence()}")
 
 
 def evaluate(
@@ -167,6 +175,31 @@ def evaluate(
     _say_sizes(found.sizes)
     _doubt(found.notes)
     show(measured(found))
+
+
+def _too_short(certificate: "Certificate") -> list[str]:
+    from farthing.calibration.online import OnlineThreshold, updates_needed
+
+    if certificate.guarantee != "online" or certificate.promises:
+        return []
+    note = (
+        f"an online promise begins at {updates_needed(OnlineThreshold()):,} updates of 10 "
+        f"questions each, and this stream gave {certificate.n:,}; use --method split or pac"
+    )
+    return [note]
+
+
+def _check_nothing_is_lost(out: Path) -> None:
+    from farthing.policies import bundle as bundles
+
+    if not (out / bundles.BODY).exists():
+        return
+    certificate = bundles.load(out).certificate
+    if certificate is not None and certificate.guarantee != "none":
+        raise InputError(
+            f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
+            "or remove that one first"
+        )
 
 
 def _write_curves(bundle: Path, fitted: "Fitted") -> Path | None:

@@ -76,7 +76,9 @@ def info(
     """
     from farthing.reports.traces import describe
 
-    show(describe(str(file), files.read_arrays(file)))
+    arrays = files.read_arrays(file)
+    files.doubt_costs(arrays)
+    show(describe(str(file), arrays))
 
 
 def _check_import(file: Path, store: Path) -> None:

@@ -178,6 +178,8 @@ def calibrate(
     bundle, arrays, parts = opened(folder, traces, seed, sizes)
     if method not in get_args(Method):
         raise UnknownNameError("method", method, get_args(Method))
+    if delta is not None and method != "pac":
+        raise InputError(f"delta goes with the method pac, and not with {method}; leave it out")
     part = arrays.take(parts.calibrate)
     _check_held_out(folder, bundle, part)
     critical = replay(bundle.policy, part, bundle.empty).followed.critical
@@ -388,13 +390,9 @@ def _doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...
 
 def _seen_before(bundle: Bundle, part: TraceArrays) -> list[str]:
     """Say which of the test questions the bundle has met."""
-    counts = {
-        did: len(marks(part) & bundle.questions.get(which, NO_MARKS))
-        for which, did in {"train": "trained the policy", "calibrate": "set its threshold"}.items()
-    }
-    return [
-        f"{count:,} of the {len(part):,} test questions {did}, so these figures flatter it; "
-        f"{AS_BEFORE}"
-        for did, count in counts.items()
-        if count
-    ]
+    told, ours = [], marks(part)
+    for which, did in {"train": "trained the policy", "calibrate": "set its threshold"}.items():
+        if met := len(ours & bundle.questions.get(which, NO_MARKS)):
+            of = f"{met:,} of the {len(part):,} test questions {did}"
+            told.append(f"{of}, so these figures flatter it; {AS_BEFORE}")
+    return told

@@ -1,10 +1,11 @@
 """How one bundle did on its test questions, for a terminal."""
 
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from farthing.calibration.base import Certificate
 from farthing.experiments.single import Evaluated
 from farthing.reports.base import significant
 
@@ -36,13 +37,35 @@ def measured(found: Evaluated) -> Group:
         shown = significant(value) if metric in MONEY else f"{value:.3f}"
         interval = found.intervals.get(metric)
         table.add_row(heading, shown, f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "")
-    return Group(table, Text(""), Text(_promise(found)))
+    return Group(table, Text(""), *_promise(found))
 
 
-def _promise(found: Evaluated) -> str:
+def promised(certificate: Certificate) -> Group:
+    """Show what is promised, on what evidence, and until when."""
+    return Group(Text(certificate.sentence()), Text(""), _facts(certificate))
+
+
+def _facts(certificate: Certificate) -> Table:
+    """Show what a certificate says beside its sentence."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    of = f", rank {certificate.k} of {certificate.n} questions" if certificate.k else ""
+    table.add_row("threshold", f"kappa = {certificate.kappa:.4g}{of}")
+    if certificate.interval is not None:
+        low, high = certificate.interval
+        table.add_row("evidence", f"coverage of {low:.3f} to {high:.3f} in 95 % of such draws")
+    for name, sentences in (
+        ("holds if", certificate.conditional_on),
+        ("ends when", certificate.invalid_when),
+    ):
+        for i, sentence in enumerate(sentences):
+            table.add_row("" if i else name, sentence)
+    return table
+
+
+def _promise(found: Evaluated) -> list[RenderableType]:
     certificate = found.bundle.certificate
     if certificate is None:
-        return "Nothing is promised: the bundle was not calibrated."
+        return [Text("Nothing is promised: the bundle was not calibrated.")]
     if found.judged is None:
-        return certificate.sentence()
-    return f"{certificate.sentence()} {found.judged.sentence()}"
+        return [promised(certificate)]
+    return [promised(certificate), Text(""), Text(found.judged.sentence())]
