@@ -70,6 +70,7 @@ def test_every_form_of_the_same_traces_is_described_alike(farthing: Farthing, ru
 
 def test_a_description_fits_80_columns_and_counts_right(farthing: Farthing, pool: Path) -> None:
     said = farthing("traces", "info", pool).out
+    assert "played as a cascade of 2 rounds" in " ".join(said.split())
     assert max(map(len, said.splitlines())) <= 80
     small = next(line for line in said.splitlines() if line.startswith("small"))
     assert "0.667" in small  # every third answer of the small model is wrong

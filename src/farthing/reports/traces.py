@@ -25,14 +25,29 @@ def describe(source: str, traces: TraceArrays) -> Group:
     Costs and accuracies are per call that was made; features are those that training would use,
     where a pool of models is asked one after another.
     """
+    rounds = Setting(source, traces).in_rounds.traces
     return Group(
         Text(source, style="bold"),
         *(Text(f"{name:<10}{value}", overflow="fold") for name, value in _facts(traces)),
         Text(""),
         _roles(traces),
         Text(""),
-        *_features(Setting(source, traces).in_rounds.traces),
+        *_cascade(traces, rounds),
+        *_features(rounds),
     )
+
+
+def _cascade(traces: TraceArrays, rounds: TraceArrays) -> list[Text]:
+    """Say in what rounds a pool is played, which its file knows nothing of."""
+    if rounds.roles == traces.roles:
+        return []
+    order = rounds.models[0]
+    return [
+        Text(
+            f"a pool of models, played as a cascade of {rounds.horizon} rounds, one model each, "
+            f"the cheapest first: {order}; the features below are those of its rounds"
+        )
+    ]
 
 
 def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
