@@ -25,6 +25,7 @@ COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stop
         (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--alpha", "lots"], "0.1"),
         (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--splits", "0"], "--splits"),
         (["compare", "--preset", "mmlu-llama", "--out", "x"], "did you mean 'mmlu-llama2-7b'"),
+        (["compare", "--n", "ten", "--out", "x"], "'--n': must be a whole number"),
         (["compare", "--out", "x"], "either --traces FILE or --preset NAME"),
         (["compare", "--preset", "mmlu-llama2-7b", "--traces", "a", "--out", "x"], "either"),
         (["compare", "--preset", "mmlu-llama2-7b", "--given", "some", "--out", "x"], "solvable"),

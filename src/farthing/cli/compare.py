@@ -75,7 +75,8 @@ def compare(
     files.check_folder(out)
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
     setting, sizes = _setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
-    alphas = tuple(alpha)
+    files.doubt_costs(setting.traces)
+    alphas = tuple(dict.fromkeys(alpha))
     plan = Plan(alphas, names, splits, seeds, seed, sizes, workers, given, protocol, engine=engine)
     run(setting, plan, out)
 
