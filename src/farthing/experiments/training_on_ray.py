@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from farthing.algorithms.base import Fitted, Silent
-from farthing.errors import MissingExtraError
+from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.base import Event, Watch
 from farthing.experiments.training import Job, fit
 from farthing.traces.arrays import TraceArrays
@@ -52,7 +52,10 @@ def on_ray(
 
 
 def _fit(job: Job, train: TraceArrays) -> Fitted:
-    return fit(job.learner, train, job.alpha, job.seed, Silent())
+    try:
+        return fit(job.learner, train, job.alpha, job.seed, Silent())
+    except InputError as problem:  # its subclasses take more than a text, and cannot be sent
+        raise InputError(str(problem)) from None
 
 
 def _get(ray: Any, reference: Any) -> Fitted:
