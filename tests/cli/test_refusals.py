@@ -97,7 +97,11 @@ def test_a_folder_that_cannot_be_made_is_found_before_training(
 def test_unknown_policies_are_refused_with_the_known_ones(refused: Refused, runs: Path) -> None:
     line = refused("compare", "--traces", runs, "--policies", "random,stoping", "--out", "x")
     assert "did you mean 'stopping'" in line
-    assert "did you mean" in refused("train", "--traces", runs, "--policy", "stoping", "--out", "x")
+    line = refused("train", "--traces", runs, "--policy", "stoping", "--out", "x")
+    assert "did you mean 'stopping'" in line
+    assert "optimum" not in line
+    line = refused("train", "--traces", runs, "--policy", "fixed-9", "--out", "x")
+    assert "fixed-1, fixed-2, fixed-3, fixed-4" in line
 
 
 def test_too_few_questions_are_refused_with_the_numbers(refused: Refused, runs: Path) -> None:

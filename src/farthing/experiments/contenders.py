@@ -107,9 +107,11 @@ def _called(name: str, setting: Setting, registered: Sequence[str]) -> list[Cont
     if name in registered:
         return _built(name, setting)
     family = name.rpartition("-")[0]
-    found = [c for c in _built(family, setting) if c.name == name] if family in registered else []
+    relatives = _built(family, setting) if family in registered else []
+    found = [contender for contender in relatives if contender.name == name]
     if not found:
-        raise UnknownNameError("policy", name, registered)
+        here = [n for n in registered if n != "optimum" or setting.generator is not None]
+        raise UnknownNameError("policy", name, [*here, *(c.name for c in relatives)])
     return found
 
 
