@@ -15,7 +15,9 @@ QUICK = ("--policies", "random,fixed,stopping", "--splits", "5", "--out", "repor
 
 
 def test_a_comparison_of_recorded_traces(farthing: Farthing, runs: Path) -> None:
-    done = farthing("compare", "--traces", runs, "--alpha", "0.1", "--alpha", "0.2", *QUICK)
+    done = farthing(
+        "compare", "--traces", runs, "--alpha", "0.1", "--alpha", "0.2", "--alpha", "0.10", *QUICK
+    )
     assert done.code == 0
     assert "report: report/report.html" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
