@@ -318,6 +318,8 @@ def test_the_schema_is_one_and_describes_its_fields() -> None:
     Draft202012Validator.check_schema(schema)
     assert set(schema["properties"]) == set(Trace.__struct_fields__)
     call = schema["$defs"]["Call"]
+    for properties in (schema["properties"], call["properties"]):
+        assert all("description" in field for field in properties.values())
     assert set(call["properties"]) == set(Call.__struct_fields__) - {"extra"}
     assert (
         schema["properties"]["id"]["description"] == "Question id, unique in a file and in a store."

@@ -54,8 +54,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uncertainty: Amount | None = None
     """Entropy or disagreement, >= 0."""
     input_tokens: Count | None = None
+    """Tokens that the model read."""
     output_tokens: Count | None = None
+    """Tokens that the model wrote."""
     tool_calls: Count | None = None
+    """Searches and other tools that the model used."""
     latency_s: Amount | None = None
     """Wall time of the call, in seconds."""
     cost_usd: Usd | None = None
@@ -82,12 +85,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: QuestionId
     """Question id, unique in a file and in a store."""
     question: str = ""
+    """The question's text."""
     gold: list[str] = []
     """Accepted answers; may be empty when every call carries `correct`."""
     calls: Annotated[list[Call], Meta(min_length=1)]
     """Every paid call that was recorded, in any order."""
     task: str = "text"
-    """Name of the task, which normalises and grades answers."""
+    """Name of the task, which normalises and grades answers; `text` compares plain text."""
     group: str | None = None
     """Stratum: a subject, a data set."""
     split: SplitName | None = None
