@@ -109,6 +109,19 @@ def test_a_method_says_what_it_cannot_do(farthing: Farthing, runs: Path) -> None
     assert "begins at 2,021 updates of 10 questions each, and this stream gave 4" in online
 
 
+def test_a_feature_is_asked_for_by_name(farthing: Farthing, pool: Path) -> None:
+    Path("a.jsonl").write_text(pool.read_text().replace('"correct"', '"depth": 3, "correct"', 17))
+    train = ("train", "--traces", "a.jsonl", "--out", "b", "--feature", "depth", "--policy")
+    assert farthing(*train, "stopping").code == 0
+    described = bundle.load("b").features
+    assert described
+    assert described["extra"] == ["depth"]
+    assert "uala read no features" in farthing(*train, "uala").err
+    compare = ("compare", "--traces", "a.jsonl", "--splits", 2, "--out", "r", "--policies")
+    assert farthing(*compare, "uala,stopping", "--feature", "depth").code == 0
+    assert "did you mean 'depth'" in farthing(*compare, "stopping", "--feature", "dept").err
+
+
 def test_free_calls_are_remarked_on(farthing: Farthing, pool: Path) -> None:
     free = pool.read_text().replace('"cost_usd"', '"extra_usd"')
     Path("free.jsonl").write_text(free)

@@ -1,6 +1,7 @@
 """`farthing compare`: every policy on the same splits of the same questions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,6 +14,7 @@ from farthing.cli.console import interrupted, interruptible, remark, show, train
 from farthing.cli.options import (
     Alphas,
     CalibrateSize,
+    Features,
     Given,
     Seed,
     TestSize,
@@ -51,19 +53,22 @@ def compare(
     alpha: Alphas = [Fraction(1, 10)],  # noqa: B006 - typer copies it
     traces: File = None,
     preset: Preset = None,
-    n: Annotated[int | None, typer.Option("--n", min=1, help="Questions of a preset.")] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
+    ] = None,
     policies: Policies = None,
+    feature: Features = [],  # noqa: B006 - typer copies it
     splits: Annotated[
-        int, typer.Option(min=1, help="Times that calibration and test are drawn.")
+        int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
     ] = 100,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each policy.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings of each policy.")] = 1,
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
     given: Given = "all",
     protocol: Protocol = None,
-    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")] = 0,
     engine: Engine = "processes",
 ) -> None:
     """Train policies, calibrate and judge each on many splits, and write a report.
@@ -76,6 +81,7 @@ def compare(
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
     setting, sizes = _setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
     files.doubt_costs(setting.traces)
+    setting = replace(setting, features=tuple(feature))
     alphas = tuple(dict.fromkeys(alpha))
     plan = Plan(alphas, names, splits, seeds, seed, sizes, workers, given, protocol, engine=engine)
     run(setting, plan, out)

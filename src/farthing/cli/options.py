@@ -93,6 +93,14 @@ TestSize = Annotated[
     int | None,
     typer.Option("--test", min=1, metavar="N", show_default="20 %", help="Questions to judge on."),
 ]
+Features = Annotated[
+    list[str],
+    typer.Option(
+        "--feature",
+        metavar="NAME",
+        help="A number of the calls that policies are to see; give it again for several.",
+    ),
+]
 Given = Annotated[
     Literal["all", "solvable"],
     typer.Option("--given", help="Promise it for all questions, or for the solvable ones."),

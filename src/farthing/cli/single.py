@@ -13,6 +13,7 @@ from farthing.cli.options import (
     Alpha,
     Bundle,
     CalibrateSize,
+    Features,
     Given,
     Seed,
     TestSize,
@@ -44,6 +45,7 @@ def train(
     policy: Annotated[str, typer.Option(metavar="NAME", help="Such as ccpo or stopping.")],
     out: Out,
     alpha: Alpha = Fraction(1, 10),
+    feature: Features = [],  # noqa: B006 - typer copies it
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
@@ -60,7 +62,7 @@ def train(
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
-    setting = Setting(traces.name, files.read_arrays(traces))
+    setting = Setting(traces.name, files.read_arrays(traces), features=tuple(feature))
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = single.train(

@@ -10,12 +10,14 @@ place (`optimum` without a generator)::
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 from farthing import plugins
 from farthing.algorithms.fixed import FixedLearner, UalaLearner
 from farthing.environments.generator import GeneratorConfig
 from farthing.environments.optimum import optimal_scores
-from farthing.errors import MissingExtraError, UnknownNameError
+from farthing.errors import InputError, MissingExtraError, UnknownNameError
 from farthing.experiments.base import Calibration, Contender
 from farthing.policies.base import Policy
 from farthing.policies.fixed_depth import FixedDepthPolicy
@@ -60,6 +62,8 @@ class Setting:
     """What made the questions, where a generator did: then the optimum is known."""
     preset: str | None = None
     """Name of the preset, where the paper published figures to lay beside ours."""
+    features: tuple[str, ...] = ()
+    """Recorded numbers that policies are to see beside the built-in features."""
 
     @property
     def in_rounds(self) -> "Setting":
@@ -78,6 +82,7 @@ def contenders(setting: Setting, names: Iterable[str] | None = None) -> list[Con
     Raises:
         UnknownNameError: nothing has that name; the message lists the names there are.
         MissingExtraError: a learner needs torch or scikit-learn.
+        InputError: features are asked for, and none of these reads any.
     """
     if names is None:
         return [contender for contender in _everyone(setting) if contender.learner is not None]
@@ -86,6 +91,9 @@ def contenders(setting: Setting, names: Iterable[str] | None = None) -> list[Con
     for name in names:
         for contender in _called(name, setting, registered):
             chosen.setdefault(contender.name, contender)
+    if setting.features and not any(map(_reads_features, chosen.values())):
+        asked = f"{', '.join(chosen)} read no features of their own choice"
+        raise InputError(f"{asked}: leave {', '.join(setting.features)} out")
     return list(chosen.values())
 
 
@@ -120,7 +128,24 @@ def _built(name: str, setting: Setting) -> list[Contender]:
         build = plugins.load(GROUP, name)
     except ModuleNotFoundError as missing:
         raise MissingExtraError(f"the policy '{name}' ({missing.name})", "train") from None
-    return list(build(setting))
+    return [_with_features(contender, setting.features) for contender in build(setting)]
+
+
+def _reads_features(contender: Contender) -> bool:
+    return hasattr(contender.learner, "extra_features")
+
+
+def _with_features(contender: Contender, names: tuple[str, ...]) -> Contender:
+    if not names or not _reads_features(contender):
+        return contender
+    learner: Any = contender.learner
+    return replace(contender, learner=_asking_for(learner, names))
+
+
+@cache
+def _asking_for(learner: Any, names: tuple[str, ...]) -> Any:
+    """Return a learner that reads these features too; the same one for the same learner."""
+    return replace(learner, extra_features=names)
 
 
 def _place(name: str) -> tuple[int, str]:
