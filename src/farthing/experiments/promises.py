@@ -10,7 +10,6 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
-from farthing.algorithms.density_ratio import fit_density_ratio
 from farthing.calibration.base import Certificate
 from farthing.calibration.budget import Spending
 from farthing.calibration.certificate import (
@@ -208,6 +207,8 @@ def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: st
     old, new, mine = (
         features.transform(part)[:, 0] for part in (train.played, asked.target, calibrate.played)
     )
+    from farthing.algorithms.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
+
     ratio = fit_density_ratio(old, new)
     weights = ratio.weights(mine)
     largest = max(float(weights.max()), float(ratio.weights(new).max()))
