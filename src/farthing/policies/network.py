@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from farthing.traces.arrays import FloatArray, IntArray, Signal, TraceArrays
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.features import FeatureSet
 
 BLOCK = 2048
@@ -28,18 +28,14 @@ class NetworkPolicy:
     def scores(self, traces: TraceArrays) -> FloatArray:
         """Return the probability of each action, [n, T, L + 1].
 
-        Hidden units are single-precision numbers, so a probability is exact to about 2e-6. Works
-        through blocks of questions, so that memory beyond the result does not grow with n.
+        Works through blocks of questions, so that memory beyond the result does not grow with n.
         """
-        layers = [
-            (weight.astype(np.float32), bias.astype(np.float32))
-            for weight, bias in zip(self.weights, self.biases, strict=True)
-        ]
+        layers = list(zip(self.weights, self.biases, strict=True))
         found = np.empty((*traces.answer.shape[:2], traces.n_roles + 1))
         for start in range(0, len(traces), BLOCK):
             rows = slice(start, start + BLOCK)
             seen = self.features.transform(traces.rows(rows))
-            logits = _logits(seen.reshape(-1, seen.shape[2]).astype(np.float32), layers)
+            logits = _logits(seen.reshape(-1, seen.shape[2]), layers)
             found[rows] = logits.reshape(found[rows].shape)
             found[rows, -1, -1] = -np.inf
             found[rows] = softmax(found[rows])
@@ -66,14 +62,15 @@ class NetworkPolicy:
         )
 
 
-def _logits(rows: Signal, layers: Sequence[tuple[Signal, Signal]]) -> Signal:
+def _logits(rows: FloatArray, layers: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
     """Map features, [R, F], to what softmax turns into probabilities, [R, L + 1]."""
     *below, (weight, bias) = layers
     for w, b in below:
         rows = rows @ w
         rows += b
         np.tanh(rows, out=rows)
-    return rows @ weight + bias
+    logits: FloatArray = rows @ weight + bias
+    return logits
 
 
 def softmax(logits: FloatArray) -> FloatArray:
