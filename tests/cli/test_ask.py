@@ -126,8 +126,10 @@ def test_wrong_input_is_one_line(
     assert says in refused("ask", config, *arguments)
 
 
-def test_a_policy_that_buys_call_by_call_is_refused(refused: Refused, config: str) -> None:
-    """Before anything is paid."""
+def test_single_calls_are_bought_where_calls_are_independent(
+    farthing: Farthing, refused: Refused, config: str
+) -> None:
+    """And refused, before anything is paid, where the guide would judge the base."""
     features = SeenFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
     root = np.zeros(1, dtype=np.int32)
     leaf = Forest(root + LEAF, root.astype(np.float32), root, np.ones((1, 2)), root, 0)
@@ -135,8 +137,12 @@ def test_a_policy_that_buys_call_by_call_is_refused(refused: Refused, config: st
     lazy = LookaheadPolicy("lazy", features, (estimate, estimate), 1.0)
     save("lazy", lazy, origin=origin_of("small", "large"), kappa=0.5)
     said = refused("ask", config, "--bundle", "lazy", CAPITAL)
-    assert "the bundle's policy buys call by call" in said
-    assert "train `lookahead`" in said
+    assert "the bundle's policy buys call by call, and here calls see one another" in said
+    assert 'write mode = "independent" in the job' in said
+    Path("alone.toml").write_text('mode = "independent"\n' + JOB)
+    answer = json.loads(farthing("ask", "alone.toml", "--bundle", "lazy", CAPITAL, "--json").out)
+    assert (answer["answer"], answer["rounds"], answer["bought"]) == ("Lisbon", 4, "calls")
+    assert {call["role"] for call in answer["trace"]["calls"]} == {"base", "guide"}
 
 
 POOL = 'task = "text"\nquestions = "questions.jsonl"\npool = ["large", "small"]\n'

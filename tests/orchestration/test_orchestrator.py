@@ -1,6 +1,7 @@
 """Live decisions are those of a replay: random traces, played back to every kind of policy."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,22 +10,24 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner
 from farthing.calibration.certificate import certify_nothing
-from farthing.environments.replay import EMPTY_SETS, outcome, paths, sample
+from farthing.environments.replay import EMPTY_SETS, sample
+from farthing.experiments.evaluate import replay
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.models.money import nano_from_usd, usd_from_nano
 from farthing.orchestration.answer import Answer
 from farthing.orchestration.base import Agent, Desk, Moment
 from farthing.orchestration.orchestrator import Orchestrator
-from farthing.orchestration.rounds import Dialogue, Independent
+from farthing.orchestration.rounds import Dialogue, Independent, judged
 from farthing.policies.base import Policy
 from farthing.policies.bundle import Bundle, Origin, origin_of
 from farthing.policies.fixed_depth import FixedDepthPolicy
 from farthing.policies.llm_replies import LlmExitPolicy, LlmPolicy
+from farthing.policies.lookahead import LookaheadPolicy
 from farthing.policies.network import NetworkPolicy
 from farthing.policies.random import RandomPolicy
 from farthing.policies.stopping import StoppingPolicy
@@ -195,29 +198,46 @@ def check_against_replay(
 ) -> None:
     """Everything that a replay says of each question is what the live answer says."""
     bundle = orchestrator.bundle
-    scored = bundle.policy.scores(whole)
-    followed = paths(scored, whole, bundle.empty)
-    decision_cost = bundle.policy.decision_cost_nano(whole)
+    replayed = replay(bundle.policy, whole, bundle.empty)
     if isinstance(bundle.policy, LlmExitPolicy):  # live, all roles are paid
-        decision_cost = whole.replies["exit-guide"].cost_nano
-    expected = outcome(followed, whole, kappa, decision_cost)
+        paid = whole.replies["exit-guide"].cost_nano
+        replayed = dataclasses.replace(replayed, decision_cost_nano=paid)
+    followed, laid, scores = replayed.followed, replayed.traces, replayed.followed.score
+    expected = replayed.act(kappa)
     for i, trace in enumerate(traces):
         found = ask(orchestrator, question_of(trace))
         member = followed.leaf[i] >= min(kappa, 1.0)
         texts = [TEXT.normalise(returned.text) for returned in found.answers]
-        ranked = sorted(zip(*np.nonzero(member), strict=True), key=lambda at: (scored[i][at], *at))
-        assert set(texts) == {said(trace, whole, *at) for at in ranked}
-        assert texts[:1] == [said(trace, whole, *at) for at in ranked[-1:]]
+        ranked = sorted(zip(*np.nonzero(member), strict=True), key=lambda at: (scores[i][at], *at))
+        places = [(t, place) for t in range(whole.horizon) for place in range(whole.n_roles)]
+        words = {whole.answer[i][at]: said(trace, whole, *at) for at in places}
+        expected_texts = [words[laid.answer[i][at]] for at in ranked]
+        assert set(texts) == set(expected_texts)
+        assert texts[:1] == expected_texts[-1:]
         assert found.rounds == expected.length[i]
         assert found.cost_nano == expected.cost_nano[i]
         assert len(found.answers) == len(set(texts)) == expected.set_size[i]
         assert TEXT.grade(found.best, trace.gold) == expected.best_correct[i]
         assert ("a" in texts) == expected.in_set[i]
-        assert found.trace.truncated == (found.rounds < whole.horizon)
+        assert found.trace.truncated == (found.rounds < laid.horizon)
         assert found.ended_by == "policy"
         assert found.caveats == ()
-        scores = [returned.score for returned in found.answers]
-        assert scores == sorted(scores, reverse=True)
+        given = [returned.score for returned in found.answers]
+        assert given == sorted(given, reverse=True)
+        made = [call for call in found.trace.calls if call.role not in REPLIES]
+        assert all(known(call, found.trace, trace) in trace.calls for call in made)
+
+
+def known(call: Call, live: Trace, recorded: Trace) -> Call:
+    """Return a live call with the verdict that it lacks while the base has not been asked."""
+    base = any((c.round, c.role) == (call.round, "base") for c in live.calls)
+    if call.role != "guide" or base:
+        return call
+    assert call.verdict is None
+    verdict = next(
+        c.verdict for c in recorded.calls if (c.round, c.role) == (call.round, call.role)
+    )
+    return msgspec.structs.replace(call, verdict=verdict)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -252,6 +272,55 @@ def test_a_pool_is_played_as_a_cascade(data: st.DataObject) -> None:
     kappa = float(data.draw(st.sampled_from(list(np.unique(policy.scores(whole))))))
     plan = Independent(playback(traces, names), 1, TEXT)
     bundle = bundle_of(policy, origin_of(whole, "f"), kappa)
+    check_against_replay(Orchestrator(bundle, plan, TEXT), traces, whole, kappa)
+
+
+@st.composite
+def independent(draw: st.DrawFn) -> list[Trace]:
+    """Base and guide, each by itself in every round; or a pool."""
+    pool = draw(st.booleans())
+    roles = ("small", "middle", "large") if pool else ("base", "guide")
+    rounds = 1 if pool else HORIZON
+    traces = []
+    for i in range(draw(st.integers(4, 8))):
+        attempts = [draw(calls(t, role)) for t in range(1, rounds + 1) for role in roles]
+        alone = [msgspec.structs.replace(call, verdict=None) for call in attempts]
+        words = "how many " * draw(st.integers(1, 3)) + str(i)
+        traces.append(
+            Trace(
+                id=f"q{i}",
+                question=words,
+                gold=["a"],
+                calls=judged(alone, TEXT),
+                independent=True,
+            )
+        )
+    return traces
+
+
+@settings(deadline=None, max_examples=40, phases=[Phase.generate])
+@given(st.data())
+def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.DataObject) -> None:
+    traces = data.draw(independent())
+    roles = tuple(dict.fromkeys(call.role for call in traces[0].calls))
+    arrays = assemble(traces)
+    whole = arrays if "base" in roles else cascade(arrays)
+    learner = LookaheadLearner(LookaheadConfig("lazy", iterations=1, trees=4, leaf=1))
+    policy = learner.fit(whole, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(policy, LookaheadPolicy)
+    laid, scores = policy.arranged(whole)
+    assert laid.horizon == whole.horizon * whole.n_roles
+    near = np.unique(scores[:, :, -1])
+    kappa = float(data.draw(st.sampled_from([0.0, *near, *(near + 0.01), 1.5, np.inf])))
+    empty = data.draw(st.sampled_from(EMPTY_SETS))
+    alone = [
+        msgspec.structs.replace(
+            trace, calls=[msgspec.structs.replace(c, verdict=None) for c in trace.calls]
+        )
+        for trace in traces
+    ]
+    plan = Independent(playback(alone, roles), whole.horizon, TEXT)
+    bundle = bundle_of(policy, origin_of(whole, "f"), kappa, empty)
     check_against_replay(Orchestrator(bundle, plan, TEXT), traces, whole, kappa)
 
 

@@ -12,6 +12,9 @@ from farthing.traces.base import Trace
 Ending = Literal["policy", "budget", "failure"]
 """Who ended it: the policy (or there was no round left), the budget, or a key that is wrong."""
 
+Bought = Literal["rounds", "calls"]
+"""What the policy buys at a time."""
+
 NO_CERTIFICATE = "No certificate: the bundle was not calibrated, so nothing is promised."
 
 
@@ -40,7 +43,9 @@ class Answer:
     cost_nano: int | None
     """What was paid, in nano-dollars; None where some price is not known."""
     rounds: int
-    """Rounds that were run in full."""
+    """Rounds that were run in full; where the policy buys single calls, calls that were made."""
+    bought: Bought
+    """Which of the two."""
     certificate: Certificate | None
     """The promise of the bundle."""
     caveats: tuple[str, ...]
@@ -79,6 +84,7 @@ class Answer:
             "cost_usd": self.cost_usd,
             "cost_nano": self.cost_nano,
             "rounds": self.rounds,
+            "bought": self.bought,
             "ended_by": self.ended_by,
             "guaranteed": self.guaranteed,
             "promise": self.promise,

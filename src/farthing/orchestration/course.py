@@ -1,4 +1,4 @@
-"""Which calls a policy plays, round by round: its bundle fitted to the agents that there are."""
+"""Which calls a policy may play: its bundle fitted to the agents that there are."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,20 +8,21 @@ from farthing.errors import InputError
 from farthing.orchestration.base import Agent, Moment
 from farthing.orchestration.observation import CASCADE
 from farthing.orchestration.rounds import Desks, Plan, judged
-from farthing.policies.base import Arranging
+from farthing.policies.base import Arranging, Policy
 from farthing.policies.bundle import Bundle
 from farthing.policies.llm_replies import LlmExitPolicy, LlmPolicy
+from farthing.policies.lookahead import LookaheadPolicy
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
 
 
 @dataclass(frozen=True)
-class Round:
-    """What is asked before one decision."""
+class Step:
+    """What is asked before one decision: a round, or a single call."""
 
     number: int
-    """As the trace has it, from 1; every model of a pool is asked in round 1."""
+    """The round as the trace has it, from 1; every model of a pool is asked in round 1."""
     agents: tuple[Agent, ...]
     independent: bool
     """Whether no agent sees what another one said."""
@@ -29,11 +30,11 @@ class Round:
     async def play(
         self, question: Question, before: Sequence[Call], desks: Desks, made: list[Call], task: Task
     ) -> None:
-        """Make the calls of the round.
+        """Make the calls of the step.
 
         Args:
             question: what is asked.
-            before: the calls of earlier rounds.
+            before: the calls of earlier steps.
             desks: where the agents act.
             made: each call is added to it when it is made, so that none is lost if another fails.
             task: says when two answers are the same.
@@ -64,41 +65,68 @@ class Round:
                 raise result
 
 
-def course(bundle: Bundle, plan: Plan) -> tuple[Round, ...]:
-    """Return the rounds that a bundle's policy decides about, with the agents of a plan.
+Lines = tuple[tuple[Step, ...], ...]
+"""Of each line the next step may be played, as in `environments.protocols`: rounds are one line;
+where single calls are bought, each role, or each model of a pool, has its own."""
 
-    Agents that only comment are left out, unless the policy goes by what they say. A pool is
-    asked one model after another, in the order of the bundle.
+
+def by_call(policy: Policy) -> bool:
+    """Return whether a policy buys single calls, in an order of its own."""
+    return isinstance(policy, Arranging) and not policy.in_rounds
+
+
+def course(bundle: Bundle, plan: Plan) -> Lines:
+    """Return the steps that a bundle's policy decides about, with the agents of a plan.
+
+    Agents that only comment are left out, unless the policy goes by what they say. In rounds a pool
+    is asked one model after another, in the order of the bundle.
 
     Raises:
-        InputError: the policy was trained for other roles or models, or buys call by call.
+        InputError: the policy was trained for other roles or models, or it buys single calls and
+            the agents see one another's, or it is of a kind that only a replay can play.
     """
-    if isinstance(bundle.policy, Arranging) and not bundle.policy.in_rounds:
-        raise InputError(
-            "the bundle's policy buys call by call, which is replayed only so far; train "
-            "`lookahead` in place of `lazy` to answer questions in rounds"
-        )
+    _check_calls(bundle, plan)
     agents = [agent for number, agent in plan.acts() if number == 1]
+    single = by_call(bundle.policy)
     if bundle.origin.roles == CASCADE:
-        return _cascade(bundle, agents)
+        steps = _cascade(bundle, agents)
+        return tuple((step,) for step in steps) if single else (steps,)
     named = {agent.role: agent for agent in agents if not is_reply(agent.role)}
     _check_roles(bundle, set(named))
-    chosen = tuple(named[role] for role in bundle.origin.roles) + _asked_for(bundle, agents)
+    chosen = tuple(named[role] for role in bundle.origin.roles)
     horizon = range(1, bundle.origin.horizon + 1)
-    return tuple(Round(number, chosen, plan.independent) for number in horizon)
+    if single:
+        return tuple(tuple(Step(t, (a,), independent=True) for t in horizon) for a in chosen)
+    together = chosen + _asked_for(bundle, agents)
+    return (tuple(Step(number, together, plan.independent) for number in horizon),)
 
 
-def other_models(bundle: Bundle, rounds: Sequence[Round]) -> str | None:
+def other_models(bundle: Bundle, lines: Lines) -> str | None:
     """Say which models the bundle was made for, where these are others; None where they are not."""
     if bundle.origin.roles == CASCADE:
         return None  # they were found by name
-    agents = {agent.role: agent for agent in rounds[0].agents}
+    agents = {agent.role: agent for line in lines for agent in line[0].agents}
     ours = [agents[role].model.name for role in bundle.origin.roles]
     pairs = zip(bundle.origin.models, ours, strict=True)
     if all(theirs in {"", mine} for theirs, mine in pairs):
         return None
     theirs = " and ".join(bundle.origin.models)
     return f"the bundle was made for the models {theirs}, and these are {' and '.join(ours)}"
+
+
+def _check_calls(bundle: Bundle, plan: Plan) -> None:
+    if not by_call(bundle.policy):
+        return
+    if not isinstance(bundle.policy, LookaheadPolicy):
+        raise InputError(
+            f"a policy '{bundle.kind}' that buys call by call is replayed only so far; train "
+            "`lazy` to answer questions call by call, or `lookahead-lambda` to answer in rounds"
+        )
+    if not plan.independent:
+        raise InputError(
+            "the bundle's policy buys call by call, and here calls see one another; write "
+            'mode = "independent" in the job, which is how its traces were recorded'
+        )
 
 
 def _check_roles(bundle: Bundle, ours: set[str]) -> None:
@@ -120,7 +148,7 @@ def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
     return found
 
 
-def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Round, ...]:
+def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Step, ...]:
     order = bundle.origin.models[0].split(" -> ")
     if len(set(order)) < len(order):
         raise InputError(
@@ -134,4 +162,4 @@ def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Round, ...]:
             f"the bundle's policy asks {', '.join(order)} in turn, and {', '.join(missing)} is not "
             "among these models; use the pool that its traces were made with"
         )
-    return tuple(Round(1, (by_name[name],), independent=True) for name in order)
+    return tuple(Step(1, (by_name[name],), independent=True) for name in order)

@@ -1,15 +1,21 @@
 """What a bundle decides after a round, by the very code that replays recorded traces."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from farthing.environments.replay import paths
+from farthing.orchestration.answer import Returned
 from farthing.policies.bundle import Bundle
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
+from farthing.traces.base import Call
 
 AS_IT_IS = 1.0
 """The threshold of a policy that is neither sampled nor calibrated: what it scores 1 is done."""
+
+Steps = Sequence[Sequence[Call]]
+"""The calls of each step that was played in full."""
 
 
 @dataclass(frozen=True)
@@ -17,20 +23,20 @@ class Decision:
     """What is returned if the question ends here, and whether it should."""
 
     go_on: bool
-    """Whether the policy pays for another round."""
-    member: BoolArray
-    """[T, L] whether the answer is returned."""
-    score: FloatArray
-    """[T, L] what the policy thinks of the answer."""
+    """Whether the policy pays for another step."""
+    answers: tuple[Returned, ...]
+    """The set: distinct answers, the best first, as a replay ranks them; that is by score, and of
+    equals the latest is first, and there the last role."""
+    otherwise: Returned | None
+    """The best of all answers so far, for a question that is cut where the set is empty."""
 
-    @property
-    def leaves(self) -> list[tuple[int, int]]:
-        """Round and role, both from 0, of what is returned, the best first, as a replay ranks it.
 
-        That is by score; of equals the latest is first, and there the last role.
-        """
-        ranked = [(self.score[at], *at) for at in zip(*np.nonzero(self.member), strict=True)]
-        return [(int(t), int(role)) for _, t, role in sorted(ranked, reverse=True)]
+def distinct(ranked: Iterable[tuple[int, Returned]]) -> tuple[Returned, ...]:
+    """Return the first of each code, in order."""
+    found: dict[int, Returned] = {}
+    for code, returned in ranked:
+        found.setdefault(code, returned)
+    return tuple(found.values())
 
 
 def threshold(bundle: Bundle, group: str | None) -> float | None:
@@ -44,27 +50,29 @@ def threshold(bundle: Bundle, group: str | None) -> float | None:
     return groups[group].kappa if group in groups else bundle.kappa
 
 
-def decide(bundle: Bundle, traces: TraceArrays, kappa: float) -> Decision:
+def decide(bundle: Bundle, traces: TraceArrays, steps: Steps, kappa: float) -> Decision:
     """Decide with a threshold: C(o) = {a : score(a, o) >= min(kappa, 1)}.
 
     Args:
         bundle: the policy.
         traces: the rounds so far of one question, [1, T, L].
+        steps: the same, as calls.
         kappa: the threshold; it acts as min(kappa, 1).
     """
     now = int(traces.recorded[0])
     followed = paths(bundle.policy.scores(traces), traces, bundle.empty)
     kappa = min(kappa, 1.0)
     go_on = now < traces.horizon and bool(followed.reach[0, now] >= kappa)
-    return Decision(go_on, followed.leaf[0] >= kappa, followed.score[0])
+    return _decision(go_on, followed.leaf[0] >= kappa, followed.score[0], traces, steps)
 
 
-def draw(bundle: Bundle, traces: TraceArrays, uniform: float) -> Decision:
+def draw(bundle: Bundle, traces: TraceArrays, steps: Steps, uniform: float) -> Decision:
     """Decide by lot: one action of the present round, all earlier ones having been `next`.
 
     Args:
         bundle: a policy whose scores are probabilities.
         traces: the rounds so far of one question, [1, T, L].
+        steps: the same, as calls.
         uniform: a number drawn from [0, 1).
     """
     now = int(traces.recorded[0]) - 1
@@ -74,17 +82,26 @@ def draw(bundle: Bundle, traces: TraceArrays, uniform: float) -> Decision:
     member = np.zeros(traces.answer.shape[1:], dtype=bool)
     if action < traces.n_roles:
         member[now, action] = traces.answer[0, now, action] != NO_ANSWER
-    return Decision(action == traces.n_roles, member, scores[:, :-1])
+    return _decision(action == traces.n_roles, member, scores[:, :-1], traces, steps)
 
 
-def at_least_one(decision: Decision, traces: TraceArrays) -> Decision:
-    """Return the best of all answers so far where none would be returned.
+def _decision(
+    goes_on: bool,  # noqa: FBT001 - private, and the first of a decision
+    member: BoolArray,
+    score: FloatArray,
+    traces: TraceArrays,
+    steps: Steps,
+) -> Decision:
+    """Name the answers behind members and scores, [T, L] each."""
 
-    For a question that was cut off where the policy would have gone on.
-    """
-    answered = Decision(go_on=False, member=traces.answer[0] != NO_ANSWER, score=decision.score)
-    if decision.member.any() or not answered.leaves:
-        return decision
-    member = np.zeros_like(decision.member)
-    member[answered.leaves[0]] = True
-    return Decision(go_on=False, member=member, score=decision.score)
+    def ranked(among: BoolArray) -> list[tuple[int, Returned]]:
+        places = sorted((float(score[t, i]), t, i) for t, i in np.argwhere(among).tolist())
+        return [(int(traces.answer[0, t, i]), named(t, i, of)) for of, t, i in reversed(places)]
+
+    def named(t: int, place: int, of: float) -> Returned:
+        role, calls = traces.roles[place], steps[t]
+        call = next(call for call in calls if len(calls) == 1 or call.role == role)
+        return Returned(call.answer or "", of, t + 1, call.role)
+
+    best = ranked(traces.answer[0] != NO_ANSWER)
+    return Decision(goes_on, distinct(ranked(member)), best[0][1] if best else None)

@@ -1,7 +1,8 @@
-"""What a policy sees of a question under way: the rounds so far, laid out like its traces."""
+"""What a policy sees of a question under way: the calls so far, laid out like its traces."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from farthing.policies.bundle import Origin
 from farthing.traces.arrays import NO_ANSWER, SIGNALS, Replies, TraceArrays
 from farthing.traces.assemble import assemble
-from farthing.traces.base import Trace
+from farthing.traces.base import Call, Trace
+from farthing.traces.grading import answer_codes
+from farthing.traces.reading import OF_ANSWER, OF_QUESTION, read_answer, read_question
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -79,3 +82,70 @@ def _later(values: Array, horizon: int, empty: float) -> Array:
     out = np.full((1, horizon, *values.shape[2:]), empty, dtype=values.dtype)
     out[:, : values.shape[1]] = values
     return out  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What single decisions about one question are based on, whatever is bought of it."""
+
+    question: str
+    roles: tuple[str, ...]
+    horizon: int
+    signals: tuple[str, ...]
+    """The recorded numbers that the policy was trained on."""
+    normalise: Callable[[str], str]
+    """As the question's task normalises answers."""
+
+
+def notes_of(question: str, origin: Origin, normalise: Callable[[str], str]) -> Notes:
+    """Return the notes on a question that a policy of this origin is asked about."""
+    names = (*SIGNALS, *OF_QUESTION, *OF_ANSWER) if origin.signals is None else origin.signals
+    return Notes(question, origin.roles, origin.horizon, names, normalise)
+
+
+def noted(
+    notes: Notes, at: Sequence[int], calls: Sequence[Call]
+) -> tuple[list[int], dict[str, list[float]]]:
+    """Lay calls out as `Decider` reads them: as `observed` does, but in plain lists.
+
+    Args:
+        notes: about the question.
+        at: [R] the place of each call, t * L + l for round t and role l.
+        calls: [R]
+
+    Returns:
+        [T * L] codes of the answers, and signals by name; -1 and NaN where there is no call.
+    """
+    places = notes.horizon * len(notes.roles)
+    answers = [NO_ANSWER] * places
+    for place, code in zip(
+        at, answer_codes([c.answer for c in calls], notes.normalise), strict=True
+    ):
+        answers[place] = code
+    own = {name: [_signal(call, name) for call in calls] for name in notes.signals}
+    signals = {}
+    for name, values in zip(own, _as_stored(list(own.values())), strict=True):
+        signals[name] = [math.nan] * places
+        for place, value in zip(at, values, strict=True):
+            signals[name][place] = value
+    for name, number in zip(OF_QUESTION, read_question(notes.question), strict=True):
+        if name in signals and number is not None:
+            signals[name] = [number] * places
+    return answers, signals
+
+
+def _signal(call: Call, name: str) -> float | None:
+    if name in OF_ANSWER:
+        return read_answer(call.answer)[OF_ANSWER.index(name)]
+    if name in SIGNALS:
+        value: float | None = getattr(call, name)
+        return value
+    return call.extra.get(name)
+
+
+def _as_stored(rows: Sequence[Sequence[float | None]]) -> list[list[float]]:
+    """Return numbers as `TraceArrays` has them: in single precision, NaN for none."""
+    largest = np.finfo(np.float32).max
+    values = np.clip(np.array(rows, dtype=np.float64), -largest, largest)
+    stored: list[list[float]] = values.astype(np.float32).tolist()
+    return stored

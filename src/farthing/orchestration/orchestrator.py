@@ -1,6 +1,6 @@
-"""Answer questions under a trained policy: run rounds until it says stop, and say what is promised.
+"""Answer questions under a trained policy: buy calls until it says stop, and say what is promised.
 
-After each round the policy scores the trace so far as a replay would, and by the same code, so
+After each step, a round or a single call, the policy scores what is known as a replay would, so
 that it decides live as it was calibrated.
 """
 
@@ -16,21 +16,20 @@ from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import AuthenticationError, BudgetError
 from farthing.models.base import Model
 from farthing.models.money import usd_from_nano
-from farthing.orchestration.answer import Answer, Ending, Returned
+from farthing.orchestration.answer import Answer, Bought, Ending, Returned
 from farthing.orchestration.base import Agent, Desk, DirectDesk
 from farthing.orchestration.base_agent import BaseAgent
-from farthing.orchestration.course import Round, course, other_models
-from farthing.orchestration.decision import Decision, at_least_one, decide, draw, threshold
+from farthing.orchestration.course import Lines, Step, by_call, course, other_models
+from farthing.orchestration.decision import Decision
 from farthing.orchestration.guide_agent import GuideAgent
 from farthing.orchestration.longest import Rehearsal
-from farthing.orchestration.observation import observed
+from farthing.orchestration.playing import Begin, Play, player
 from farthing.orchestration.purse import Purse
-from farthing.orchestration.rounds import Desks, Dialogue, Independent, Plan
+from farthing.orchestration.rounds import Desks, Dialogue, Independent, Plan, judged
 from farthing.policies.bundle import Bundle
-from farthing.tasks.base import Question, Task
-from farthing.traces.arrays import TraceArrays
+from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Call, Trace
-from farthing.traces.shapes import PROTOCOL_ROLES
+from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
 
 
 def directly(question: Question, number: int, agent: Agent) -> Desk:  # noqa: ARG001 - a `Desks`
@@ -49,15 +48,19 @@ class Orchestrator:
     desks: Desks = directly
     """Opens the desk of each call: a log's, so that nothing is paid twice, or none."""
 
-    _course: tuple[Round, ...] = field(init=False, repr=False)
+    _lines: Lines = field(init=False, repr=False)
+    _begin: Begin = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse agents that the policy was not trained for, before anything is paid.
 
         Raises:
-            InputError: they have other roles, or a pool lacks a model.
+            InputError: they have other roles, a pool lacks a model, or the policy buys single
+                calls and these agents see one another's.
         """
-        object.__setattr__(self, "_course", course(self.bundle, self.plan))
+        lines = course(self.bundle, self.plan)
+        object.__setattr__(self, "_lines", lines)
+        object.__setattr__(self, "_begin", player(self.bundle, lines, self.task))
 
     @classmethod
     def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
@@ -65,8 +68,9 @@ class Orchestrator:
 
         Args:
             bundle: the policy.
-            models: who fills each role: `base` and `guide` of the paper's dialogue; else the models
-                of a pool, by the names that they have in its traces.
+            models: who fills each role: `base` and `guide`, of the paper's dialogue or, where the
+                policy buys single calls, each by itself; else the models of a pool, by the names
+                that they have in its traces.
             task: says when two answers are the same.
 
         Raises:
@@ -75,13 +79,26 @@ class Orchestrator:
         if models.keys() != set(PROTOCOL_ROLES):
             pool = tuple(BaseAgent(model, role=name) for name, model in models.items())
             return cls(bundle, Independent(pool, 1, task), task)
-        agents = (BaseAgent(models["base"]), GuideAgent(models["guide"]))
-        return cls(bundle, Dialogue(agents, bundle.origin.horizon), task)
+        rounds, base = bundle.origin.horizon, BaseAgent(models["base"])
+        if by_call(bundle.policy):
+            alone = (base, BaseAgent(models["guide"], role="guide"))
+            return cls(bundle, Independent(alone, rounds, task), task)
+        return cls(bundle, Dialogue((base, GuideAgent(models["guide"])), rounds), task)
+
+    @property
+    def steps(self) -> int:
+        """The most rounds, or single calls, that a question can take."""
+        return sum(map(len, self._lines))
+
+    @property
+    def bought(self) -> Bought:
+        """What one step is."""
+        return "calls" if by_call(self.bundle.policy) else "rounds"
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Why the bundle's certificate holds for no answer of these agents, a clause each."""
-        other = other_models(self.bundle, self._course)
+        other = other_models(self.bundle, self._lines)
         certificate = self.bundle.certificate
         frozen = certificate is not None and certificate.guarantee == "online"
         found = [other, "the online threshold is no longer updated" if frozen else None]
@@ -97,10 +114,10 @@ class Orchestrator:
         """Answer one question.
 
         A call that failed is part of the trace, as no answer, and the policy decides about it. A
-        wrong key and a spent budget end the question with what there is. A round after the first
-        is begun only if the most that it can cost fits the budget; where it does not, and the
-        policy would have gone on, the set is what the rounds so far give: at least their best
-        answer.
+        wrong key and a spent budget end the question with what there is. A step after the first,
+        a round or a call, is begun only if the most that it can cost fits the budget; where it does
+        not, and the policy would have gone on, the set is what the steps so far give: at least
+        their best answer.
 
         Args:
             question: what is asked; `gold` may be empty.
@@ -113,7 +130,23 @@ class Orchestrator:
             UnpricedModelError: a budget applies to a model without a price.
         """
         rng = rng or np.random.default_rng(crc32(question.id.encode(errors="surrogatepass")))
-        return await _Episode(self, question, _purse(budget_nano), rng).play(self._course)
+        play = self._begin(blank(question, self), rng)
+        return await _Episode(self, question, _purse(budget_nano), play).play()
+
+
+def blank(question: Question, orchestrator: Orchestrator) -> Trace:
+    """Return the trace of a question before anything was asked."""
+    return Trace(
+        id=question.id,
+        question=question.text,
+        gold=list(question.gold),
+        calls=[],
+        task=orchestrator.task.name,
+        group=question.group,
+        split=question.split,  # type: ignore[arg-type]  # the loaders check it
+        independent=orchestrator.plan.independent,
+        truncated=True,
+    )
 
 
 def _purse(budget_nano: int | None) -> Purse:
@@ -127,41 +160,42 @@ class _Episode:
     orchestrator: Orchestrator
     question: Question
     purse: Purse
-    rng: np.random.Generator
-    rounds: list[list[Call]] = field(default_factory=list)
-    """The calls of each round that was run in full."""
+    policy: Play
+    steps: list[list[Call]] = field(default_factory=list)
+    """The calls of each round, or each single call, that was made in full."""
     broken: list[Call] = field(default_factory=list)
     """The calls of the round that could not be finished."""
     decision: Decision | None = None
-    """After the last full round."""
+    """After the last full step."""
     ended_by: Ending = "policy"
     why: str = ""
 
-    async def play(self, planned: tuple[Round, ...]) -> Answer:
-        """Run rounds until the policy, the budget or a failure ends it."""
-        for step in planned:
+    async def play(self) -> Answer:
+        """Take steps until the policy, the budget or a failure ends it."""
+        while step := self.policy.next():
             if not await self._affordable(step) or not await self._run(step):
                 break
-            self.decision = self._decide(self._seen())
-            if not self.decision.go_on:
-                break
+            self.decision = self.policy.decide(self.steps)
         return self._answer()
 
-    async def _affordable(self, step: Round) -> bool:
-        """Return whether a round fits the budget at its dearest; the first is tried anyhow."""
+    async def _affordable(self, step: Step) -> bool:
+        """Return whether a step fits the budget at its dearest; the first is tried anyhow."""
         left = self.purse.left_nano
         if left is None:
             return True
         rehearsal = Rehearsal()
         task = self.orchestrator.task
         await step.play(self.question, self._before(), lambda *_: rehearsal, [], task)
-        if not self.rounds or rehearsal.largest_nano <= left:
+        if not self.steps or rehearsal.largest_nano <= left:
             return True
-        self._end("budget", f"the next round can cost ${usd_from_nano(rehearsal.largest_nano):.3g}")
+        what = self.orchestrator.bought.removesuffix("s")
+        self._end(
+            "budget", f"the next {what} can cost ${usd_from_nano(rehearsal.largest_nano):.3g}"
+        )
         return False
 
-    async def _run(self, step: Round) -> bool:
-        """Run a round; return whether it could be finished."""
+    async def _run(self, step: Step) -> bool:
+        """Play a step; return whether it could be finished."""
         made: list[Call] = []
         try:
             await step.play(self.question, self._before(), self._desk, made, self.orchestrator.task)
@@ -169,34 +203,23 @@ class _Episode:
             self._end("budget", str(error))
         except AuthenticationError as error:
             self._end("failure", str(error))
-        if self.ended_by == "policy":
-            self.rounds.append(made)
-            return True
-        self.broken = made
-        return False
+        if self.ended_by != "policy":
+            self.broken = made
+            return False
+        self.steps.append(made)
+        if self.orchestrator.bought == "calls":  # a verdict is known when both calls are
+            known = judged(self._before(), self.orchestrator.task)
+            self.steps = [[call] for call in known]
+        return True
 
     def _desk(self, question: Question, number: int, agent: Agent) -> Desk:
         return self.purse.desk(self.orchestrator.desks(question, number, agent))
 
     def _before(self) -> list[Call]:
-        return [call for calls in self.rounds for call in calls]
+        return [call for calls in self.steps for call in calls]
 
     def _end(self, by: Ending, why: str) -> None:
         self.ended_by, self.why = by, why
-
-    def _seen(self) -> TraceArrays:
-        """Return what the policy sees: the full rounds; before the first, what there is."""
-        calls = self._before() or self.broken
-        return observed(
-            structs.replace(self._trace(), calls=calls), self.orchestrator.bundle.origin
-        )
-
-    def _decide(self, seen: TraceArrays) -> Decision:
-        bundle = self.orchestrator.bundle
-        kappa = threshold(bundle, self.question.group)
-        if kappa is None:
-            return draw(bundle, seen, float(self.rng.random()))
-        return decide(bundle, seen, kappa)
 
     def _answer(self) -> Answer:
         returned = self._returned()
@@ -206,7 +229,8 @@ class _Episode:
             answers=returned,
             best=returned[0].text if returned else None,
             cost_nano=self.purse.spent_nano,
-            rounds=len(self.rounds),
+            rounds=len(self.steps),
+            bought=self.orchestrator.bought,
             certificate=bundle.certificate,
             caveats=self._caveats(),
             ended_by=self.ended_by,
@@ -214,37 +238,20 @@ class _Episode:
         )
 
     def _trace(self) -> Trace:
-        question = self.question
-        return Trace(
-            id=question.id,
-            question=question.text,
-            gold=list(question.gold),
+        return structs.replace(
+            blank(self.question, self.orchestrator),
             calls=[*self._before(), *self.broken],
-            task=self.orchestrator.task.name,
-            group=question.group,
-            split=question.split,  # type: ignore[arg-type]  # the loaders check it
-            independent=self.orchestrator.plan.independent,
-            truncated=len(self.rounds) < self.orchestrator.bundle.origin.horizon,
+            truncated=len(self.steps) < self.orchestrator.steps,
         )
 
     def _returned(self) -> tuple[Returned, ...]:
-        """Return the distinct answers of the set, the best first."""
-        rounds = self.rounds or [self.broken]
-        if not rounds[0]:
-            return ()
-        seen = self._seen()
-        nothing = np.zeros(seen.answer.shape[1:])
-        decision = self.decision or Decision(go_on=False, member=nothing > 0, score=nothing)
-        if self.ended_by != "policy":
-            decision = at_least_one(decision, seen)
-        found: dict[int, Returned] = {}
-        for t, place in decision.leaves:
-            role = seen.roles[place]
-            call = next(c for c in rounds[t] if len(rounds[t]) == 1 or c.role == role)
-            code = int(seen.answer[0, t, place])
-            score = float(decision.score[t, place])
-            found.setdefault(code, Returned(call.answer or "", score, t + 1, call.role))
-        return tuple(found.values())
+        """Return the distinct answers of the set, the best first; where it is cut, at least one."""
+        if self.decision is None:
+            given = [c for c in self.broken if is_answer(c.answer) and not is_reply(c.role)]
+            return tuple(Returned(c.answer or "", 0.0, 1, c.role) for c in given[-1:])
+        if self.ended_by == "policy" or self.decision.answers:
+            return self.decision.answers
+        return (self.decision.otherwise,) if self.decision.otherwise else ()
 
     def _caveats(self) -> tuple[str, ...]:
         caveats = list(self.orchestrator.doubts)
@@ -252,8 +259,10 @@ class _Episode:
         if certificate is not None and certificate.groups and group not in certificate.groups:
             caveats.append(f"the question's group, {group or 'none'}, was not calibrated")
         if self.ended_by == "budget":
-            rounds = f"after {len(self.rounds)} of {self.orchestrator.bundle.origin.horizon} rounds"
-            caveats.append(f"the budget cut it {rounds} ({self.why})")
+            most, what = self.orchestrator.steps, self.orchestrator.bought
+            caveats.append(
+                f"the budget cut it after {len(self.steps)} of {most} {what} ({self.why})"
+            )
         if self.ended_by == "failure":
             caveats.append(f"it could not go on ({self.why})")
         return tuple(caveats)

@@ -25,6 +25,9 @@ COUNTED = ("input_tokens", "output_tokens", "tool_calls")
 LEFT_OUT = ("latency_s",)
 """Signals that say more about the machine than about the question."""
 
+VERDICT = "verdict"
+"""Compares a guide's answer with the base's of its round: unknown until both were asked."""
+
 
 def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, FloatArray]:
     """Compute every number there is.
@@ -53,12 +56,22 @@ def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, Fl
     for signal in sorted(set(traces.signals).difference(LEFT_OUT, OF_QUESTION)):
         values = traces.signals[signal].reshape(len(traces), -1)[row].astype(np.float64)
         values[~seen] = np.nan
+        if signal == VERDICT:
+            values[~_with_its_base(traces.roles, seen)] = np.nan
         if signal in COUNTED:
             values = np.log1p(values)
         found |= _of_signal(signal, values, role, names)
         if signal == "confidence":
             found |= _weighed(np.nan_to_num(values), leads, given)
     return found
+
+
+def _with_its_base(roles: tuple[str, ...], seen: BoolArray) -> BoolArray:
+    """Return of which calls the base's call of the same round was made too, [R, T * L]."""
+    if "base" not in roles:
+        return seen
+    base = seen[:, roles.index("base") :: len(roles)]
+    return np.repeat(base, len(roles), axis=1)
 
 
 def speakers(traces: TraceArrays) -> tuple[tuple[str, ...], IntArray]:
