@@ -16,7 +16,7 @@ from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.seen import columns
 
 SHAPES = {"protocol": (3, ("base", "guide")), "pool": (1, ("a", "b", "c")), "cascade": (4, ("m",))}
-SIGNALS = ("confidence", "uncertainty", "output_tokens", "answer_number")
+SIGNALS = ("confidence", "uncertainty", "output_tokens", "answer_number", "verdict")
 CASES = [(shape, rules) for shape in SHAPES for rules in ("paper", "lazy")]
 
 

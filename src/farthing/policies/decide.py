@@ -14,7 +14,7 @@ from farthing.policies.lookahead import LEAST, Estimate, LookaheadPolicy
 from farthing.policies.trees import Walker
 from farthing.traces.arrays import NO_ANSWER
 from farthing.traces.reading import OF_QUESTION
-from farthing.traces.seen import COUNTED, names_of_speakers
+from farthing.traces.seen import COUNTED, VERDICT, names_of_speakers
 
 
 class Choice(NamedTuple):
@@ -113,6 +113,8 @@ class Reader:
         self._speakers, owner = names_of_speakers(roles, horizon)
         self._owner = owner.tolist()
         self._alone = len(self._owner) == len(self._speakers)
+        self._roles = len(roles)
+        self._base = roles.index("base") if "base" in roles else None
         spoken = {name.removeprefix("spread ").removeprefix("last ") for name in names}
         self._signals = {name.partition("[")[0] for name in spoken if "[" in name} - COUNTS
         self._of_question = [signal for signal in OF_QUESTION if signal in spoken]
@@ -135,12 +137,19 @@ class Reader:
             self._of_speaker(found, name, [answers[call] for call in calls], leader)
             for signal in self._signals:
                 if signal in signals:
-                    _of_signal(found, f"{signal}[{name}]", signal, calls, signals[signal])
+                    told = self._compared(calls, known) if signal == VERDICT else calls
+                    _of_signal(found, f"{signal}[{name}]", signal, told, signals[signal])
         said = {signal: signals[signal][0] for signal in self._of_question if signal in signals}
         found |= {signal: value for signal, value in said.items() if not math.isnan(value)}
         if self._weighs and "confidence" in signals:
             _weigh(found, known, answers, signals["confidence"], leader)
         return found
+
+    def _compared(self, calls: list[int], known: Sequence[int]) -> list[int]:
+        """Return the calls whose verdict is known: where the round's base was asked too."""
+        if self._base is None:
+            return calls
+        return [call for call in calls if call - call % self._roles + self._base in known]
 
     def _of_speaker(
         self, found: dict[str, float], name: str, said: Sequence[int], leader: int
