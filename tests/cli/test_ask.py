@@ -69,7 +69,7 @@ def test_an_answer_in_a_few_lines(farthing: Farthing, config: str) -> None:
     assert [line.rstrip() for line in done.out.splitlines()] == [
         "answer   Lisbon",
         "set      Lisbon (1.00)",
-        "cost     $0.000000, ended by the policy after round 1",
+        "cost     $0.000000, ended by the policy after 1 of 2 rounds",
         "promise  A new question is covered with probability at least 0.9, on average",
         "over draws of the 99 calibration questions: a right answer is in the returned",
         "set, or no model had one.",

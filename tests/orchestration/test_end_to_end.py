@@ -117,7 +117,7 @@ def new_questions_stop_as_soon_as_they_may(
     assert farthing(*config, "What is 301 + 301?") == 0
     shown = capsys.readouterr().out
     assert shown.startswith("answer   602\nset      602 (1.00)\ncost     $0.")
-    assert "ended by the policy after round 1" in shown
+    assert "ended by the policy after 1 of 3 rounds" in shown
     assert "promise  A new question is covered with probability at least 0.9" in shown
     assert len(endpoint.requests) == before + 2
     assert farthing(*config, "What is 300 + 300?", "--json") == 0

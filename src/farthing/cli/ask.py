@@ -94,5 +94,6 @@ def _say(answer: "Answer") -> None:
     cost = "unknown" if answer.cost_usd is None else f"${answer.cost_usd:.6f}"
     show(Text(f"answer   {answer.best or 'none'}"))
     show(Text(f"set      {', '.join(known) or 'empty'}"))
-    show(Text(f"cost     {cost}, ended by {_BY[answer.ended_by]} after round {answer.rounds}"))
+    after = f"after {answer.rounds} of {answer.most_rounds} {answer.bought}"
+    show(Text(f"cost     {cost}, ended by {_BY[answer.ended_by]} {after}"))
     show(Text(f"promise  {answer.promise}"))

@@ -44,6 +44,8 @@ class Answer:
     """What was paid, in nano-dollars; None where some price is not known."""
     rounds: int
     """Rounds that were run in full; where the policy buys single calls, calls that were made."""
+    most_rounds: int
+    """How many there can be."""
     bought: Bought
     """Which of the two."""
     certificate: Certificate | None

@@ -230,6 +230,7 @@ class _Episode:
             best=returned[0].text if returned else None,
             cost_nano=self.purse.spent_nano,
             rounds=len(self.steps),
+            most_rounds=self.orchestrator.steps,
             bought=self.orchestrator.bought,
             certificate=bundle.certificate,
             caveats=self._caveats(),

@@ -203,7 +203,7 @@ def _paper_problems(trace: Trace) -> Iterator[Problem]:
     present = {(call.round, call.role) for call in trace.calls}
     for number in range(1, min(last, len(trace.calls) + 1) + 1):
         gone = [role for role in PROTOCOL_ROLES if (number, role) not in present]
-        if gone and not (trace.truncated and number == last):
+        if gone and not (trace.truncated and (trace.independent or number == last)):
             yield (
                 "calls",
                 (

@@ -1,0 +1,155 @@
+"""Independent calls over HTTP, and a policy that buys them one by one, under its promise."""
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from chat_server import Endpoint, completion
+
+from farthing.cli import main
+from farthing.experiments.evaluate import replay
+from farthing.policies import bundle as bundles
+from farthing.traces import jsonl
+from farthing.traces.assemble import assemble
+from farthing.traces.store import Store
+
+QUESTIONS, ROUNDS = 110, 2
+JOB = """
+task = "gsm8k"
+questions = "questions.jsonl"
+rounds = 2
+mode = "independent"
+agents.base.model = "small"
+agents.guide.model = "large"
+
+[models.small]
+provider = "openai-compatible"
+model = "small"
+url = "{url}"
+
+[models.large]
+provider = "openai-compatible"
+model = "large"
+url = "{url}"
+
+[prices]
+small = {{ input_per_million = 0.1, output_per_million = 0.4 }}
+large = {{ input_per_million = 2.5, output_per_million = 10 }}
+"""
+
+
+def say(body: dict[str, Any]) -> web.Response:
+    """Answer by oneself; every third question is beyond the small model, which then says 1."""
+    assert len(body["messages"]) == 1, "somebody was shown what another one said"
+    asked = re.search(r"What is (\d+) \+", body["messages"][0]["content"])
+    assert asked
+    number = int(asked[1])
+    right = body["model"] == "large" or number % 3
+    return web.json_response(completion(body, f"Answer: {2 * number if right else 1}"))
+
+
+def farthing(*arguments: object) -> int:
+    return main._run([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def calibrated(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
+    """Collect, train and calibrate; return the server."""
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        json.dumps({"id": f"q{k}", "question": f"What is {k} + {k}?", "gold": [str(2 * k)]})
+        for k in range(100, 100 + QUESTIONS)
+    ]
+    Path("questions.jsonl").write_text("\n".join(lines))
+    Path("job.toml").write_text(JOB.format(url=endpoint.url))
+    endpoint.reply = say
+    assert farthing("collect", "job.toml", "--store", "traces.db", "--max-cost", "5") == 0
+    assert len(endpoint.requests) == QUESTIONS * ROUNDS * 2
+    common = ("--traces", "traces.db")
+    assert farthing("train", *common, "--policy", "lazy", "--out", "bundle") == 0
+    assert farthing("calibrate", *common, "--bundle", "bundle", "--alpha", "0.1") == 0
+    endpoint.requests.clear()
+    return endpoint
+
+
+def test_from_independent_calls_to_answers_call_by_call(
+    calibrated: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    the_log_answers_as_a_replay_does(calibrated, capsys)
+    new_questions_take_as_few_calls_as_they_may(calibrated, capsys)
+    nothing_is_paid_twice(calibrated, capsys)
+
+
+def the_log_answers_as_a_replay_does(
+    endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    config = ("job.toml", "--bundle", "bundle", "--store", "traces.db")
+    assert farthing("ask", *config, "--questions", "questions.jsonl") == 0
+    assert endpoint.requests == []
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    bundle = bundles.load("bundle")
+    with Store.open("traces.db", create=False) as store:
+        stored = {trace.id: trace for trace in store.traces()}
+    whole = assemble([stored[answer["id"]] for answer in found])
+    assert whole.independent.all()
+    assert bundle.kappa is not None
+    expected = replay(bundle.policy, whole, bundle.empty).act(bundle.kappa)
+    assert [answer["cost_nano"] for answer in found] == expected.cost_nano.tolist()
+    assert [answer["rounds"] for answer in found] == expected.length.tolist()
+    assert [len(answer["answers"]) for answer in found] == expected.set_size.tolist()
+    assert [answer["answer"] == stored[answer["id"]].gold[0] for answer in found] == (
+        expected.best_correct.tolist()
+    )
+    assert all(answer["guaranteed"] and answer["bought"] == "calls" for answer in found)
+    assert Fraction(int(expected.covered.sum()), len(whole)) >= Fraction(9, 10)
+    assert expected.cost_nano.sum() < 0.3 * whole.cost_nano.sum()
+    for answer in found:
+        jsonl.decode(json.dumps(answer["trace"]).encode())  # a trace like any other
+
+
+def new_questions_take_as_few_calls_as_they_may(
+    endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert farthing("ask", "job.toml", "--bundle", "bundle", "What is 301 + 301?") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("answer   602\nset      602 (1.00)\ncost     $0.")
+    assert "ended by the policy after 1 of 4 calls" in shown
+    assert "promise  A new question is covered with probability at least 0.9" in shown
+    assert [request["model"] for request in endpoint.requests] == ["small"]
+    endpoint.requests.clear()
+
+
+def nothing_is_paid_twice(endpoint: Endpoint, capsys: pytest.CaptureFixture[str]) -> None:
+    """A question that was cut is taken up where it was left."""
+    config = ("ask", "job.toml", "--bundle", "bundle", "What is 300 + 300?", "--json")
+    assert farthing(*config, "--store", "log.db", "--max-cost", "0.001") == 0
+    cut = json.loads(capsys.readouterr().out)
+    assert (cut["answer"], cut["ended_by"], cut["guaranteed"]) == ("1", "budget", False)
+    assert "the budget cut it after 1 of 4 calls (the next call can cost $" in cut["promise"]
+    assert cut["cost_usd"] <= 0.001
+    assert [request["model"] for request in endpoint.requests] == ["small"]
+    for _ in range(2):
+        assert farthing(*config, "--store", "log.db") == 0
+        hard = json.loads(capsys.readouterr().out)
+        assert (hard["answer"], hard["rounds"], hard["guaranteed"]) == ("600", 2, True)
+        assert [call["role"] for call in hard["trace"]["calls"]] == ["base", "guide"]
+        assert hard["trace"]["calls"][1]["verdict"] is False
+    assert [request["model"] for request in endpoint.requests] == ["small", "large"]
+
+
+def test_what_cannot_be_played_is_one_line_before_anything_is_paid(
+    calibrated: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = Path("job.toml").read_text()
+    Path("dialogue.toml").write_text(job.replace('mode = "independent"', ""))
+    capsys.readouterr()
+    assert farthing("ask", "dialogue.toml", "--bundle", "bundle", "What is 1 + 1?") == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert 'calls see one another; write mode = "independent" in the job' in said
+    assert calibrated.requests == []
