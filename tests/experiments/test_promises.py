@@ -22,6 +22,7 @@ from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.contenders import Setting
 from farthing.experiments.evaluate import replay
 from farthing.experiments.judging import Judged, judge
+from farthing.experiments.measuring import evaluate
 from farthing.experiments.promises import (
     Asked,
     Budget,
@@ -35,7 +36,7 @@ from farthing.experiments.promises import (
     reference_right,
     strongest,
 )
-from farthing.experiments.single import calibrate, calibrate_for, evaluate, train
+from farthing.experiments.single import calibrate, calibrate_for, train
 from farthing.policies.base import Policy
 from farthing.policies.bundle import load
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
@@ -186,14 +187,14 @@ def test_a_judged_figure_is_what_was_counted() -> None:
     part = drawn(100, 5)
     found = acted(Sure(), part, 0.9, "allow")
     answers = Certificate(guarantee="selective", alpha="0.1", delta="0.1", setting=0, kappa=0.9)
-    judged = judge(answers, found, part.recorded)
+    judged = judge(answers, found)
     assert judged is not None
     given, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
     assert 0 < given < 100
     assert judged.value == right / given
     exact = stats.binomtest(right, given).proportion_ci(method="exact")
     assert judged.interval == pytest.approx((exact.low, exact.high))
-    assert judge(Certificate(guarantee="none"), found, part.recorded) is None
+    assert judge(Certificate(guarantee="none"), found) is None
 
 
 def test_a_bundle_with_a_promise_loads_without_learning_libraries(

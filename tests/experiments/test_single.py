@@ -16,7 +16,8 @@ from farthing.environments.replay import paths
 from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments.compare import Plan, compare
 from farthing.experiments.contenders import Setting
-from farthing.experiments.single import STRANGERS, Method, calibrate, evaluate, train
+from farthing.experiments.measuring import evaluate
+from farthing.experiments.single import STRANGERS, Method, calibrate, train
 from farthing.policies.bundle import Saveable, load, save
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.splits import fixed_parts

@@ -165,15 +165,22 @@ def evaluate(
 ) -> None:
     """Measure a bundle on questions that neither trained nor calibrated it.
 
-    Give the seed and sizes of its training: then no question is used twice.
+    Give the seed and sizes of its training: then no question is used twice. A Parquet file may be
+    larger than memory: it is read in pieces, with the same figures.
 
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
-    from farthing.experiments import single
+    from farthing.experiments import measuring
     from farthing.reports.single import measured
 
     sizes = sizes_of(train, calibrate, test)
-    found = single.evaluate(bundle, files.read_arrays(traces), seed=seed, sizes=sizes)
+    if traces.suffix == files.PARQUET:
+        with trainings() as shown:
+            found = measuring.evaluate_file(
+                bundle, traces, seed=seed, sizes=sizes, progress=Learning(shown, "evaluate")
+            )
+    else:
+        found = measuring.evaluate(bundle, files.read_arrays(traces), seed=seed, sizes=sizes)
     _say_sizes(found.sizes)
     _doubt(found.notes)
     show(measured(found))

@@ -4,6 +4,7 @@ The rounds of a question do not depend on the actions taken, so everything about
 number per question: the critical threshold kappa* (`spec` of CCPO, section 2).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,15 @@ class Outcome:
     def take(self, index: IntArray) -> "Outcome":
         """Return the outcome of the questions at an index."""
         return Outcome(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+    @classmethod
+    def joined(cls, pieces: Sequence["Outcome"]) -> "Outcome":
+        """Return what happened to the questions of several pieces, one piece after another."""
+        columns = (
+            np.concatenate([getattr(piece, name) for piece in pieces])
+            for name in cls.__dataclass_fields__
+        )
+        return cls(*columns)
 
 
 def paths(scores: FloatArray, traces: TraceArrays, empty: str = "argmax") -> Paths:

@@ -24,8 +24,7 @@ from farthing.policies.fixed_depth import FixedDepthPolicy
 from farthing.policies.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
 from farthing.policies.random import RandomPolicy
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
-from farthing.traces.assemble import cascade
-from farthing.traces.shapes import PROTOCOL_ROLES
+from farthing.traces.assemble import cascade, is_pool
 
 GROUP = "contenders"
 ORDER = (
@@ -68,9 +67,7 @@ class Setting:
     @property
     def in_rounds(self) -> "Setting":
         """The same setting; a pool of models is laid out as a cascade, one model a round."""
-        if self.traces.horizon > 1 or self.traces.roles == PROTOCOL_ROLES:
-            return self
-        return replace(self, traces=cascade(self.traces))
+        return replace(self, traces=cascade(self.traces)) if is_pool(self.traces) else self
 
 
 def contenders(setting: Setting, names: Iterable[str] | None = None) -> list[Contender]:

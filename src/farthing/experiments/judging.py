@@ -8,10 +8,9 @@ import numpy as np
 from farthing.calibration.base import Certificate
 from farthing.calibration.betting import mean_upper
 from farthing.environments.replay import Outcome
-from farthing.experiments.promises import reference_right
 from farthing.experiments.significance import clopper_pearson
 from farthing.models.money import usd_from_nano
-from farthing.traces.arrays import BoolArray, TraceArrays
+from farthing.traces.arrays import BoolArray
 
 
 @dataclass(frozen=True)
@@ -51,20 +50,22 @@ promised: kept.
         )
 
 
-def judge(certificate: Certificate | None, found: Outcome, recorded: TraceArrays) -> Judged | None:
+def judge(
+    certificate: Certificate | None, found: Outcome, reference: BoolArray | None = None
+) -> Judged | None:
     """Measure what a certificate promises; None where it promises nothing of a new question.
 
     Args:
         certificate: the promise.
         found: what the policy did on the test questions.
-        recorded: the same questions as they were recorded, for the reference of a parity.
+        reference: [n] whether the reference of a parity is right (`reference_right`).
     """
     if certificate is None or not certificate.promises or certificate.guarantee == "online":
         return None
     if certificate.guarantee == "selective":
         return _selective(certificate, found)
     if certificate.guarantee == "parity":
-        return _parity(certificate, found.best_correct, recorded)
+        return _parity(certificate, found.best_correct, reference)
     if certificate.guarantee == "budget":
         return _budget(certificate, found)
     return _coverage(certificate, found)
@@ -92,11 +93,12 @@ def _share(what: str, right: BoolArray, certificate: Certificate) -> Judged | No
     return Judged(what, float(right.mean()), interval, promised)
 
 
-def _parity(certificate: Certificate, right: BoolArray, recorded: TraceArrays) -> Judged | None:
+def _parity(
+    certificate: Certificate, right: BoolArray, reference: BoolArray | None
+) -> Judged | None:
     """The interval joins those of the shares lost and won, at half the error each."""
-    if certificate.reference is None:
+    if reference is None:
         return None
-    reference = reference_right(recorded, certificate.reference)
     n = len(right)
     lost = clopper_pearson(int((reference & ~right).sum()), n, 0.975)
     won = clopper_pearson(int((~reference & right).sum()), n, 0.975)

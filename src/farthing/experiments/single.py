@@ -1,11 +1,11 @@
-"""One policy from start to end: train it, calibrate it, evaluate it, each on its own questions.
+"""One policy: train it and calibrate it, each on its own questions; `measuring` evaluates it.
 
 The three steps work in turn on one file. Under the same seed and sizes they divide it alike, so
 that no question is used twice.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, get_args
@@ -22,21 +22,19 @@ from farthing.calibration.certificate import (
     certify_split,
 )
 from farthing.calibration.online import OnlineThreshold, run_online
-from farthing.environments.replay import Outcome
 from farthing.errors import CalibrationError, InputError, UnknownNameError
 from farthing.experiments.base import Contender
 from farthing.experiments.contenders import Setting, contenders
-from farthing.experiments.evaluate import AS_IT_IS, Replayed, metrics, replay, stream
-from farthing.experiments.judging import Judged, judge
+from farthing.experiments.evaluate import replay
 from farthing.experiments.promises import Asked, Part, Promised, Shift, promise
-from farthing.experiments.significance import clopper_pearson
 from farthing.experiments.training import fit
 from farthing.policies import bundle as bundles
+from farthing.policies.base import Policy
 from farthing.policies.bundle import Bundle, Saveable, origin_of
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.marks import Marks, marks
-from farthing.traces.splits import Parts, fixed_parts
+from farthing.traces.splits import Divisible, Parts, fixed_parts
 
 Method = Literal["split", "pac", "groups", "online"]
 """Which promise a calibration makes: on average over draws, with confidence 1 - delta, within each
@@ -75,22 +73,6 @@ class Calibrated:
     """What to doubt."""
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """What `evaluate` found on the test part."""
-
-    bundle: Bundle
-    metrics: Mapping[str, float]
-    """Metric to value, by the names of `METRICS`."""
-    intervals: Mapping[str, tuple[float, float]]
-    """Exact 95 % interval of `coverage`, and of `coverage_solvable` where it exists."""
-    sizes: Mapping[str, int]
-    notes: tuple[str, ...]
-    """What to doubt."""
-    judged: Judged | None
-    """What came of the promise; None where nothing was promised of a new question."""
-
-
 def train(
     setting: Setting,
     name: str,
@@ -125,7 +107,7 @@ def train(
     contender = _only(contenders(setting, [name]))
     if contender.learner is None:
         raise InputError(f"the policy '{contender.name}' cannot run: {contender.note}")
-    parts = _parts(setting.traces, seed, sizes)
+    parts = divided(setting.traces, seed, sizes)
     questions = setting.traces.take(parts.train)
     fitted = fit(contender.learner, questions, alpha, seed, progress or Silent())
     if not isinstance(fitted.policy, Saveable):
@@ -141,7 +123,7 @@ def train(
         empty=contender.empty,
         questions={"train": marks(questions)},
     )
-    return Trained(contender, fitted, _sizes(parts))
+    return Trained(contender, fitted, sizes_of(parts))
 
 
 def calibrate(
@@ -187,8 +169,8 @@ def calibrate(
         certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
-    _keep(folder, bundle, part, Promised(certificate, bundle.empty))
-    return Calibrated(certificate, _sizes(parts), _doubts(bundle, arrays, parts))
+    _keep(folder, bundle, part, Promised(certificate, policy, empty))
+    return Calibrated(certificate, sizes_of(parts), doubts(bundle, arrays, parts))
 
 
 def calibrate_for(
@@ -217,36 +199,7 @@ def calibrate_for(
         raise InputError(f"cannot calibrate: {problem}") from None
     if promised.certificate.promises:
         _keep(folder, bundle, prove.played, promised)
-    return Calibrated(promised.certificate, _sizes(parts), _doubts(bundle, arrays, parts))
-
-
-def evaluate(
-    folder: str | Path, traces: TraceArrays, *, seed: int = 0, sizes: Sizes | None = None
-) -> Evaluated:
-    """Measure a bundle on the test part, with its threshold or, where it has none, as it acts.
-
-    Args:
-        folder: the bundle.
-        traces: the questions, of the kind that it was trained on.
-        seed: as in `train`; also of the lots that a policy without a threshold draws.
-        sizes: as in `train`.
-
-    Raises:
-        InputError: the traces have other roles or rounds than the bundle's.
-        TooFewTracesError: there are fewer questions than the sizes ask for.
-        BundleError: the folder is no bundle.
-    """
-    bundle, arrays, parts = opened(folder, traces, seed, sizes)
-    part = arrays.take(parts.test)
-    found = _act(bundle, part, seed)
-    solvable = int(found.solvable.sum())
-    intervals = {"coverage": clopper_pearson(int(found.covered.sum()), len(part))}
-    if solvable:
-        right = int(found.in_set.sum())
-        intervals["coverage_solvable"] = clopper_pearson(right, solvable)
-    doubts = (*_doubts(bundle, arrays, parts), *_seen_before(bundle, part))
-    judged = judge(bundle.certificate, found, traces.take(parts.test))
-    return Evaluated(bundle, metrics(found), intervals, _sizes(parts), doubts, judged)
+    return Calibrated(promised.certificate, sizes_of(parts), doubts(bundle, arrays, parts))
 
 
 def _only(found: list[Contender]) -> Contender:
@@ -256,11 +209,13 @@ def _only(found: list[Contender]) -> Contender:
     return found[0]
 
 
-def _parts(arrays: TraceArrays, seed: int, sizes: Sizes | None) -> Parts:
+def divided(arrays: Divisible, seed: int, sizes: Sizes | None) -> Parts:
+    """Return the parts that every step works on, under the same seed and sizes."""
     return fixed_parts(arrays, np.random.default_rng(seed), **(sizes or {}))
 
 
-def _sizes(parts: Parts) -> dict[str, int]:
+def sizes_of(parts: Parts) -> dict[str, int]:
+    """Return how many questions each part has."""
     return {"train": len(parts.train), "calibrate": len(parts.calibrate), "test": len(parts.test)}
 
 
@@ -268,10 +223,10 @@ def _no_promise(kappa: float | None, mark: str) -> Certificate | None:
     return None if kappa is None else certify_nothing(kappa, fingerprint=mark)
 
 
-def _saveable(bundle: Bundle) -> Saveable:
-    if not isinstance(bundle.policy, Saveable):
-        raise InputError(f"the policy '{bundle.kind}' cannot be saved")
-    return bundle.policy
+def _saveable(policy: Policy, kind: str) -> Saveable:
+    if not isinstance(policy, Saveable):
+        raise InputError(f"the policy '{kind}' cannot be saved")
+    return policy
 
 
 def opened(
@@ -280,19 +235,24 @@ def opened(
     """Load a bundle and lay the traces out for it."""
     bundle = bundles.load(folder)
     arrays = laid_out(folder, bundle, traces)
-    return bundle, arrays, _parts(arrays, seed, sizes)
+    return bundle, arrays, divided(arrays, seed, sizes)
 
 
 def laid_out(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     """Return traces as the bundle plays them; raise InputError where it cannot."""
     arrays = Setting("", traces).in_rounds.traces
+    check_kind(folder, bundle, arrays)
+    return arrays
+
+
+def check_kind(folder: str | Path, bundle: Bundle, arrays: TraceArrays) -> None:
+    """Refuse traces, as they are played, of other roles or rounds than a bundle's."""
     theirs, ours = bundle.origin, (arrays.roles, arrays.horizon)
     if (theirs.roles, theirs.horizon) != ours:
         raise InputError(
             f"{folder}: the policy was trained for {_kind(theirs.roles, theirs.horizon)}, these "
             f"traces have {_kind(*ours)}; use traces of the same kind, or train on these"
         )
-    return arrays
 
 
 def _check_held_out(folder: str | Path, bundle: Bundle, part: TraceArrays) -> None:
@@ -307,7 +267,7 @@ def _keep(folder: str | Path, bundle: Bundle, part: TraceArrays, promised: Promi
     """Save the bundle with a promise that was calibrated on a part."""
     bundles.save(
         folder,
-        _saveable(bundle),
+        _saveable(promised.policy, bundle.kind),
         origin=bundle.origin,
         kappa=promised.certificate.kappa,
         certificate=promised.certificate,
@@ -348,51 +308,17 @@ def _certify(
     return certify_online(state, alpha, fingerprint=mark)
 
 
-def _act(bundle: Bundle, part: TraceArrays, seed: int) -> Outcome:
-    replayed = replay(bundle.policy, part, bundle.empty)
-    if bundle.kappa is None and bundle.policy.stochastic:
-        return replayed.draw(stream(bundle.kind, seed))
-    return _act_with(replayed, _kappas(bundle, part))
-
-
-def _kappas(bundle: Bundle, part: TraceArrays) -> FloatArray:
-    """Return each question's threshold, [n]: its group's, where the promise is per group."""
-    whole = AS_IT_IS if bundle.kappa is None else bundle.kappa
-    if bundle.certificate is None or not bundle.certificate.groups:
-        return np.full(len(part), whole)
-    of_group = bundle.certificate.groups
-    named = [of_group[n].kappa if n in of_group else whole for n in part.group_names]
-    return np.array([*named, whole])[part.group]  # no group is -1, and takes the last
-
-
-def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
-    """Act with a threshold a question: once for all that share one."""
-    values, which = np.unique(kappas, return_inverse=True)
-    places = [np.flatnonzero(which == i) for i in range(len(values))]
-    pieces = [
-        replayed.take(place).act(float(kappa)) for place, kappa in zip(places, values, strict=True)
-    ]
-    order = np.argsort(np.concatenate(places))
-    joined = (np.concatenate([getattr(p, f.name) for p in pieces]) for f in fields(Outcome))
-    return Outcome(*joined).take(order)
-
-
-def _doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]:
-    doubts = []
+def doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]:
+    """Say what speaks against trusting a bundle on these questions."""
     unknown = "train" not in bundle.questions
     if unknown and fingerprint(arrays.take(parts.train)) != bundle.origin.fingerprint:
-        doubts.append(STRANGERS)
-    if arrays.models != bundle.origin.models:
-        theirs, ours = ", ".join(bundle.origin.models), ", ".join(arrays.models)
-        doubts.append(f"the bundle was trained on the models {theirs}; these traces have {ours}")
-    return tuple(doubts)
+        return STRANGERS, *other_models(bundle, arrays.models)
+    return other_models(bundle, arrays.models)
 
 
-def _seen_before(bundle: Bundle, part: TraceArrays) -> list[str]:
-    """Say which of the test questions the bundle has met."""
-    told, ours = [], marks(part)
-    for which, did in {"train": "trained the policy", "calibrate": "set its threshold"}.items():
-        if met := len(ours & bundle.questions.get(which, NO_MARKS)):
-            of = f"{met:,} of the {len(part):,} test questions {did}"
-            told.append(f"{of}, so these figures flatter it; {AS_BEFORE}")
-    return told
+def other_models(bundle: Bundle, models: tuple[str, ...]) -> tuple[str, ...]:
+    """Say so where the traces' models are not those of the bundle."""
+    if models == bundle.origin.models:
+        return ()
+    theirs, ours = ", ".join(bundle.origin.models), ", ".join(models)
+    return (f"the bundle was trained on the models {theirs}; these traces have {ours}",)

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farthing.calibration.base import Certificate
-from farthing.experiments.single import Evaluated
+from farthing.experiments.measuring import Evaluated
 from farthing.reports.base import significant
 
 LINES = {

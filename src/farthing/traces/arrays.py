@@ -4,7 +4,7 @@ Replaying every policy over every question is arithmetic on these arrays. `n` qu
 `L` roles whose answers may be returned (base and guide in the paper's protocol).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -129,3 +129,30 @@ class TraceArrays:
             },
             **per_question,  # type: ignore[arg-type]
         )
+
+
+def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
+    """Return the questions of several pieces with the same columns, one piece after another."""
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first
+    per_question: dict[str, object] = {
+        f.name: np.concatenate([getattr(piece, f.name) for piece in pieces])
+        for f in fields(first)
+        if isinstance(getattr(first, f.name), np.ndarray)
+    }
+    return replace(
+        first,
+        signals={
+            name: np.concatenate([piece.signals[name] for piece in pieces])
+            for name in first.signals
+        },
+        replies={
+            role: Replies(
+                np.concatenate([piece.replies[role].action for piece in pieces]),
+                np.concatenate([piece.replies[role].cost_nano for piece in pieces]),
+            )
+            for role in first.replies
+        },
+        **per_question,  # type: ignore[arg-type]
+    )

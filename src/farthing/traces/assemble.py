@@ -94,7 +94,9 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
             which = f"{problem} (question '{traces[where - 1].id}')"
             raise TraceFormatError("traces", where, name, which)
     arrays = _arrays(traces)
-    return view(arrays if shape_of(traces[0]) == "paper" else _cheapest_first(arrays), protocol)
+    if shape_of(traces[0]) != "paper":
+        arrays = _in_order(arrays, cheapest_first([arrays]))
+    return view(arrays, protocol)
 
 
 def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
@@ -109,12 +111,17 @@ def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
         return cascade(arrays)
     if protocol == "paper" and arrays.roles != PROTOCOL_ROLES:
         raise InputError("these are no traces of base and guide; use the protocol pool or cascade")
-    if protocol == "pool" and (arrays.roles == PROTOCOL_ROLES or arrays.horizon != 1):
+    if protocol == "pool" and not is_pool(arrays):
         raise InputError("these traces are no pool of models; use the protocol paper")
     return arrays
 
 
-def cascade(arrays: TraceArrays) -> TraceArrays:
+def is_pool(arrays: TraceArrays) -> bool:
+    """Return whether these are models side by side: one round, and not base and guide."""
+    return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES
+
+
+def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArrays:
     """Lay a pool out as rounds: one model each, in order of mean cost, all in the role `model`.
 
     A model that is missing on a question gives no answer there and costs nothing. Replies of LLM
@@ -122,6 +129,7 @@ def cascade(arrays: TraceArrays) -> TraceArrays:
 
     Args:
         arrays: a pool, [n, 1, L].
+        order: the places of its roles from first to last; None: by mean cost over these questions.
 
     Returns:
         The same answers as [n, L, 1].
@@ -129,9 +137,9 @@ def cascade(arrays: TraceArrays) -> TraceArrays:
     Raises:
         InputError: the arrays are no pool.
     """
-    if arrays.horizon != 1 or arrays.roles == PROTOCOL_ROLES:
+    if not is_pool(arrays):
         raise InputError("only a pool, all of whose calls are in round 1, can become a cascade")
-    pool = _cheapest_first(arrays)
+    pool = _in_order(arrays, cheapest_first([arrays]) if order is None else order)
     made = asked(pool)[:, 0, :]
     names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
     return replace(
@@ -316,11 +324,24 @@ def _action(call: Call, roles: Sequence[str]) -> int:
     return {"exit": stop, "continue": len(roles)}.get(said, NO_ANSWER)
 
 
-def _cheapest_first(pool: TraceArrays) -> TraceArrays:
-    """Order the roles by their mean cost over the calls that were made, then by name."""
-    made = np.maximum(asked(pool).sum(axis=(0, 1)), 1)
-    mean = pool.cost_nano.sum(axis=(0, 1)) / made
-    order = np.array(sorted(range(pool.n_roles), key=lambda i: (mean[i], pool.roles[i])))
+def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
+    """Return the places of roles by their mean cost over the calls that were made, then by name.
+
+    Args:
+        pools: pieces of one pool, of the same roles; at least one.
+    """
+    roles: tuple[str, ...] = ()
+    made = spent = np.zeros((), dtype=np.int64)
+    for pool in pools:
+        roles = pool.roles
+        made = made + asked(pool).sum(axis=(0, 1))
+        spent = spent + pool.cost_nano.sum(axis=(0, 1))
+    mean = spent / np.maximum(made, 1)
+    return tuple(sorted(range(len(roles)), key=lambda i: (mean[i], roles[i])))
+
+
+def _in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
+    order = np.array(places)
     if (order == np.arange(pool.n_roles)).all():
         return pool
     to = np.append(np.argsort(order), [pool.n_roles, NO_ANSWER]).astype(np.int8)  # -1 stays -1

@@ -2,7 +2,9 @@
 
 import hashlib
 
-from farthing.traces.arrays import TraceArrays
+import numpy as np
+
+from farthing.traces.arrays import IntArray, TraceArrays
 
 Marks = frozenset[int]
 """64 bits for each question."""
@@ -21,11 +23,15 @@ def marks(arrays: TraceArrays) -> Marks:
     >>> len(one), len(one & other)
     (50, 0)
     """
-    return frozenset(_mark(arrays, i, name) for i, name in enumerate(arrays.ids.tolist()))
+    columns = (arrays.answer, arrays.correct, arrays.cost_nano)
+    rows = np.stack([column.astype("<i8") for column in columns], axis=1)  # [n, 3, T, L]
+    recorded = rows.reshape(len(arrays), -1)
+    return frozenset(
+        _mark(name, values) for name, values in zip(arrays.ids.tolist(), recorded, strict=True)
+    )
 
 
-def _mark(arrays: TraceArrays, i: int, name: str) -> int:
+def _mark(name: str, recorded: IntArray) -> int:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass") + b"\0")
-    for values in (arrays.answer[i], arrays.correct[i], arrays.cost_nano[i]):
-        digest.update(values.astype("<i8").tobytes())
+    digest.update(recorded.tobytes())
     return int.from_bytes(digest.digest()[:8], "little")

@@ -6,6 +6,7 @@ numpy, chunk by chunk. Needs the extra `parquet`.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -88,6 +89,18 @@ def iter_parquet(path: str | Path, rows: int = CHUNK_ROWS) -> Iterator[TraceArra
     """
     for header, columns in _chunks(path, rows):
         yield _arrays(header, columns)
+
+
+def count_rows(path: str | Path) -> int:
+    """Return how many questions a file holds, without reading them.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        TraceFormatError: the file is not Parquet.
+    """
+    arrow, parquet = _pyarrow()
+    with _readable(arrow, str(path)), parquet.ParquetFile(str(path)) as file:
+        return int(file.metadata.num_rows)
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -176,17 +189,22 @@ def _table(arrow: Any, schema: Any, arrays: TraceArrays) -> Any:
 def _chunks(path: str | Path, rows: int) -> Iterator[tuple[_Header, Columns]]:
     arrow, parquet = _pyarrow()
     name, start = str(path), 0
+    with _readable(arrow, name), parquet.ParquetFile(name) as file:
+        header = _checked_header(arrow, name, file.schema_arrow)
+        for batch in file.iter_batches(batch_size=rows):
+            columns = _batch_columns(arrow, name, start, batch)
+            _refuse_impossible(name, start, header, columns)
+            yield header, columns
+            start += batch.num_rows
+
+
+@contextmanager
+def _readable(arrow: Any, name: str) -> Iterator[None]:
     try:
-        with parquet.ParquetFile(name) as file:
-            header = _checked_header(arrow, name, file.schema_arrow)
-            for batch in file.iter_batches(batch_size=rows):
-                columns = _batch_columns(arrow, name, start, batch)
-                _refuse_impossible(name, start, header, columns)
-                yield header, columns
-                start += batch.num_rows
+        yield
     except (OSError, arrow.ArrowException) as error:
         problem = f"cannot be read as Parquet ({str(error).splitlines()[0]}); check the path"
-        raise TraceFormatError(name, start + 1, "file", problem) from error
+        raise TraceFormatError(name, 1, "file", problem) from error
 
 
 def _checked_header(arrow: Any, name: str, schema: Any) -> _Header:

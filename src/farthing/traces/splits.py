@@ -1,14 +1,45 @@
 """Who trains, who calibrates, who tests."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.errors import TooFewTracesError
-from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
+from farthing.traces.arrays import SPLITS, BoolArray, IntArray
 
 SHARES = (60, 20, 20)
 """Percent of the questions to `train`, `calibrate` and `test` where nothing else is said."""
+
+
+class Divisible(Protocol):
+    """What a division looks at; `TraceArrays` have it."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    @property
+    def complete(self) -> BoolArray:
+        """[n] whether every round was recorded."""
+        ...
+
+    @property
+    def split(self) -> NDArray[np.int8]:
+        """[n] index into `SPLITS`; -1 where the file names none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The same of questions that do not fit into memory."""
+
+    complete: BoolArray
+    split: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.split)
 
 
 @dataclass(frozen=True)
@@ -50,7 +81,7 @@ class Division:
 
 
 def divide(
-    arrays: TraceArrays,
+    arrays: Divisible,
     rng: np.random.Generator,
     *,
     train: int | None = None,
@@ -91,7 +122,7 @@ def divide(
     return Division(np.sort(pool[:n_train]), rest, n_calibrate, n_test, incomplete)
 
 
-def named_parts(arrays: TraceArrays) -> Parts | None:
+def named_parts(arrays: Divisible) -> Parts | None:
     """Return the complete questions of each part, where the file marks all three; else None."""
     split = np.where(arrays.complete, arrays.split, -1)
     rows = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
@@ -99,7 +130,7 @@ def named_parts(arrays: TraceArrays) -> Parts | None:
 
 
 def fixed_parts(
-    arrays: TraceArrays,
+    arrays: Divisible,
     rng: np.random.Generator,
     *,
     train: int | None = None,

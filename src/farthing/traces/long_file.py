@@ -1,0 +1,90 @@
+"""A Parquet file of any length: divided and read in batches, as if it were in memory."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from farthing.errors import TraceFormatError
+from farthing.traces.arrays import IntArray, TraceArrays, joined
+from farthing.traces.assemble import cascade, cheapest_first, is_pool
+from farthing.traces.parquet import CHUNK_ROWS, iter_parquet
+from farthing.traces.splits import Outline
+
+BATCH = 32_768
+"""Questions in a batch: whole blocks of a policy network, which are then those of all questions at
+once, so that not even the last bit of a score differs."""
+
+Report = Callable[[int], None]
+"""Is told how many questions were read since the last time."""
+
+
+def ignore(_: int) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True)
+class LongFile:
+    """A file that is gone through from start to end, as often as needed."""
+
+    path: str | Path
+    rows: int
+    """Questions that are read at a time."""
+    order: tuple[int, ...] | None
+    """Of a pool: the places of its models by their mean cost over the whole file."""
+    report: Report
+
+    @classmethod
+    def open(cls, path: str | Path, rows: int = CHUNK_ROWS, report: Report = ignore) -> Self:
+        """Look at a file; of a pool of models, go through it once for their mean costs.
+
+        Raises:
+            TraceFormatError: the file is not Parquet, not of traces, or empty.
+        """
+        chunks = iter_parquet(path, rows)
+        first = next(chunks, None)
+        if first is None:
+            problem = "is empty; a trace file has a row a question"
+            raise TraceFormatError(str(path), 1, "file", problem)
+        order = cheapest_first(chain([first], chunks)) if is_pool(first) else None
+        return cls(path, rows, order, report)
+
+    @property
+    def first(self) -> TraceArrays:
+        """The first question, as it is played."""
+        return self.played(next(iter_parquet(self.path, 1)))
+
+    def played(self, recorded: TraceArrays) -> TraceArrays:
+        """Return questions as policies play them: those of a pool as a cascade."""
+        return recorded if self.order is None else cascade(recorded, self.order)
+
+    def outline(self) -> Outline:
+        """Return of every question what a division looks at."""
+        complete, split = [], []
+        for chunk in self._chunks():
+            complete.append(self.played(chunk).complete)
+            split.append(chunk.split)
+        return Outline(np.concatenate(complete), np.concatenate(split))
+
+    def batches(self, index: IntArray, size: int = BATCH) -> Iterator[TraceArrays]:
+        """Read the questions at an index in ascending order, so many at a time, as recorded."""
+        start, waiting = 0, 0
+        held: list[TraceArrays] = []
+        for chunk in self._chunks():
+            first, last = np.searchsorted(index, (start, start + len(chunk)))
+            held.append(chunk.take(index[first:last] - start))
+            start, waiting = start + len(chunk), waiting + int(last - first)
+            while waiting >= size:
+                whole = joined(held)
+                yield whole.rows(slice(size))
+                held, waiting = [whole.rows(slice(size, None))], waiting - size
+        if waiting:
+            yield joined(held)
+
+    def _chunks(self) -> Iterator[TraceArrays]:
+        for chunk in iter_parquet(self.path, self.rows):
+            yield chunk
+            self.report(len(chunk))
