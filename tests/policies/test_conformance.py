@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from farthing import plugins
 from farthing.algorithms.base import Silent
+from farthing.algorithms.confidence import confident
 from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner
 from farthing.algorithms.thrift import ThriftyLearner
 from farthing.environments.generator import generate
@@ -26,6 +27,7 @@ from farthing.errors import InputError
 from farthing.experiments.contenders import GROUP, Setting, contenders
 from farthing.policies.base import Arranging, Policy
 from farthing.policies.bundle import Saveable
+from farthing.policies.confident import ConfidentPolicy
 from farthing.policies.fixed_depth import FixedDepthPolicy
 from farthing.policies.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
 from farthing.policies.lookahead import LookaheadPolicy
@@ -112,6 +114,10 @@ def thrifty(traces: TraceArrays, rules: ProtocolName) -> ThriftyPolicy:
     return policy
 
 
+def sure(policy: Saveable, traces: TraceArrays) -> ConfidentPolicy:
+    return confident(policy, traces, "argmax", Fraction(1, 2)).policy
+
+
 EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "network": network,
     "random": lambda _: RandomPolicy(),
@@ -127,6 +133,8 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "lookahead, call by call": lambda traces: lookahead(traces, "lazy"),
     "thrifty": lambda traces: thrifty(traces, "paper"),
     "thrifty, call by call": lambda traces: thrifty(traces, "lazy"),
+    "confident": lambda traces: sure(stopping(traces), traces),
+    "confident, call by call": lambda traces: sure(lookahead(traces, "lazy"), traces),
 }
 """A policy for these traces, by the name that it is registered under and what is special."""
 

@@ -6,6 +6,7 @@ training questions alone; calibration questions only prove a setting, and test q
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -19,15 +20,19 @@ from farthing.calibration.certificate import (
     certify_weighted,
 )
 from farthing.calibration.parity import Paired
-from farthing.calibration.selective import Answers
+from farthing.calibration.selective import Answers, candidate_thresholds
 from farthing.calibration.weighted import Weighted
 from farthing.environments.menu import Menu
 from farthing.errors import UnknownNameError
 from farthing.experiments.evaluate import Replayed, replay
 from farthing.policies.base import Policy
+from farthing.policies.confident import as_trained
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.features import FeatureSet
+
+if TYPE_CHECKING:
+    from farthing.algorithms.confidence import Learned
 
 SETTINGS = 50
 """Largest number of thresholds in a menu."""
@@ -87,6 +92,8 @@ class Promised:
     """What came of asking for a promise."""
 
     certificate: Certificate
+    policy: Policy
+    """The policy that it is about; for a selective promise one that says how sure it is."""
     empty: str
     """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
 
@@ -111,15 +118,28 @@ def promise(asked: Asked, policy: Policy, train: Part, calibrate: Part, empty: s
         TooFewTracesError: too few questions to estimate a shift from.
         CalibrationError: a level or budget outside its range, or costs above the largest possible.
     """
+    policy, empty = as_trained(policy, empty)
     match asked:
         case Selective():
-            return _selective(asked, policy, train, calibrate)
+            from farthing.algorithms.confidence import confident  # noqa: PLC0415 - loads scikit-learn
+
+            return selective(asked, confident(policy, train.played, empty, asked.alpha), calibrate)
         case Parity():
-            return Promised(_parity(asked, policy, train, calibrate, empty), empty)
+            return Promised(_parity(asked, policy, train, calibrate, empty), policy, empty)
         case Budget():
-            return Promised(_budget(asked, policy, train, calibrate, empty), empty)
+            return Promised(_budget(asked, policy, train, calibrate, empty), policy, empty)
         case Shift():
-            return Promised(_shift(asked, policy, train, calibrate, empty), empty)
+            return Promised(_shift(asked, policy, train, calibrate, empty), policy, empty)
+
+
+def selective(asked: Selective, learned: "Learned", calibrate: Part) -> Promised:
+    """Prove that a policy's answers are right, from where training makes the clearest case on."""
+    kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
+    proof = menu_of(replay(learned.policy, calibrate.played, "allow"), kappas)
+    answers = Answers(proof.answered, proof.correct, kappas)
+    mark = fingerprint(calibrate.played)
+    certificate = certify_selective(answers, asked.alpha, asked.delta, fingerprint=mark)
+    return Promised(_at(certificate, kappas), learned.policy, "allow")
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
@@ -161,21 +181,6 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
         raise UnknownNameError("role", role, recorded.roles)
     right: BoolArray = recorded.correct[:, 0, recorded.roles.index(role)]
     return right
-
-
-def _selective(asked: Selective, policy: Policy, train: Part, calibrate: Part) -> Promised:
-    """Begin where training makes the clearest case, and grow bolder from there."""
-    menu = _trained_menu(policy, train, "allow")
-    answered = menu.answered.sum(axis=0)
-    wrong = (menu.answered & ~menu.correct).sum(axis=0)
-    case = (float(asked.alpha) * answered - wrong) / np.sqrt(np.maximum(answered, 1))
-    case[answered == 0] = -np.inf
-    kappas = menu.knobs[int(case.argmax()) :]
-    proof = menu_of(replay(policy, calibrate.played, "allow"), kappas)
-    answers = Answers(proof.answered, proof.correct, kappas)
-    mark = fingerprint(calibrate.played)
-    certificate = certify_selective(answers, asked.alpha, asked.delta, fingerprint=mark)
-    return Promised(_at(certificate, kappas), "allow")
 
 
 def _parity(asked: Parity, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
