@@ -11,6 +11,7 @@ import numpy as np
 
 from farthing.algorithms.pool_cover import PoolCover
 from farthing.algorithms.pool_gain import PoolGain
+from farthing.algorithms.pool_lookahead import PoolLookahead
 from farthing.algorithms.rivals.auto_mix import AutoMix
 from farthing.algorithms.rivals.base import Rival
 from farthing.algorithms.rivals.cascade_routing import CascadeRouting
@@ -42,6 +43,7 @@ def rivals(embedding: Embedding, strong: str | None) -> Mapping[str, Rival]:
         "oracle (foresight)": Oracle(),
         "pool gain (ours)": PoolGain(strong),
         "pool cover (ours)": PoolCover(),
+        "lazy (ours)": PoolLookahead(),
         "FrugalGPT": FrugalGpt(),
         "AutoMix": AutoMix(),
         "RouteLLM, similarity": RouteLlm(embedding, "similarity", strong),

@@ -5,6 +5,7 @@ import pytest
 
 from farthing.algorithms.pool_cover import PoolCover
 from farthing.algorithms.pool_gain import PoolGain
+from farthing.algorithms.pool_lookahead import PoolLookahead
 from farthing.algorithms.rivals.auto_mix import AutoMix
 from farthing.algorithms.rivals.base import Rival, frontier
 from farthing.algorithms.rivals.cascade_routing import CascadeRouting
@@ -68,6 +69,7 @@ HONEST: dict[str, Rival] = {
     "MiCP": MiCP(),
     "PoolCover": PoolCover(),
     "PoolGain": PoolGain(),
+    "PoolLookahead": PoolLookahead(),
     "RouteLlm similarity": RouteLlm(EMBEDDING, "similarity"),
     "RouteLlm factorisation": RouteLlm(EMBEDDING, "factorisation"),
     "TrustOrEscalate": TrustOrEscalate(),

@@ -10,7 +10,8 @@ from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
 SIGNALS = ("confidence", "uncertainty", "output_tokens", "tool_calls")
 STRENGTH = 0.3
 """Inverse strength of the L2 penalty on standardised signals."""
-_CLIP = 1e-4
+_CLIP = 1e-6
+"""What is recorded of a confidence; between 0.9999 and 1 there is still much to tell apart."""
 
 
 @dataclass(frozen=True)
