@@ -31,6 +31,7 @@ from farthing.experiments.training import fit
 from farthing.policies import bundle as bundles
 from farthing.policies.base import Policy
 from farthing.policies.bundle import Bundle, Saveable, origin_of
+from farthing.policies.confident import as_trained
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.marks import Marks, marks
@@ -164,7 +165,8 @@ def calibrate(
         raise InputError(f"delta goes with the method pac, and not with {method}; leave it out")
     part = arrays.take(parts.calibrate)
     _check_held_out(folder, bundle, part)
-    critical = replay(bundle.policy, part, bundle.empty).followed.critical
+    policy, empty = as_trained(bundle.policy, bundle.empty)
+    critical = replay(policy, part, empty).followed.critical
     try:
         certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
     except CalibrationError as problem:
