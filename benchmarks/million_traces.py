@@ -1,40 +1,49 @@
-"""Load a million traces of four rounds from Parquet and replay policies over them.
+"""Does evaluating a Parquet file grow linearly to ten million traces, in bounded memory?
 
-    python benchmarks/million_traces.py [QUESTIONS]
+    python benchmarks/million_traces.py [QUESTIONS ...]
 
-The questions are drawn by the generator and written in chunks. Then a fresh process, whose memory
-is what counts, loads all of them at once and replays a policy; another goes through the file in
-chunks. Prints seconds and the largest resident memory of each.
+Questions of the generator are written in chunks; then a fresh process on one thread, whose memory
+is what counts, evaluates a bundle on all of them, as `farthing evaluate` does. At the first size
+another process evaluates them all at once, and both must find the same to the last bit.
 """
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import multiprocessing
 import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from farthing.environments.generator import generate
 from farthing.environments.presets import preset
-from farthing.environments.replay import outcome, paths
-from farthing.policies.base import Policy
+from farthing.experiments.measuring import Evaluated, evaluate, evaluate_file
+from farthing.policies.bundle import Saveable, origin_of, save
 from farthing.policies.network import NetworkPolicy
 from farthing.policies.random import RandomPolicy
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import load
+from farthing.traces.assemble import fingerprint, load
 from farthing.traces.features import FeatureSet
-from farthing.traces.parquet import CHUNK_ROWS, iter_parquet, write_parquet
+from farthing.traces.parquet import CHUNK_ROWS, write_parquet
 
-PRESET = "hotpotqa-llama2-7b"
-KAPPA = 0.3
-LIMIT_GIB = 8.0
+PRESET, KAPPA, LIMIT_GIB = "hotpotqa-llama2-7b", 0.3, 2.0
+SIZES = (1_000_000, 2_000_000, 5_000_000, 10_000_000)
+ALL_BUT_TWO = {"train": 1, "calibrate": 1}
+"""Everything else is tested."""
 
 
 def chunks(n: int, rng: np.random.Generator) -> Iterator[TraceArrays]:
+    """Draw so many questions, a chunk at a time."""
     config = preset(PRESET).config
     for start in range(0, n, CHUNK_ROWS):
         yield generate(config, min(CHUNK_ROWS, n - start), rng)
@@ -50,68 +59,68 @@ def network() -> NetworkPolicy:
     return NetworkPolicy(features, weights, [np.zeros(size) for size in sizes[1:]])
 
 
-def replayed(policy: Policy, traces: TraceArrays) -> tuple[int, float, int]:
-    """Return the questions, the nano-dollars and the number of covered questions."""
-    followed = paths(policy.scores(traces), traces)
-    result = outcome(followed, traces, KAPPA)
-    return len(traces), float(result.cost_nano.sum()), int(result.covered.sum())
+def bundled(folder: Path, policies: Mapping[str, Saveable]) -> None:
+    """Save each policy as a bundle of its name."""
+    like = generate(preset(PRESET).config, 100, np.random.default_rng(2))
+    origin = origin_of(like, fingerprint(like))
+    for name, policy in policies.items():
+        save(folder / name, policy, origin=origin, kappa=KAPPA)
 
 
-def show(what: str, seconds: float, results: list[tuple[int, float, int]]) -> None:
-    n, nano, covered = np.sum(results, axis=0)
-    print(
-        f"{what:<44} {seconds:6.1f} s {n / seconds / 1e6:6.2f} M/s"
-        f"   mean cost ${nano / n / 1e9:.6f}, coverage {covered / n:.4f}"
-    )
+def found(how: str, bundle: Path, path: Path) -> Evaluated:
+    """Evaluate in pieces, or all at once."""
+    if how == "in pieces":
+        return evaluate_file(bundle, path, sizes=ALL_BUT_TWO)
+    return evaluate(bundle, load(path), sizes=ALL_BUT_TWO)
 
 
-def whole(path: Path, policy: Policy) -> None:
-    start = time.perf_counter()
-    traces = load(path)
-    print(f"{'load all':<44} {time.perf_counter() - start:6.1f} s")
-    start = time.perf_counter()
-    result = replayed(policy, traces)
-    show("score, follow every branch, act: all at once", time.perf_counter() - start, [result])
-
-
-def in_chunks(path: Path, policy: Policy) -> None:
-    start = time.perf_counter()
-    results = [replayed(policy, traces) for traces in iter_parquet(path)]
-    show("load, score, follow and act: in chunks", time.perf_counter() - start, results)
-
-
-def alone(job: Callable[[Path, Policy], None], path: Path, policy: Policy) -> None:
-    """Run a job in a fresh process and print the largest memory that it held."""
-    process = multiprocessing.get_context("spawn").Process(
-        target=measured, args=(job, path, policy)
-    )
-    process.start()
-    process.join()
-    if process.exitcode:
-        sys.exit("a measurement failed")
-
-
-def measured(job: Callable[[Path, Policy], None], path: Path, policy: Policy) -> None:
-    job(path, policy)
+def measured(how: str, bundle: Path, path: Path, reply: Connection) -> None:
+    """Send the seconds, the largest resident memory in GiB, and every figure."""
+    pa.set_cpu_count(1)
+    start = time.perf_counter(), time.process_time()
+    result = found(how, bundle, path)
+    seconds = time.perf_counter() - start[0], time.process_time() - start[1]
     gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{'largest resident memory':<44} {gib:6.2f} GiB")
-    if gib > LIMIT_GIB:
+    reply.send((*seconds, gib, dict(result.metrics)))
+
+
+def row(how: str, bundle: Path, path: Path, n: int) -> Mapping[str, float]:
+    """Measure in a fresh process, print a row, and return the figures."""
+    context = multiprocessing.get_context("spawn")
+    receive, reply = context.Pipe(duplex=False)
+    process = context.Process(target=measured, args=(how, bundle, path, reply))
+    process.start()
+    reply.close()
+    try:
+        clock, busy, gib, figures = receive.recv()
+    except EOFError:
+        sys.exit("a measurement failed")
+    process.join()
+    print(
+        f"| {n:,} | {bundle.name} | {how} | {clock:.1f} | {busy:.1f} | {1e6 * busy / n:.2f} "
+        f"| {gib:.2f} |",
+        flush=True,
+    )
+    if how == "in pieces" and gib > LIMIT_GIB:
         sys.exit(f"more than {LIMIT_GIB} GiB")
+    return dict(figures)
 
 
 def main() -> None:
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    """Measure every size and print a table."""
+    sizes = [int(a) for a in sys.argv[1:]] or SIZES
+    policies: dict[str, Saveable] = {"random": RandomPolicy(), "network": network()}
+    print("| questions | policy | how | s by the clock | s of processor | us each | largest GiB |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "million.parquet"
-        start = time.perf_counter()
-        write_parquet(path, chunks(n, np.random.default_rng(0)))
-        size = path.stat().st_size / 2**20
-        seconds = time.perf_counter() - start
-        print(f"{f'generate and write {n:,} questions':<44} {seconds:6.1f} s ({size:.0f} MiB)")
-        for name, policy in (("random", RandomPolicy()), ("network 3 x 64", network())):
-            for job in (whole, in_chunks):
-                print(f"-- {name}, {job.__name__.replace('_', ' ')}")
-                alone(job, path, policy)
+        bundled(Path(folder), policies)
+        path = Path(folder) / "questions.parquet"
+        for n in sizes:
+            write_parquet(path, chunks(n, np.random.default_rng(0)))
+            for name in policies:
+                figures = row("in pieces", Path(folder) / name, path, n)
+                if n == sizes[0] and figures != row("at once", Path(folder) / name, path, n):
+                    sys.exit("the pieces give other figures than the whole")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from farthing.calibration.base import Given, Level
 from farthing.calibration.split import split_threshold
 from farthing.environments.replay import Outcome, Paths, outcome, paths, sample
 from farthing.experiments.base import Contender
-from farthing.experiments.totals import Totals
 from farthing.models.money import usd_from_nano
 from farthing.policies.base import Arranging, Policy
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
@@ -96,7 +95,21 @@ class Entrant:
 
 def metrics(found: Outcome) -> dict[str, float]:
     """Return every metric of `METRICS` of one test part; NaN where it does not exist."""
-    return Totals.of(found).metrics()
+    n, solvable = len(found.cost_nano), int(found.solvable.sum())
+    cost = usd_from_nano(int(found.cost_nano.sum()))
+    return {
+        "cost_usd": cost / n,
+        "total_cost_usd": cost,
+        "coverage": int(found.covered.sum()) / n,
+        "coverage_solvable": int(found.in_set.sum()) / solvable if solvable else np.nan,
+        "in_set": int(found.in_set.sum()) / n,
+        "solvable": solvable / n,
+        "accuracy": int(found.best_correct.sum()) / n,
+        "avg_len": int(found.length.sum()) / n,
+        "set_size": int(found.set_size.sum()) / n,
+        "set_size_leaves": int(found.set_size_leaves.sum()) / n,
+        "empty": np.count_nonzero(found.set_size == 0) / n,
+    }
 
 
 def play(entrant: Entrant, kappa: float, test: IntArray, rng: np.random.Generator) -> Outcome:
