@@ -20,7 +20,7 @@ from farthing.environments.generator import generate
 from farthing.environments.presets import preset
 from farthing.environments.protocols import protocol
 from farthing.policies.decide import Decider
-from farthing.policies.lookahead import LookaheadPolicy, estimated
+from farthing.policies.lookahead import LookaheadPolicy
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import cascade, load
 from farthing.traces.shapes import PROTOCOL_ROLES
@@ -74,7 +74,7 @@ def measure(label: str, config: LookaheadConfig, traces: TraceArrays, decisions:
 
     def arrays(index: Sequence[int] | slice) -> object:
         looked = policy.features.look(rest, row[index], rules.seen(bought[index]))
-        return estimated(policy.estimates, looked, bought[index].sum(axis=1))
+        return policy.estimate.predict(looked, bought[index].sum(axis=1))
 
     def alone(i: int) -> object:
         return decider.decide(state[i], answers[row[i]], signals[row[i]])

@@ -85,7 +85,7 @@ def test_line_and_score_are_those_of_the_order(shape: str, rules: ProtocolName, 
     order, (_, scores) = policy.order(traces), policy.arranged(traces)
     decider, steps = Decider(policy), protocol(rules, traces).steps
     for q in range(6):
-        bought = [0] * len(policy.estimates)
+        bought = [0] * policy.estimate.lines
         answers = traces.answer[q].ravel().tolist()
         signals = {name: values[q].ravel().tolist() for name, values in traces.signals.items()}
         for step in range(steps):

@@ -115,10 +115,11 @@ def by_hand(
         cells = np.zeros((1, traces.answer[0].size), bool)
         cells[0, list(known)] = True
         features = policy.features.look(part, np.zeros(1, int), cells)
-        worths = []
-        for line, estimate in enumerate(policy.estimates):
-            gain, cost = estimate.predict(features, np.array([sum(bought)]))
-            worths.append(gain[0] / cost[0] if bought[line] < len(lines[line]) else -np.inf)
+        gain, cost = policy.estimate.predict(features, np.array([sum(bought)]))
+        worths = [
+            gain[0, k] / cost[0, k] if bought[k] < len(lines[k]) else -np.inf
+            for k in range(len(lines))
+        ]
         line = int(np.argmax(worths))
         w = max(worths[line] * policy.price_nano, 0.0)
         calls = lines[line][bought[line]]

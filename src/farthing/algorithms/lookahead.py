@@ -7,6 +7,7 @@ was fitted without it, so that training does not believe its own luck.
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -26,11 +27,10 @@ from farthing.policies.lookahead import (
     LookaheadPolicy,
     Order,
     best_line,
-    estimated,
     offered,
     ordered,
 )
-from farthing.policies.trees import LEAF, Forest
+from farthing.policies.trees import LEAF, Forest, joined
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.seen import SeenFeatures
 
@@ -54,11 +54,12 @@ class LookaheadConfig:
     iterations: int = 3
     """The first values the next purchase alone, each later one what the one before would add."""
     trees: int = 48
+    """In all; each is grown without the questions of one fold."""
     leaf: int = 20
     """Fewest cases in a leaf."""
 
 
-LAZY = LookaheadConfig(rules="lazy", iterations=1, trees=32, leaf=10)
+LAZY = LookaheadConfig(rules="lazy", iterations=1, trees=24)
 """One call at a time; looking further ahead gained nothing there (`docs/log.md`)."""
 
 
@@ -101,49 +102,48 @@ class _Training:
 
     def improve(self) -> dict[str, float]:
         """Fit estimates to the lesson, and take the next lesson from where they lead."""
-        held_out = [self._fitted(self.fold[self.lesson.row] != k) for k in range(FOLDS)]
+        parts = [self._fitted(self.fold[self.lesson.row] != k) for k in range(FOLDS)]
 
         def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
             gain = np.zeros((len(row), self.rules.lines))
             cost = np.ones_like(gain)
-            for k, estimates in enumerate(held_out):
+            for k, held_out in enumerate(parts):
                 mine = np.flatnonzero(self.fold[row] == k)
                 seen = self._look(row[mine], bought[mine])
-                gain[mine], cost[mine] = estimated(estimates, seen, bought[mine].sum(axis=1))
+                gain[mine], cost[mine] = held_out.predict(seen, bought[mine].sum(axis=1))
             return gain, cost
 
         visits = visited(self.shelf, ordered(self.shelf.on_offer, judge))
         price, figures = price_of_coverage(visits, self.train.solvable, self.alpha)
-        self.policy = LookaheadPolicy(
-            self.config.rules, self.features, self._fitted(self.fold[self.lesson.row] >= 0), price
-        )
+        self.policy = LookaheadPolicy(self.config.rules, self.features, together(parts), price)
         self.lesson = self._taught(self.cases, judge, price)
         return figures
 
     def _look(self, row: IntArray, bought: IntArray) -> FloatArray:
         return self.features.look(self.train, row, self.rules.seen(bought))
 
-    def _fitted(self, use: BoolArray) -> tuple[Estimate, ...]:
-        seed = int(self.rng.integers(2**31))
+    def _fitted(self, use: BoolArray) -> Estimate:
         lesson = self.lesson
-        found = []
-        for line in range(self.rules.lines):
-            rows = use & lesson.possible[:, line]
-            seen, step = lesson.seen[rows], lesson.step[rows]
-            gain, cost = lesson.gain[rows, line], lesson.cost[rows, line]
-            unit = max(float(cost.mean()), 1.0)
-            forest = ExtraTreesRegressor(
-                self.config.trees,
+        unit = np.maximum(mean_where(lesson.cost, lesson.possible), 1.0)
+        gain, cost, possible = lesson.gain[use], lesson.cost[use] / unit, lesson.possible[use]
+        seen, steps = lesson.seen[use], self.rules.steps
+        forest = grown(
+            seen,
+            np.concatenate([gain, cost], axis=1),
+            np.concatenate([possible, possible], axis=1),
+            ExtraTreesRegressor(
+                max(self.config.trees // FOLDS, 1),
                 min_samples_leaf=self.config.leaf,
                 max_features=0.5,
-                random_state=seed,
-            )
-            forest.fit(seen, np.stack([gain, cost / unit], axis=1))
-            weights = np.zeros((2, 0, seen.shape[1] + 1))
-            if self.rules.lines == 1:
-                weights = linear_weights(seen, step, self.rules.steps, gain, cost / unit)
-            found.append(Estimate(exported(forest), weights[0], weights[1], unit))
-        return tuple(found)
+                random_state=int(self.rng.integers(2**31)),
+            ),
+        )
+        weights = np.zeros((2, 0, seen.shape[1] + 1))
+        if self.rules.lines == 1:
+            can = possible[:, 0]
+            step = lesson.step[use][can]
+            weights = linear_weights(seen[can], step, steps, gain[can, 0], cost[can, 0])
+        return Estimate(forest, weights[0], weights[1], unit)
 
     def _taught(self, cases: Cases, judge: Judge | None, price: float) -> "_Lesson":
         """Try every purchase in every case, and what the judge would buy after it."""
@@ -260,6 +260,45 @@ def some_states(on_offer: BoolArray, rng: np.random.Generator) -> Cases:
     rank = rng.random((len(row), lines * items)).argsort(axis=1).argsort(axis=1)
     bought = (rank < size[:, None]).reshape(len(row), lines, items).sum(axis=2)
     return Cases(row, np.minimum(bought, on_offer.sum(axis=2)[row]))
+
+
+def together(parts: Sequence[Estimate]) -> Estimate:
+    """Return the mean of estimates that were fitted without one part of the questions each."""
+    return Estimate(
+        joined([part.forest for part in parts]),
+        np.mean([part.gain_weights for part in parts], axis=0),
+        np.mean([part.cost_weights for part in parts], axis=0),
+        parts[0].unit_nano,
+    )
+
+
+def grown(
+    seen: FloatArray, target: FloatArray, known: BoolArray, model: ExtraTreesRegressor
+) -> Forest:
+    """Grow one forest for several targets, of which some cases do not know some.
+
+    Args:
+        seen: [R, F] features.
+        target: [R, O]
+        known: [R, O] where the target is known. Elsewhere its mean stands in while trees grow, and
+            what a leaf predicts is the mean over the cases that know it.
+        model: not fitted yet.
+    """
+    mean = mean_where(target, known)
+    model.fit(seen, np.where(known, target, mean).reshape(target.shape))
+    for tree, leaf in zip(model.estimators_, model.apply(seen).T, strict=True):
+        value = tree.tree_.value[:, :, 0]
+        for k, counts in enumerate(known.T):
+            cases = np.bincount(leaf, counts, len(value))
+            total = np.bincount(leaf, counts * target[:, k], len(value))
+            value[:, k] = np.where(cases > 0, total / np.maximum(cases, 1), mean[k])
+    return exported(model)
+
+
+def mean_where(values: FloatArray, known: BoolArray) -> FloatArray:
+    """Return the mean of each column over the rows where it is known; 0 where it never is."""
+    mean: FloatArray = (values * known).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return mean
 
 
 def linear_weights(

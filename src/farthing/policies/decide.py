@@ -35,7 +35,7 @@ class Decider:
         self._items = rules.items
         self._cells = rules.cells.tolist()
         self._price = policy.price_nano
-        self._estimators = [_Estimator(estimate) for estimate in policy.estimates]
+        self._estimator = _Estimator(policy.estimate)
         self._reader = Reader(features.roles, features.horizon, features.names)
         self._missing = list(zip(features.names, features.missing, strict=True))
 
@@ -64,11 +64,9 @@ class Decider:
         seen = [found.get(name, instead) for name, instead in self._missing]
         step = sum(bought)
         best, worth = -1, -math.inf
-        for line, estimator in enumerate(self._estimators):
-            if bought[line] < self._items:
-                gain_per_cost = estimator.worth(seen, step)
-                if gain_per_cost > worth:
-                    best, worth = line, gain_per_cost
+        for line, gain_per_cost in enumerate(self._estimator.worths(seen, step)):
+            if gain_per_cost > worth and bought[line] < self._items:
+                best, worth = line, gain_per_cost
         if not step or best < 0:
             return Choice(best, 1.0 if best >= 0 else 0.0)
         worth = max(worth * self._price, 0.0)
@@ -82,15 +80,18 @@ class _Estimator:
         self._forest = Walker(estimate.forest)
         self._gain = estimate.gain_weights.tolist()
         self._cost = estimate.cost_weights.tolist()
-        self._unit = estimate.unit_nano
+        self._units = estimate.unit_nano.tolist()
 
-    def worth(self, seen: Sequence[float], step: int) -> float:
-        """Return gain per nano-dollar."""
-        gain, cost = self._forest.predict(seen)
-        if self._gain:
-            gain = (gain + _logistic(_linear(self._gain[step], seen))) / 2.0
-            cost = (cost + max(_linear(self._cost[step], seen), 0.0)) / 2.0
-        return gain / (max(cost, LEAST) * self._unit)
+    def worths(self, seen: Sequence[float], step: int) -> list[float]:
+        """Return gain per nano-dollar of each line."""
+        found, lines = self._forest.predict(seen), len(self._units)
+        if step < len(self._gain):
+            found[0] = (found[0] + _logistic(_linear(self._gain[step], seen))) / 2.0
+            found[1] = (found[1] + max(_linear(self._cost[step], seen), 0.0)) / 2.0
+        return [
+            gain / (max(cost, LEAST) * unit)
+            for gain, cost, unit in zip(found, found[lines:], self._units, strict=False)
+        ]
 
 
 def _linear(weights: Sequence[float], seen: Sequence[float]) -> float:

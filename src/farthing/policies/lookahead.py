@@ -6,7 +6,7 @@ what all of that costs. What gains most per dollar is bought next, and that gain
 going on. The order of purchases does not depend on the threshold, so that sets are nested in it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -28,29 +28,34 @@ LEAST = 0.02
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one line's next purchase, and what follows it, would gain and cost.
+    """What each line's next purchase, and what follows it, would gain and cost.
 
-    The mean of a forest and of a linear model: the one sees what depends on what, the other needs
-    little data. With several lines states differ too much for the latter, and it stays out.
+    One forest for all lines. With one line only, its mean with a linear model: the one sees what
+    depends on what, the other needs little data. With several, states differ too much for that.
     """
 
     forest: Forest
-    """Two outputs: gain in [0, 1], and cost in units of `unit_nano`."""
+    """2 F outputs: gain of each line in [0, 1], then cost of each in units of `unit_nano`."""
     gain_weights: FloatArray
     """[K, F + 1] log-odds of the gain after k purchases, the constant last; no row: forest only."""
     cost_weights: FloatArray
     """[K, F + 1] cost in units of `unit_nano`, likewise."""
-    unit_nano: float
-    """Mean cost in training, in nano-dollars."""
+    unit_nano: FloatArray
+    """[F] mean cost of a line's purchase in training, in nano-dollars."""
+
+    @property
+    def lines(self) -> int:
+        """The number of lines, F."""
+        return len(self.unit_nano)
 
     def predict(self, features: FloatArray, step: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return gain and cost in nano-dollars, [R] each, of cases after so many purchases."""
-        gain, cost = self.forest.predict(features).T
-        if not len(self.gain_weights):
-            return gain, np.maximum(cost, LEAST) * self.unit_nano
-        odds = linear(self.gain_weights, features, step)
-        gain = (gain + 1.0 / (1.0 + np.exp(-odds))) / 2.0
-        cost = (cost + np.maximum(linear(self.cost_weights, features, step), 0.0)) / 2.0
+        """Return gain and cost in nano-dollars, [R, F] each, of cases after so many purchases."""
+        gain, cost = np.split(self.forest.predict(features), 2, axis=1)
+        if len(self.gain_weights):
+            odds = linear(self.gain_weights, features, step)[:, None]
+            spent = linear(self.cost_weights, features, step)[:, None]
+            gain = (gain + 1.0 / (1.0 + np.exp(-odds))) / 2.0
+            cost = (cost + np.maximum(spent, 0.0)) / 2.0
         return gain, np.maximum(cost, LEAST) * self.unit_nano
 
 
@@ -73,13 +78,12 @@ class Order:
 
 @dataclass(frozen=True)
 class LookaheadPolicy:
-    """Follows estimates of gain and cost, one for each line of its protocol."""
+    """Follows an estimate of what every line of its protocol gains and costs."""
 
     rules: ProtocolName
     """Name of the protocol."""
     features: SeenFeatures
-    estimates: tuple[Estimate, ...]
-    """[F]"""
+    estimate: Estimate
     price_nano: float
     """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
     stochastic: bool = False
@@ -87,7 +91,7 @@ class LookaheadPolicy:
     @property
     def in_rounds(self) -> bool:
         """Whether it buys whole rounds in their order."""
-        return len(self.estimates) == 1
+        return self.estimate.lines == 1
 
     def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
         """Return the questions in this policy's order of purchases, and its scores there."""
@@ -123,7 +127,7 @@ class LookaheadPolicy:
 
         def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
             seen = self.features.look(traces, row, rules.seen(bought))
-            return estimated(self.estimates, seen, bought.sum(axis=1))
+            return self.estimate.predict(seen, bought.sum(axis=1))
 
         on_offer = priced(traces, rules).on_offer
         if self.in_rounds:
@@ -132,36 +136,26 @@ class LookaheadPolicy:
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
-        arrays: dict[str, NDArray[Any]] = {}
-        for line, estimate in enumerate(self.estimates):
-            arrays[f"{line}.gain"] = estimate.gain_weights
-            arrays[f"{line}.cost"] = estimate.cost_weights
-            for name in FOREST:
-                arrays[f"{line}.{name}"] = getattr(estimate.forest, name)
+        arrays: dict[str, NDArray[Any]] = {
+            "gain": self.estimate.gain_weights,
+            "cost": self.estimate.cost_weights,
+            "unit_nano": self.estimate.unit_nano,
+        }
+        arrays |= {name: getattr(self.estimate.forest, name) for name in FOREST}
         return arrays, {
             "rules": self.rules,
             "features": msgspec.to_builtins(self.features),
             "price_nano": self.price_nano,
-            "lines": [
-                {"unit_nano": estimate.unit_nano, "depth": estimate.forest.depth}
-                for estimate in self.estimates
-            ],
+            "depth": self.estimate.forest.depth,
         }
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """Rebuild the policy from what `to_state` returned."""
-        estimates = tuple(
-            Estimate(
-                Forest(depth=int(of["depth"]), **{n: arrays[f"{line}.{n}"] for n in FOREST}),
-                arrays[f"{line}.gain"],
-                arrays[f"{line}.cost"],
-                float(of["unit_nano"]),
-            )
-            for line, of in enumerate(settings["lines"])
-        )
+        forest = Forest(depth=int(settings["depth"]), **{name: arrays[name] for name in FOREST})
+        estimate = Estimate(forest, arrays["gain"], arrays["cost"], arrays["unit_nano"])
         features = msgspec.convert(settings["features"], SeenFeatures)
-        return cls(settings["rules"], features, estimates, float(settings["price_nano"]))
+        return cls(settings["rules"], features, estimate, float(settings["price_nano"]))
 
     def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
         """Deciding costs nothing."""
@@ -170,15 +164,6 @@ class LookaheadPolicy:
 
 Judge = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
 """(row [R], bought [R, F]) to gain [R, F] and cost in nano-dollars [R, F] of each line."""
-
-
-def estimated(
-    estimates: Sequence[Estimate], features: FloatArray, step: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return gain and cost of every line, [R, F] each."""
-    found = [estimate.predict(features, step) for estimate in estimates]
-    gain, cost = zip(*found, strict=True)
-    return np.stack(gain, axis=1), np.stack(cost, axis=1)
 
 
 def best_line(gain: FloatArray, cost: FloatArray, can: BoolArray) -> tuple[IntArray, FloatArray]:

@@ -14,7 +14,7 @@ Nodes = NDArray[np.int32]
 LEAF = -1
 """What stands for the feature of a node that asks nothing more."""
 INNER = 4
-"""Length of the tuple of a node that asks something; a leaf has two outputs."""
+"""Length of the tuple of a node that asks something; that of a leaf has length 1."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,24 @@ class Forest:
         return out / len(self.roots)
 
 
+def joined(forests: Sequence[Forest]) -> Forest:
+    """Return the forest of all the trees of some."""
+    sizes = np.cumsum([0, *(len(forest.feature) for forest in forests)])[:-1].astype(np.int32)
+    with_size = list(zip(forests, sizes, strict=True))
+    return Forest(
+        np.concatenate([forest.feature for forest in forests]),
+        np.concatenate([forest.threshold for forest in forests]),
+        np.concatenate([forest.left + before for forest, before in with_size]),
+        np.concatenate([forest.value for forest in forests]),
+        np.concatenate([forest.roots + before for forest, before in with_size]),
+        max(forest.depth for forest in forests),
+    )
+
+
 class Walker:
     """The same forest as nested tuples: for one case they are much quicker than arrays.
 
-    A node is (feature, threshold, child for yes, child for no), a leaf what it predicts.
+    A node is (feature, threshold, child for yes, child for no), a leaf (what it predicts,).
     """
 
     def __init__(self, forest: Forest) -> None:
@@ -61,21 +75,20 @@ class Walker:
         nodes: list[Any] = [None] * len(feature)
         for place in reversed(range(len(feature))):  # children come after their parent
             if feature[place] == LEAF:
-                nodes[place] = tuple(value[place])
+                nodes[place] = (tuple(value[place]),)
             else:
                 yes, no = nodes[left[place]], nodes[left[place] + 1]
                 nodes[place] = (feature[place], threshold[place], yes, no)
         self._roots = [nodes[root] for root in forest.roots.tolist()]
 
-    def predict(self, features: Sequence[float]) -> tuple[float, float]:
-        """Return the mean over trees of both outputs, for one case."""
+    def predict(self, features: Sequence[float]) -> list[float]:
+        """Return the mean over trees of every output, for one case."""
         asked = array("f", features).tolist()
-        first = second = 0.0
+        found = []
         for root in self._roots:
             node = root
             while len(node) == INNER:
                 feature, threshold, yes, no = node
                 node = no if asked[feature] > threshold else yes
-            first += node[0]
-            second += node[1]
-        return first / len(self._roots), second / len(self._roots)
+            found.append(node[0])
+        return [sum(output) / len(found) for output in zip(*found, strict=True)]
