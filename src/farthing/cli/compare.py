@@ -79,7 +79,7 @@ def compare(
 
     files.check_folder(out)
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
-    setting, sizes = _setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
+    setting, sizes = read_setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
     files.doubt_costs(setting.traces)
     setting = replace(setting, features=tuple(feature))
     alphas = tuple(dict.fromkeys(alpha))
@@ -125,9 +125,10 @@ def generated(
     return Setting(name, questions, found.config, name), dict(sizes)
 
 
-def _setting(
+def read_setting(
     traces: Path | None, preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
 ) -> tuple["Setting", dict[str, int]]:
+    """Read recorded traces or draw those of a preset, whichever was asked for."""
     from farthing.experiments.contenders import Setting
 
     if preset is not None and traces is None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli import ask, check, collect, compare, demo, generate, single, traces
+from farthing.cli import ask, check, collect, compare, demo, generate, single, sweep, traces
 from farthing.errors import CalibrationError, FarthingError, InputError
 
 WRONG = (InputError, CalibrationError)
@@ -35,6 +35,7 @@ app.command("evaluate")(single.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
 
 
 def _version(asked: bool) -> None:

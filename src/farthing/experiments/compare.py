@@ -13,7 +13,16 @@ from farthing.calibration.base import Given
 from farthing.environments import optimum
 from farthing.environments.protocols import lazy
 from farthing.errors import InputError
-from farthing.experiments.base import METRICS, Comparison, Contender, Event, Row, Watch, ignore
+from farthing.experiments.base import (
+    METRICS,
+    SOLVABLE_ONLY,
+    Comparison,
+    Contender,
+    Event,
+    Row,
+    Watch,
+    ignore,
+)
 from farthing.experiments.contenders import Setting, contenders, left_out
 from farthing.experiments.evaluate import Entrant, frontier, metrics, play, replay, stream
 from farthing.experiments.published import published
@@ -94,8 +103,14 @@ def compare(setting: Setting, plan: Plan, watch: Watch = ignore) -> Comparison:
         MissingExtraError: training needs a package that is not installed.
         InputError: the traces or the policies do not fit the protocol.
     """
+    return compare_these(_taking_part(setting, plan), setting, plan, watch)
+
+
+def compare_these(
+    chosen: Sequence[Contender], setting: Setting, plan: Plan, watch: Watch = ignore
+) -> Comparison:
+    """Compare contenders that the caller made; the plan's policies and protocol say nothing."""
     arrays = setting.in_rounds.traces
-    chosen = _taking_part(setting, plan)
     rng = np.random.default_rng(plan.seed)
     division = divide(arrays, rng, **plan.sizes)
     splits = [_places(division, rng) for _ in range(plan.splits)]
@@ -287,7 +302,7 @@ def _notes(setting: Setting, plan: Plan, division: Division, train: TraceArrays)
         order = train.models[0]
         notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
     if plan.given == "solvable":
-        notes.append("thresholds promise coverage of the solvable questions")
+        notes.append(SOLVABLE_ONLY)
     if plan.policies is None and (absent := left_out(setting.in_rounds)):
         whom = [f"{', '.join(names)} ({why})" for why, names in absent.items()]
         notes.append(f"left out: {'; '.join(whom)}")

@@ -1,11 +1,11 @@
-"""Train many policies, side by side in worker processes: the same results in any number of them."""
+"""Run trainings side by side in worker processes: the same results in any number of them."""
 
 import pickle
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from multiprocessing import current_process, get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event as Flag
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -31,6 +32,34 @@ UNGUARDED = (
 )
 
 
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+Keep = Callable[[int, Result], None]
+"""Is handed each result as soon as it is there, with the place of its job."""
+
+
+def drop(place: int, result: object) -> None:
+    """Keep nothing."""
+
+
+class Work(Protocol[Result_co]):
+    """One piece of work on the training questions, whose result depends on nothing else."""
+
+    @property
+    def name(self) -> str:
+        """What a progress display calls it."""
+        ...
+
+    @property
+    def instant(self) -> bool:
+        """Whether it takes no time, so that no process need be started for it."""
+        ...
+
+    def run(self, train: TraceArrays, progress: Progress) -> Result_co | None:
+        """Do it; None where it was interrupted, for half a training is no result."""
+        ...
+
+
 @dataclass(frozen=True)
 class Job:
     """One training."""
@@ -42,6 +71,11 @@ class Job:
     seed: int
     instant: bool = False
     """Whether it takes no time, so that no process need be started for it."""
+
+    def run(self, train: TraceArrays, progress: Progress) -> Fitted | None:
+        """Train on all questions."""
+        fitted = fit(self.learner, train, self.alpha, self.seed, progress)
+        return None if fitted.stopped_early else fitted
 
 
 def fit(
@@ -57,8 +91,12 @@ def fit(
 
 
 def train_all(
-    jobs: Sequence[Job], train: TraceArrays, workers: int, watch: Watch
-) -> list[Fitted | None]:
+    jobs: Sequence[Work[Result]],
+    train: TraceArrays,
+    workers: int,
+    watch: Watch,
+    keep: Keep[Result] = drop,
+) -> list[Result | None]:
     """Run every job; each one's result depends on nothing but itself.
 
     Ctrl-C ends the trainings that are running and starts no more.
@@ -68,6 +106,7 @@ def train_all(
         train: the questions to train on.
         workers: number of processes; 1 trains in this one.
         watch: is told how far each training is.
+        keep: is handed each result as it comes.
 
     Returns:
         One for each job, None where it was interrupted: half a training is no result.
@@ -77,8 +116,8 @@ def train_all(
             time; the other trainings end.
     """
     if workers <= 1 or sum(not job.instant for job in jobs) <= 1:
-        return _here(jobs, train, watch)
-    return _in_processes(jobs, train, min(workers, len(jobs)), watch)
+        return _here(jobs, train, watch, keep)
+    return _in_processes(jobs, train, min(workers, len(jobs)), watch, keep)
 
 
 class _Here:
@@ -91,21 +130,28 @@ class _Here:
         self._watch(Event("train", self._name, done, total, figures))
 
 
-def _here(jobs: Sequence[Job], train: TraceArrays, watch: Watch) -> list[Fitted | None]:
-    fitted: list[Fitted | None] = [None] * len(jobs)
-    for i, job in enumerate(jobs):
-        try:
-            fitted[i] = _whole(fit(job.learner, train, job.alpha, job.seed, _Here(job.name, watch)))
-        except KeyboardInterrupt:
-            break
-        if fitted[i] is None:
-            break
-    return fitted
+def _here(
+    jobs: Sequence[Work[Result]], train: TraceArrays, watch: Watch, keep: Keep[Result]
+) -> list[Result | None]:
+    results: list[Result | None] = [None] * len(jobs)
+    try:
+        for i, job in enumerate(jobs):
+            result = results[i] = job.run(train, _Here(job.name, watch))
+            if result is None:
+                break
+            keep(i, result)
+    except KeyboardInterrupt:
+        pass  # what is whole is kept
+    return results
 
 
 def _in_processes(
-    jobs: Sequence[Job], train: TraceArrays, workers: int, watch: Watch
-) -> list[Fitted | None]:
+    jobs: Sequence[Work[Result]],
+    train: TraceArrays,
+    workers: int,
+    watch: Watch,
+    keep: Keep[Result],
+) -> list[Result | None]:
     if getattr(current_process(), "_inheriting", False):  # a worker that runs the script again
         sys.exit(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -113,35 +159,40 @@ def _in_processes(
         questions = Path(folder) / "train"
         questions.write_bytes(pickle.dumps(train))
         try:
-            return _in_pool(jobs, questions, workers, watch)
+            return _in_pool(jobs, questions, workers, watch, keep)
         except BrokenProcessPool:
             raise InputError(UNGUARDED) from None
 
 
 def _in_pool(
-    jobs: Sequence[Job], questions: Path, workers: int, watch: Watch
-) -> list[Fitted | None]:
+    jobs: Sequence[Work[Result]], questions: Path, workers: int, watch: Watch, keep: Keep[Result]
+) -> list[Result | None]:
     context = get_context("spawn")
     events, stop = context.SimpleQueue(), context.Event()
-    fitted: list[Fitted | None] = [None] * len(jobs)
+    results: list[Result | None] = [None] * len(jobs)
     pool = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_start, initargs=(questions, events, stop)
     )
     try:
-        pending = {pool.submit(_fit, job): i for i, job in enumerate(jobs)}
+        pending: dict[Future[Result | None], int] = {
+            pool.submit(_work, job): i for i, job in enumerate(jobs)
+        }
         for future in _as_they_come(pending, events, watch):
-            fitted[pending[future]] = future.result()
+            place, result = pending[future], future.result()
+            results[place] = result
+            if result is not None:
+                keep(place, result)
     except KeyboardInterrupt:
         stop.set()
     finally:
         stop.set()  # also after an error: the other trainings are in vain
         pool.shutdown(cancel_futures=True)
-    return fitted
+    return results
 
 
 def _as_they_come(
-    pending: Mapping[Future[Fitted | None], int], events: "SimpleQueue[Event]", watch: Watch
-) -> Iterator[Future[Fitted | None]]:
+    pending: Mapping[Future[Result | None], int], events: "SimpleQueue[Event]", watch: Watch
+) -> Iterator[Future[Result | None]]:
     running = set(pending)
     while running:
         done, running = wait(running, timeout=BETWEEN_REPORTS_S / 2, return_when=FIRST_COMPLETED)
@@ -178,14 +229,10 @@ class _There:
             _events.put(Event("train", self._name, done, total, dict(figures)))
 
 
-def _fit(job: Job) -> Fitted | None:
+def _work(job: Work[Any]) -> Any:
     try:
-        return _whole(fit(job.learner, _train, job.alpha, job.seed, _There(job.name)))
+        return job.run(_train, _There(job.name))
     except KeyboardInterrupt:
         return None
     except InputError as problem:  # its subclasses take more than a text, and cannot be sent
         raise InputError(str(problem)) from None
-
-
-def _whole(fitted: Fitted) -> Fitted | None:
-    return None if fitted.stopped_early else fitted

@@ -4,16 +4,20 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from farthing.algorithms.base import Fitted, Silent
+from farthing.algorithms.base import Silent
 from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.base import Event, Watch
-from farthing.experiments.training import Job, fit
+from farthing.experiments.training import Keep, Result, Work, drop
 from farthing.traces.arrays import TraceArrays
 
 
 def on_ray(
-    jobs: Sequence[Job], train: TraceArrays, workers: int, watch: Watch
-) -> list[Fitted | None]:
+    jobs: Sequence[Work[Result]],
+    train: TraceArrays,
+    workers: int,
+    watch: Watch,
+    keep: Keep[Result] = drop,
+) -> list[Result | None]:
     """Run every job; see `training.train_all`. A training is reported when it is done.
 
     Joins the cluster that `RAY_ADDRESS` names, else starts one here.
@@ -23,6 +27,7 @@ def on_ray(
         train: the questions to train on.
         workers: how many trainings run at a time.
         watch: is told which training is done.
+        keep: is handed each result as it comes.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -31,8 +36,8 @@ def on_ray(
     ray = _library()
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
-    shared, work = ray.put(train), ray.remote(max_retries=0, num_cpus=1)(_fit)
-    fitted: list[Fitted | None] = [None] * len(jobs)
+    shared, work = ray.put(train), ray.remote(max_retries=0, num_cpus=1)(_work)
+    results: list[Result | None] = [None] * len(jobs)
     waiting, running = list(enumerate(jobs)), dict[Any, int]()
     try:
         while waiting or running:
@@ -41,30 +46,31 @@ def on_ray(
                 running[work.remote(job, shared)] = place
             (done,), _ = ray.wait(list(running), num_returns=1)
             place = running.pop(done)
-            fitted[place] = _get(ray, done)
+            result = results[place] = _get(ray, done)
+            if result is not None:
+                keep(place, result)
             watch(Event("train", jobs[place].name, 1, 1))
     except KeyboardInterrupt:
         pass  # what is whole is kept
     finally:
         for one in running:
             ray.cancel(one, force=True)
-    return fitted
+    return results
 
 
-def _fit(job: Job, train: TraceArrays) -> Fitted:
+def _work(job: Work[Any], train: TraceArrays) -> Any:
     try:
-        return fit(job.learner, train, job.alpha, job.seed, Silent())
+        return job.run(train, Silent())
     except InputError as problem:  # its subclasses take more than a text, and cannot be sent
         raise InputError(str(problem)) from None
 
 
-def _get(ray: Any, reference: Any) -> Fitted:
+def _get(ray: Any, reference: Any) -> Any:
     """Return a result of the cluster, or raise its failure as it was raised there."""
     try:
-        fitted: Fitted = ray.get(reference)
+        return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
-    return fitted
 
 
 def _library() -> Any:
