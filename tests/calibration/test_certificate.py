@@ -25,6 +25,7 @@ from farthing.calibration.certificate import (
 )
 from farthing.calibration.online import OnlineThreshold
 from farthing.calibration.parity import Paired
+from farthing.calibration.plain import plainly
 from farthing.calibration.selective import Answers, answers_above
 from farthing.calibration.weighted import Weighted
 from farthing.errors import CalibrationError
@@ -191,6 +192,50 @@ SENTENCES = {
         ),
     ),
 }
+
+
+PLAIN = {
+    "marginal": (
+        "At least 90 of 100 new questions of the same kind get a right answer among those "
+        "returned, or had none to find, on average over what chance gives one to calibrate on."
+    ),
+    "pac": (
+        "At least 90 of 100 new questions of the same kind that can be solved get a right answer "
+        "among those returned, and you may be 95 % sure of that."
+    ),
+    "per-group": (
+        "At least 90 of 100 new questions of each group get a right answer among those returned, "
+        "or had none to find, on average over what chance gives one to calibrate on."
+    ),
+    "online": (
+        "At least 90 of 100 questions of a long stream like this one get a right answer among "
+        "those returned, or had none to find, give or take 5.71 of them."
+    ),
+    "weighted": (
+        "At least 90 of 100 questions of the mix that is to come get a right answer among those "
+        "returned, or had none to find, on average over what chance gives one to calibrate on."
+    ),
+    "selective": (
+        "At most 10 of 100 answers that are given are wrong, and you may be 95 % sure of that; "
+        "about 44 of 100 questions get no answer."
+    ),
+    "parity": (
+        "Of 100 questions at most 6 fewer are answered right than by the reference model alone, "
+        "and you may be 90 % sure of that."
+    ),
+    "budget": (
+        "A thousand questions cost less than $4 on average, and you may be 90 % sure of that; how "
+        "many are answered right is not promised."
+    ),
+    "unproved answers": "No answer may be trusted as often as was asked for, so none is given.",
+    "few": "Nothing is left out to save money: every answer is paid for and returned.",
+    "short": "Nothing is promised yet: the stream of questions was too short.",
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_words_say_what_happens_to_a_hundred_questions(name: str) -> None:
+    assert plainly(SENTENCES[name][0]) == PLAIN[name]
 
 
 @pytest.mark.parametrize("name", SENTENCES)

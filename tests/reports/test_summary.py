@@ -1,7 +1,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from farthing.experiments.base import OPTIMUM, Comparison
+from farthing.experiments.base import OPTIMUM, SOLVABLE_ONLY, Comparison
 from farthing.reports import summary
 
 ALPHA = Fraction(1, 10)
@@ -101,3 +101,14 @@ def test_doubts_depend_on_what_was_done(comparison: Comparison) -> None:
     assert "generator" in one
     assert "splits share questions" in many
     assert "made by hand" in many
+
+
+def test_a_promise_is_explained_in_plain_words(comparison: Comparison) -> None:
+    (text,) = summary.sentences(comparison)
+    assert text.startswith(summary.sentence(comparison, ALPHA))
+    assert "An exact promise means: At least 90 of 100 new questions" in text
+    assert "or had none to find" in text
+    of_solvable = replace(comparison, notes=[*comparison.notes, SOLVABLE_ONLY])
+    assert "that can be solved" in summary.in_plain_words(of_solvable, ALPHA)
+    nobody = replace(comparison, rows=[r for r in comparison.rows if r.calibration != "split"])
+    assert summary.in_plain_words(nobody, ALPHA) == ""

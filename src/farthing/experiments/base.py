@@ -14,6 +14,9 @@ threshold of training; `split`: exact split conformal on the calibration part.""
 OPTIMUM = "optimum"
 """The contender that knows what no policy can know: it takes part, but is nobody's rival."""
 
+SOLVABLE_ONLY = "thresholds promise coverage of the solvable questions"
+"""The note of a comparison whose promises are about the solvable questions alone."""
+
 METRICS = (
     "cost_usd",
     "total_cost_usd",

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farthing.calibration.base import Certificate
+from farthing.calibration.plain import plainly
 from farthing.experiments.measuring import Evaluated
 from farthing.reports.base import significant
 
@@ -41,8 +42,9 @@ def measured(found: Evaluated) -> Group:
 
 
 def promised(certificate: Certificate) -> Group:
-    """Show what is promised, on what evidence, and until when."""
-    return Group(Text(certificate.sentence()), Text(""), _facts(certificate))
+    """Show what is promised, in plain words too, on what evidence, and until when."""
+    plain = f"In plain words: {plainly(certificate)}"
+    return Group(Text(certificate.sentence()), Text(plain), Text(""), _facts(certificate))
 
 
 def _facts(certificate: Certificate) -> Table:

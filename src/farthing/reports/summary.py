@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.experiments.base import OPTIMUM, Comparison, Difference, Row
+from farthing.calibration.base import Certificate, Given, exact_text
+from farthing.calibration.plain import plainly
+from farthing.experiments.base import OPTIMUM, SOLVABLE_ONLY, Comparison, Difference, Row
 from farthing.reports.base import (
     alphas,
     best,
@@ -68,8 +70,20 @@ def cost_difference(comparison: Comparison, row: Row, other: Row) -> Difference 
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """Say for each alpha who is cheapest at the promised coverage, and by how much."""
-    return [sentence(comparison, alpha) for alpha in alphas(comparison)]
+    """Say for each alpha who is cheapest at the promised coverage, and what that promise means."""
+    return [
+        f"{sentence(comparison, alpha)} {in_plain_words(comparison, alpha)}".rstrip()
+        for alpha in alphas(comparison)
+    ]
+
+
+def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
+    """Say what a policy with an exact promise promises; empty where nobody promises anything."""
+    if not cheapest_promised(comparison, alpha):
+        return ""
+    given: Given = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
+    promise = Certificate(guarantee="marginal", alpha=exact_text(alpha), k=1, given=given)
+    return f"An exact promise means: {plainly(promise)}"
 
 
 def sentence(comparison: Comparison, alpha: Fraction) -> str:
