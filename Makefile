@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 TESTING := $(BIN)/pytest -q -n auto
+# One decision, one fit, replay, files of any length, two cores, one training, one live call.
+SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.
 export OMP_NUM_THREADS ?= 1
 
@@ -27,8 +29,8 @@ check: setup ## formatting, lint, types, import contract, links and blocks of th
 	$(BIN)/pytest -q README.md docs tests/test_house.py
 	$(TESTING) -m slow
 
-bench: setup ## measure speed; figures go to docs/log.md
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+bench: setup ## measure speed, on an otherwise idle machine (some 15 minutes); figures go to docs/log.md
+	@set -e; for name in $(SPEED); do echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py; done
 
 figures: setup ## run the experiments again and redraw the figures in docs/
 	@set -e; for script in $(filter-out %/common.py,$(wildcard benchmarks/experiments/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
