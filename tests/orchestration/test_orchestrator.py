@@ -31,6 +31,7 @@ from farthing.policies.lookahead import LookaheadPolicy
 from farthing.policies.network import NetworkPolicy
 from farthing.policies.random import RandomPolicy
 from farthing.policies.stopping import StoppingPolicy
+from farthing.policies.thrift import ThriftyPolicy, evidence
 from farthing.policies.uala import UalaPolicy
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
@@ -306,11 +307,16 @@ def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.Da
     arrays = assemble(traces)
     whole = arrays if "base" in roles else cascade(arrays)
     learner = LookaheadLearner(LookaheadConfig("lazy", iterations=1, trees=4, leaf=1))
-    policy = learner.fit(whole, Fraction(1, 10), 0, Silent()).policy
+    policy: Policy = learner.fit(whole, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(policy, LookaheadPolicy)
+    if data.draw(st.booleans()):
+        laid, scores = policy.arranged(whole)
+        width = evidence(laid, scores[:, :, -1]).shape[-1]
+        weights = np.random.default_rng(3).normal(size=width + 1)
+        policy = ThriftyPolicy(policy, weights, policy.price_nano)
     laid, scores = policy.arranged(whole)
     assert laid.horizon == whole.horizon * whole.n_roles
-    near = np.unique(scores[:, :, -1])
+    near = np.unique(scores)
     kappa = float(data.draw(st.sampled_from([0.0, *near, *(near + 0.01), 1.5, np.inf])))
     empty = data.draw(st.sampled_from(EMPTY_SETS))
     alone = [

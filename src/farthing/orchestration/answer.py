@@ -27,7 +27,7 @@ class Returned:
     score: float
     """What the policy thinks of it, in [0, 1]."""
     round: int
-    """From 1; in a pool, the place of the model."""
+    """From 1; in a pool, as the how-manieth the model was asked."""
     role: str
 
 

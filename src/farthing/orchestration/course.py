@@ -75,6 +75,14 @@ def by_call(policy: Policy) -> bool:
     return isinstance(policy, Arranging) and not policy.in_rounds
 
 
+def buying(policy: Policy) -> LookaheadPolicy | None:
+    """Return the look-ahead policy that chooses a policy's purchases: itself, or one within it."""
+    within: object = policy
+    while within is not None and not isinstance(within, LookaheadPolicy):
+        within = getattr(within, "inner", None)
+    return within
+
+
 def course(bundle: Bundle, plan: Plan) -> Lines:
     """Return the steps that a bundle's policy decides about, with the agents of a plan.
 
@@ -117,10 +125,10 @@ def other_models(bundle: Bundle, lines: Lines) -> str | None:
 def _check_calls(bundle: Bundle, plan: Plan) -> None:
     if not by_call(bundle.policy):
         return
-    if not isinstance(bundle.policy, LookaheadPolicy):
+    if buying(bundle.policy) is None:
         raise InputError(
             f"a policy '{bundle.kind}' that buys call by call is replayed only so far; train "
-            "`lazy` to answer questions call by call, or `lookahead-lambda` to answer in rounds"
+            "`lazy` to answer questions call by call"
         )
     if not plan.independent:
         raise InputError(

@@ -10,6 +10,7 @@ from farthing.orchestration.answer import Returned
 from farthing.policies.bundle import Bundle
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
 from farthing.traces.base import Call
+from farthing.traces.shapes import PROTOCOL_ROLES
 
 AS_IT_IS = 1.0
 """The threshold of a policy that is neither sampled nor calibrated: what it scores 1 is done."""
@@ -31,11 +32,17 @@ class Decision:
     """The best of all answers so far, for a question that is cut where the set is empty."""
 
 
+def returned(call: Call, score: float, step: int) -> Returned:
+    """Return a call's answer; steps count from 0."""
+    number = call.round if call.role in PROTOCOL_ROLES else step + 1
+    return Returned(call.answer or "", score, number, call.role)
+
+
 def distinct(ranked: Iterable[tuple[int, Returned]]) -> tuple[Returned, ...]:
     """Return the first of each code, in order."""
     found: dict[int, Returned] = {}
-    for code, returned in ranked:
-        found.setdefault(code, returned)
+    for code, of in ranked:
+        found.setdefault(code, of)
     return tuple(found.values())
 
 
@@ -50,18 +57,20 @@ def threshold(bundle: Bundle, group: str | None) -> float | None:
     return groups[group].kappa if group in groups else bundle.kappa
 
 
-def decide(bundle: Bundle, traces: TraceArrays, steps: Steps, kappa: float) -> Decision:
+def decide(
+    scores: FloatArray, traces: TraceArrays, steps: Steps, bundle: Bundle, kappa: float
+) -> Decision:
     """Decide with a threshold: C(o) = {a : score(a, o) >= min(kappa, 1)}.
 
     Args:
-        bundle: the policy.
-        traces: the rounds so far of one question, [1, T, L].
+        scores: [1, T, L + 1] the policy's.
+        traces: the steps so far of one question, [1, T, L].
         steps: the same, as calls.
+        bundle: the policy's.
         kappa: the threshold; it acts as min(kappa, 1).
     """
-    now = int(traces.recorded[0])
-    followed = paths(bundle.policy.scores(traces), traces, bundle.empty)
-    kappa = min(kappa, 1.0)
+    followed = paths(scores, traces, bundle.empty)
+    kappa, now = min(kappa, 1.0), len(steps)
     go_on = now < traces.horizon and bool(followed.reach[0, now] >= kappa)
     return _decision(go_on, followed.leaf[0] >= kappa, followed.score[0], traces, steps)
 
@@ -75,7 +84,7 @@ def draw(bundle: Bundle, traces: TraceArrays, steps: Steps, uniform: float) -> D
         steps: the same, as calls.
         uniform: a number drawn from [0, 1).
     """
-    now = int(traces.recorded[0]) - 1
+    now = len(steps) - 1
     scores = bundle.policy.scores(traces)[0]
     cumulative = scores[now].cumsum()
     action = int((uniform * cumulative[-1] >= cumulative[:-1]).sum())
@@ -101,7 +110,7 @@ def _decision(
     def named(t: int, place: int, of: float) -> Returned:
         role, calls = traces.roles[place], steps[t]
         call = next(call for call in calls if len(calls) == 1 or call.role == role)
-        return Returned(call.answer or "", of, t + 1, call.role)
+        return returned(call, of, t)
 
     best = ranked(traces.answer[0] != NO_ANSWER)
     return Decision(goes_on, distinct(ranked(member)), best[0][1] if best else None)

@@ -1,7 +1,7 @@
 """What a policy sees of a question under way: the calls so far, laid out like its traces."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from farthing.policies.bundle import Origin
-from farthing.traces.arrays import NO_ANSWER, SIGNALS, Replies, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SIGNALS, Replies, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.grading import answer_codes
@@ -132,6 +132,30 @@ def noted(
         if name in signals and number is not None:
             signals[name] = [number] * places
     return answers, signals
+
+
+def on_offer(
+    notes: Notes, answers: Sequence[int], signals: Mapping[str, Sequence[float]]
+) -> TraceArrays:
+    """Return what was noted as one question, [1, T, L], of which every call could still be made."""
+    shape = (1, notes.horizon, len(notes.roles))
+    return TraceArrays(
+        ids=np.array([""]),
+        roles=notes.roles,
+        models=("",) * len(notes.roles),
+        answer=np.array(answers, dtype=np.int16).reshape(shape),
+        correct=np.zeros(shape, dtype=bool),
+        cost_nano=np.ones(shape, dtype=np.int64),  # a call that costs nothing was never on offer
+        signals={
+            name: np.array(values, dtype=np.float32).reshape(shape)
+            for name, values in signals.items()
+        },
+        group=np.array([-1], dtype=np.int32),
+        group_names=(),
+        split=np.array([NO_SPLIT], dtype=np.int8),
+        recorded=np.array([notes.horizon], dtype=np.int16),
+        independent=np.array([True]),
+    )
 
 
 def _signal(call: Call, name: str) -> float | None:

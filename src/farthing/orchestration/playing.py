@@ -1,6 +1,6 @@
 """One question as a policy plays it: which step comes next, and what is returned if none does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from farthing.environments.protocols import laid_out
-from farthing.orchestration.answer import Returned
-from farthing.orchestration.course import Lines, Step
+from farthing.orchestration.course import Lines, Step, buying, by_call
 from farthing.orchestration.decision import (
     AS_IT_IS,
     Decision,
@@ -18,15 +17,17 @@ from farthing.orchestration.decision import (
     decide,
     distinct,
     draw,
+    returned,
     threshold,
 )
-from farthing.orchestration.observation import Notes, noted, notes_of, observed
+from farthing.orchestration.observation import Notes, noted, notes_of, observed, on_offer
+from farthing.policies.base import Arranging
 from farthing.policies.bundle import Bundle
 from farthing.policies.decide import Choice, Decider
 from farthing.policies.lookahead import LookaheadPolicy
 from farthing.tasks.base import Task
 from farthing.traces.arrays import NO_ANSWER
-from farthing.traces.base import Call, Trace
+from farthing.traces.base import Trace
 
 ROUNDING = 1e-12
 """Relative error of a worth in plain Python against the arrays' that set the threshold. Going on
@@ -56,20 +57,24 @@ Begin = Callable[[Trace, np.random.Generator], Play]
 def player(bundle: Bundle, lines: Lines, task: Task) -> Begin:
     """Return how questions are begun under a bundle; what all of them share is worked out once.
 
-    A look-ahead policy decides in plain Python, every other one by the arrays of a replay.
+    What a look-ahead policy buys is decided in plain Python, all else by the arrays of a replay.
     """
     policy = bundle.policy
-    if not isinstance(policy, LookaheadPolicy):
+    plain = isinstance(policy, LookaheadPolicy)
+    buyer = buying(policy) if plain or by_call(policy) else None
+    scored = policy if isinstance(policy, Arranging) and not plain else None
+    if buyer is None:
         return lambda question, rng: InRounds(
             bundle, lines[0], question, threshold(bundle, question.group), rng
         )
-    decider, rows, columns = Decider(policy), policy.features.horizon, len(policy.features.roles)
-    cells = laid_out(policy.rules, rows, columns).cells.tolist()
+    decider, features = Decider(buyer), buyer.features
+    cells = laid_out(buyer.rules, features.horizon, len(features.roles)).cells.tolist()
 
     def begin(question: Trace, rng: np.random.Generator) -> Play:  # noqa: ARG001 - a `Begin`
         kappa = threshold(bundle, question.group)
         notes = notes_of(question.question, bundle.origin, task.normalise)
-        return ByWorth(decider, lines, cells, notes, AS_IT_IS if kappa is None else kappa)
+        kappa = AS_IT_IS if kappa is None else kappa
+        return ByWorth(decider, lines, cells, notes, bundle, scored, kappa)
 
     return begin
 
@@ -99,7 +104,8 @@ class InRounds:
         if self.kappa is None:
             found = draw(self.bundle, seen, steps, float(self.rng.random()))
         else:
-            found = decide(self.bundle, seen, steps, self.kappa)
+            scores = self.bundle.policy.scores(seen)
+            found = decide(scores, seen, steps, self.bundle, self.kappa)
         self._done, self._go_on = len(steps), found.go_on
         return found
 
@@ -108,7 +114,8 @@ class InRounds:
 class ByWorth:
     """Whatever a look-ahead policy buys next, one small decision at a time.
 
-    Every answer that was bought is returned, as its policy scores each of them 1.
+    Every answer that was bought is returned, as that policy scores each of them 1, unless another
+    one, around it, has scores of its own.
     """
 
     decider: Decider
@@ -116,10 +123,14 @@ class ByWorth:
     cells: Sequence[Sequence[Sequence[int]]]
     """Of each step of each line, the places of its calls."""
     notes: Notes
+    bundle: Bundle
+    scored: Arranging | None
+    """The policy around it, if any."""
     kappa: float
-    _bought: list[int] = field(default_factory=list)
+    _bought: list[int] = field(init=False)
     _at: list[int] = field(default_factory=list)
     _choice: Choice = field(init=False)
+    _go_on: bool = True
 
     def __post_init__(self) -> None:
         """Choose the first step by what the question itself tells."""
@@ -127,12 +138,9 @@ class ByWorth:
         self._choice = self.decider.decide(self._bought, *noted(self.notes, [], []))
 
     def next(self) -> Step | None:
-        """Return the step of the greatest worth, if it is worth enough."""
-        line, score = self._choice
-        kappa = min(self.kappa, 1.0)
-        if line < 0 or score < kappa - ROUNDING * kappa * (1.0 - kappa):  # of w / (1 + w)
-            return None
-        return self.lines[line][self._bought[line]]
+        """Return the step of the greatest worth, if the policy goes on."""
+        line = self._choice.line
+        return self.lines[line][self._bought[line]] if self._go_on and line >= 0 else None
 
     def decide(self, steps: Steps) -> Decision:
         """Decide after the step that `next` returned."""
@@ -142,12 +150,22 @@ class ByWorth:
         calls = list(chain.from_iterable(steps))
         answers, signals = noted(self.notes, self._at, calls)
         self._choice = self.decider.decide(self._bought, answers, signals)
-        given = [
-            pair for pair in zip(self._at, calls, strict=True) if answers[pair[0]] != NO_ANSWER
-        ]
-        ranked = [(answers[at], self._returned(at, call)) for at, call in reversed(given)]
-        best = ranked[0][1] if ranked else None
-        return Decision(self.next() is not None, distinct(ranked), best)
+        found = self._decision(steps, answers, signals)
+        self._go_on = found.go_on
+        return found
 
-    def _returned(self, at: int, call: Call) -> Returned:
-        return Returned(call.answer or "", 1.0, at // len(self.notes.roles) + 1, call.role)
+    def _decision(
+        self, steps: Steps, answers: list[int], signals: Mapping[str, list[float]]
+    ) -> Decision:
+        if self.scored is not None:
+            laid, scores = self.scored.arranged(on_offer(self.notes, answers, signals))
+            return decide(scores, laid, steps, self.bundle, self.kappa)
+        places = iter(self._at)
+        made = [
+            (answers[next(places)], returned(c, 1.0, t)) for t, s in enumerate(steps) for c in s
+        ]
+        given = [(code, of) for code, of in made if code != NO_ANSWER]
+        kappa = min(self.kappa, 1.0)
+        slack = ROUNDING * kappa * (1.0 - kappa)  # of w / (1 + w) at a worth w
+        go_on = self._choice.line >= 0 and self._choice.score >= kappa - slack
+        return Decision(go_on, distinct(reversed(given)), given[-1][1] if given else None)
