@@ -54,7 +54,7 @@ class Estimate:
         if len(self.gain_weights):
             odds = linear(self.gain_weights, features, step)[:, None]
             spent = linear(self.cost_weights, features, step)[:, None]
-            gain = (gain + 1.0 / (1.0 + np.exp(-odds))) / 2.0
+            gain = (gain + 1.0 / (1.0 + np.exp(np.minimum(-odds, 700.0)))) / 2.0
             cost = (cost + np.maximum(spent, 0.0)) / 2.0
         return gain, np.maximum(cost, LEAST) * self.unit_nano
 
