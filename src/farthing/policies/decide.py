@@ -103,21 +103,43 @@ def _logistic(odds: float) -> float:
     return 1.0 / (1.0 + math.exp(min(-odds, 700.0)))
 
 
-COUNTS = {"calls", "backs", "no_answer", "votes", "distinct"}
+COUNTS = ("calls", "backs", "no_answer", "votes", "distinct")
 """What is counted for each role, and so is no signal."""
+
+
+class _Signal(NamedTuple):
+    """What the numbers of one signal of one speaker are called."""
+
+    mean: str
+    last: str
+    spread: str
+    counted: bool
+    """Whether logarithms are taken."""
+
+
+class _Speaker(NamedTuple):
+    """What the numbers of one of those who answer are called."""
+
+    calls: str
+    backs: str
+    no_answer: str
+    votes: str
+    distinct: str
+    signals: list[tuple[str, _Signal]]
 
 
 class Reader:
     """Reads the numbers of `farthing.traces.seen.columns` off one question."""
 
     def __init__(self, roles: tuple[str, ...], horizon: int, names: Collection[str]) -> None:
-        self._speakers, owner = names_of_speakers(roles, horizon)
+        speakers, owner = names_of_speakers(roles, horizon)
         self._owner = owner.tolist()
-        self._alone = len(self._owner) == len(self._speakers)
+        self._alone = len(self._owner) == len(speakers)
         self._roles = len(roles)
         self._base = roles.index("base") if "base" in roles else None
         spoken = {name.removeprefix("spread ").removeprefix("last ") for name in names}
-        self._signals = {name.partition("[")[0] for name in spoken if "[" in name} - COUNTS
+        signals = {name.partition("[")[0] for name in spoken if "[" in name}.difference(COUNTS)
+        self._speakers = [_speaker(name, sorted(signals)) for name in speakers]
         self._of_question = [signal for signal in OF_QUESTION if signal in spoken]
         self._weighs = any(name.startswith(("confidence ", "best ")) for name in names)
 
@@ -134,12 +156,12 @@ class Reader:
                 votes[answer] = votes.get(answer, 0) + 1
         leader = max(votes, key=votes.__getitem__, default=NO_ANSWER)
         found = _votes(len(known), votes, leader)
-        for name, calls in zip(self._speakers, own, strict=True):
-            self._of_speaker(found, name, [answers[call] for call in calls], leader)
-            for signal in self._signals:
+        for speaker, calls in zip(self._speakers, own, strict=True):
+            self._of_speaker(found, speaker, [answers[call] for call in calls], leader)
+            for signal, names in speaker.signals if calls else ():
                 if signal in signals:
                     told = self._compared(calls, known) if signal == VERDICT else calls
-                    _of_signal(found, f"{signal}[{name}]", signal, told, signals[signal])
+                    _of_signal(found, names, told, signals[signal])
         said = {signal: signals[signal][0] for signal in self._of_question if signal in signals}
         found |= {signal: value for signal, value in said.items() if not math.isnan(value)}
         if self._weighs and "confidence" in signals:
@@ -153,17 +175,24 @@ class Reader:
         return [call for call in calls if call - call % self._roles + self._base in known]
 
     def _of_speaker(
-        self, found: dict[str, float], name: str, said: Sequence[int], leader: int
+        self, found: dict[str, float], speaker: _Speaker, said: Sequence[int], leader: int
     ) -> None:
         made = len(said)
         given = [answer for answer in said if answer != NO_ANSWER]
-        found[f"calls[{name}]"] = made
+        found[speaker.calls] = made
         if made:
-            found[f"backs[{name}]"] = given.count(leader) / made
-        found[f"no_answer[{name}]"] = made - len(given)
+            found[speaker.backs] = given.count(leader) / made
+        found[speaker.no_answer] = made - len(given)
         if not self._alone:
-            found[f"votes[{name}]"] = max(map(given.count, given), default=0)
-            found[f"distinct[{name}]"] = len(set(given))
+            found[speaker.votes] = max(map(given.count, given), default=0)
+            found[speaker.distinct] = len(set(given))
+
+
+def _speaker(name: str, signals: Sequence[str]) -> _Speaker:
+    calls, backs, no_answer, votes, distinct = (f"{count}[{name}]" for count in COUNTS)
+    own = [(signal, f"{signal}[{name}]") for signal in signals]
+    told = [(s, _Signal(n, f"last {n}", f"spread {n}", s in COUNTED)) for s, n in own]
+    return _Speaker(calls, backs, no_answer, votes, distinct, told)
 
 
 def _votes(made: int, votes: Mapping[int, int], leader: int) -> dict[str, float]:
@@ -179,17 +208,17 @@ def _votes(made: int, votes: Mapping[int, int], leader: int) -> dict[str, float]
 
 
 def _of_signal(
-    found: dict[str, float], name: str, signal: str, calls: Sequence[int], values: Sequence[float]
+    found: dict[str, float], names: _Signal, calls: Sequence[int], values: Sequence[float]
 ) -> None:
-    own = [values[call] for call in calls if values[call] == values[call]]  # not NaN
+    own = [value for call in calls if (value := values[call]) == value]  # not NaN
     if not own:
         return
-    if signal in COUNTED:
-        own = [math.log1p(value) for value in own]
-    found[name] = sum(own) / len(own)
-    found["last " + name] = own[-1]
+    if names.counted:
+        own = list(map(math.log1p, own))
+    found[names.mean] = sum(own) / len(own)
+    found[names.last] = own[-1]
     if len(own) > 1:
-        found["spread " + name] = max(own) - min(own)
+        found[names.spread] = max(own) - min(own)
 
 
 def _weigh(

@@ -13,8 +13,6 @@ from farthing.traces.arrays import FloatArray
 Nodes = NDArray[np.int32]
 LEAF = -1
 """What stands for the feature of a node that asks nothing more."""
-INNER = 4
-"""Length of the tuple of a node that asks something; that of a leaf has length 1."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,8 @@ def joined(forests: Sequence[Forest]) -> Forest:
 class Walker:
     """The same forest as nested tuples: for one case they are much quicker than arrays.
 
-    A node is (feature, threshold, child for yes, child for no), a leaf (what it predicts,).
+    A node is (feature, threshold, child for yes, child for no), a leaf (-1, what it predicts, and
+    nothing twice): of one length, so that one statement takes any of them apart.
     """
 
     def __init__(self, forest: Forest) -> None:
@@ -75,7 +74,7 @@ class Walker:
         nodes: list[Any] = [None] * len(feature)
         for place in reversed(range(len(feature))):  # children come after their parent
             if feature[place] == LEAF:
-                nodes[place] = (tuple(value[place]),)
+                nodes[place] = (LEAF, tuple(value[place]), None, None)
             else:
                 yes, no = nodes[left[place]], nodes[left[place] + 1]
                 nodes[place] = (feature[place], threshold[place], yes, no)
@@ -86,9 +85,8 @@ class Walker:
         asked = array("f", features).tolist()
         found = []
         for root in self._roots:
-            node = root
-            while len(node) == INNER:
-                feature, threshold, yes, no = node
-                node = no if asked[feature] > threshold else yes
-            found.append(node[0])
+            feature, threshold, yes, no = root
+            while feature >= 0:
+                feature, threshold, yes, no = no if asked[feature] > threshold else yes
+            found.append(threshold)
         return [sum(output) / len(found) for output in zip(*found, strict=True)]
