@@ -23,8 +23,9 @@ from farthing.orchestration.answer import Answer
 from farthing.orchestration.base import Agent, Desk, Moment
 from farthing.orchestration.orchestrator import Orchestrator
 from farthing.orchestration.rounds import Dialogue, Independent, judged
-from farthing.policies.base import Policy
+from farthing.policies.base import Arranging, Policy
 from farthing.policies.bundle import Bundle, Origin, origin_of
+from farthing.policies.confident import Confidence, ConfidentPolicy, Evidence, walk
 from farthing.policies.fixed_depth import FixedDepthPolicy
 from farthing.policies.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.policies.lookahead import LookaheadPolicy
@@ -32,6 +33,7 @@ from farthing.policies.network import NetworkPolicy
 from farthing.policies.random import RandomPolicy
 from farthing.policies.stopping import StoppingPolicy
 from farthing.policies.thrift import ThriftyPolicy, evidence
+from farthing.policies.trees import LEAF, Forest
 from farthing.policies.uala import UalaPolicy
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
@@ -150,10 +152,25 @@ def lookahead(train: TraceArrays) -> Policy:
     return learner.fit(train, Fraction(1, 10), 0, Silent()).policy
 
 
+def confident(policy: Policy, train: TraceArrays) -> ConfidentPolicy:
+    """Let a policy say how sure it is, at random."""
+    rng = np.random.default_rng(4)
+    walked, evidence = walk(policy, train, "argmax"), Evidence.fit(train)
+    width = evidence.of(train, walked.seen, walked.laid.answer).shape[-1]
+    root = np.zeros(1, dtype=np.int32)
+    forest = Forest(root + LEAF, root.astype(np.float32), root, np.full((1, 1), 0.4), root, 0)
+    sure = Confidence(evidence, rng.normal(size=width + 1), forest)
+    levels = sure(train, walked)
+    until, enough = np.quantile(walked.reach, 0.4), np.quantile(levels, 0.8)
+    return ConfidentPolicy(policy, "argmax", float(until), float(enough), sure)
+
+
 POLICIES: Mapping[str, Callable[[TraceArrays], Policy]] = {
     "network": network,
     "stopping": stopping,
     "lookahead": lookahead,
+    "confident": lambda train: confident(stopping(train), train),
+    "confident look-ahead": lambda train: confident(lookahead(train), train),
     "uala": lambda _: UalaPolicy(),
     "uala, by disagreement": lambda _: UalaPolicy("disagreement"),
     "fixed-depth": lambda _: FixedDepthPolicy(2),
@@ -299,21 +316,29 @@ def independent(draw: st.DrawFn) -> list[Trace]:
     return traces
 
 
-@settings(deadline=None, max_examples=40, phases=[Phase.generate])
+def by_call(whole: TraceArrays, around: str) -> Arranging:
+    """Train a policy that buys single calls; another one may have the last word on answers."""
+    learner = LookaheadLearner(LookaheadConfig("lazy", iterations=1, trees=4, leaf=1))
+    lazy = learner.fit(whole, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(lazy, LookaheadPolicy)
+    if around == "confident":
+        return confident(lazy, whole)
+    if around == "thrifty":
+        laid, scores = lazy.arranged(whole)
+        width = evidence(laid, scores[:, :, -1]).shape[-1]
+        weights = np.random.default_rng(3).normal(size=width + 1)
+        return ThriftyPolicy(lazy, weights, lazy.price_nano)
+    return lazy
+
+
+@settings(deadline=None, max_examples=40, phases=[Phase.generate])  # each example is a training
 @given(st.data())
 def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.DataObject) -> None:
     traces = data.draw(independent())
     roles = tuple(dict.fromkeys(call.role for call in traces[0].calls))
     arrays = assemble(traces)
     whole = arrays if "base" in roles else cascade(arrays)
-    learner = LookaheadLearner(LookaheadConfig("lazy", iterations=1, trees=4, leaf=1))
-    policy: Policy = learner.fit(whole, Fraction(1, 10), 0, Silent()).policy
-    assert isinstance(policy, LookaheadPolicy)
-    if data.draw(st.booleans()):
-        laid, scores = policy.arranged(whole)
-        width = evidence(laid, scores[:, :, -1]).shape[-1]
-        weights = np.random.default_rng(3).normal(size=width + 1)
-        policy = ThriftyPolicy(policy, weights, policy.price_nano)
+    policy = by_call(whole, data.draw(st.sampled_from(["nothing", "thrifty", "confident"])))
     laid, scores = policy.arranged(whole)
     assert laid.horizon == whole.horizon * whole.n_roles
     near = np.unique(scores)

@@ -22,7 +22,7 @@ from farthing.policies.thrift import ThriftyPolicy
 from farthing.policies.trees import Forest
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.reading import OF_QUESTION
-from farthing.traces.seen import LEFT_OUT, speakers
+from farthing.traces.seen import LEFT_OUT, VERDICT, speakers, with_its_base
 
 Answers = NDArray[np.int16]
 LEAST = 1e-6
@@ -126,6 +126,8 @@ class Evidence:
         ]
         for g, signal in enumerate(self.signals):
             value = self._deviations(traces, g, signal, speaker)[:, None, None]
+            if signal == VERDICT:
+                value = value * with_its_base(traces.roles, seen)[:, :, None]
             columns += [(value * backs).sum(axis=3), (value * others).sum(axis=3)]
         return np.stack(columns, axis=3).astype(np.float64)
 

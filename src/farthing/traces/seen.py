@@ -57,7 +57,7 @@ def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, Fl
         values = traces.signals[signal].reshape(len(traces), -1)[row].astype(np.float64)
         values[~seen] = np.nan
         if signal == VERDICT:
-            values[~_with_its_base(traces.roles, seen)] = np.nan
+            values[~with_its_base(traces.roles, seen)] = np.nan
         if signal in COUNTED:
             values = np.log1p(values)
         found |= _of_signal(signal, values, role, names)
@@ -66,12 +66,15 @@ def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, Fl
     return found
 
 
-def _with_its_base(roles: tuple[str, ...], seen: BoolArray) -> BoolArray:
-    """Return of which calls the base's call of the same round was made too, [R, T * L]."""
+def with_its_base(roles: tuple[str, ...], seen: BoolArray) -> BoolArray:
+    """Return of which calls the base's call of the same round was made too, [..., T * L].
+
+    In a pool, which has no base, all that were made.
+    """
     if "base" not in roles:
         return seen
-    base = seen[:, roles.index("base") :: len(roles)]
-    return np.repeat(base, len(roles), axis=1)
+    base = seen[..., roles.index("base") :: len(roles)]
+    return np.repeat(base, len(roles), axis=-1)
 
 
 def speakers(traces: TraceArrays) -> tuple[tuple[str, ...], IntArray]:
