@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
+Counts = NDArray[np.int16]
+"""Small numbers, of which millions may be kept."""
 EMPTY_SETS = ("argmax", "allow")
 """Whether each observation's likeliest action always belongs to the set, or sets may be empty."""
 
@@ -43,11 +46,11 @@ class Outcome:
     """[n] whether any recorded answer is right."""
     best_correct: BoolArray
     """[n] whether the single best answer is right."""
-    length: IntArray
+    length: Counts
     """[n] deepest round that was run."""
-    set_size: IntArray
+    set_size: Counts
     """[n] number of distinct answers returned."""
-    set_size_leaves: IntArray
+    set_size_leaves: Counts
     """[n] number of answers returned, repetitions counted (the paper's count)."""
 
     def take(self, index: IntArray) -> "Outcome":
@@ -150,9 +153,9 @@ def _outcome(
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,
         best_correct=_best_is_correct(member, score, traces),
-        length=run.sum(axis=1),
+        length=run.sum(axis=1, dtype=np.int16),
         set_size=_distinct(member, traces),
-        set_size_leaves=member.sum(axis=(1, 2)),
+        set_size_leaves=member.sum(axis=(1, 2), dtype=np.int16),
     )
 
 
@@ -173,10 +176,10 @@ def _best_is_correct(member: BoolArray, score: FloatArray, traces: TraceArrays) 
     return chosen
 
 
-def _distinct(member: BoolArray, traces: TraceArrays) -> IntArray:
+def _distinct(member: BoolArray, traces: TraceArrays) -> Counts:
     codes = np.where(member, traces.answer, NO_ANSWER).reshape(len(traces), -1)
     ordered = np.sort(codes, axis=1)
     new = np.ones(ordered.shape, dtype=bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    distinct: IntArray = (new & (ordered != NO_ANSWER)).sum(axis=1)
+    distinct: Counts = (new & (ordered != NO_ANSWER)).sum(axis=1, dtype=np.int16)
     return distinct

@@ -1,7 +1,7 @@
 """How a bundle does on its test questions: of arrays in memory, or of a Parquet file of any length.
 
 Both take the same way, batch by batch; in memory there is one batch. Of a question of a file
-nothing is kept but its part and what came of it, some 40 bytes.
+nothing is kept but its part and what came of it, some 20 bytes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
