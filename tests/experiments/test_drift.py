@@ -12,7 +12,8 @@ from farthing.environments.presets import preset
 from farthing.errors import InputError
 from farthing.experiments.contenders import Setting
 from farthing.experiments.drift import LEVEL, check
-from farthing.experiments.single import calibrate, train
+from farthing.experiments.promises import Selective
+from farthing.experiments.single import calibrate, calibrate_for, train
 
 ALPHA = Fraction(1, 10)
 SAME = preset("hotpotqa-llama2-7b").config
@@ -40,6 +41,15 @@ def test_another_mix_is_noticed(small: Setting, folder: Path) -> None:
     found = check(folder, small.traces, other)
     assert not found.applies
     assert "does not apply" in found.sentence()
+
+
+def test_a_selective_promise_is_checked_by_the_scores_of_the_policy_that_buys(
+    small: Setting, folder: Path
+) -> None:
+    before = check(folder, small.traces, generate(SAME, 100, np.random.default_rng(1)))
+    calibrate_for(folder, small.traces, Selective(Fraction(1, 3), Fraction(1, 5)))
+    after = check(folder, small.traces, generate(SAME, 100, np.random.default_rng(1)))
+    assert after == before
 
 
 def test_refusals(small: Setting, folder: Path, tmp_path: Path) -> None:

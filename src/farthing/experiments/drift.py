@@ -9,6 +9,7 @@ from farthing.calibration.label_shift import scores_p_value
 from farthing.errors import InputError
 from farthing.experiments import single
 from farthing.policies.base import Arranging, Policy
+from farthing.policies.confident import as_trained
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.marks import marks
 
@@ -88,7 +89,11 @@ def check(
 
 
 def _scores(policy: Policy, traces: TraceArrays) -> FloatArray:
-    """Return the score of going on after round 1, [n]; where there is one round, the best one."""
+    """Return the score of going on after round 1, [n]; where there is one round, the best one.
+
+    A policy that says how sure it is goes on or does not, so that of the one below it is taken.
+    """
+    policy, _ = as_trained(policy, "")
     found = policy.arranged(traces)[1] if isinstance(policy, Arranging) else policy.scores(traces)
     first: FloatArray = found[:, 0, -1] if found.shape[1] > 1 else found[:, 0, :-1].max(axis=1)
     return first
