@@ -42,6 +42,13 @@ def ask(
         Path | None,
         typer.Option(metavar="FILE", help="Log the calls here, and pay for none of it again."),
     ] = None,
+    escalate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Where a selective bundle abstains, ask this model of the job, without a promise.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Answer with as few calls as the bundle's policy needs, and say what is promised.
@@ -55,6 +62,7 @@ def ask(
     from farthing.policies import bundle as bundles
 
     policy, job = bundles.load(bundle), read_job(config)
+    job = job if escalate is None else job.escalating(escalate)
     asked = _asked(job, question, questions)
     lines = as_json or questions is not None
     failed = []
@@ -92,7 +100,8 @@ def _asked(job: "Job", question: str | None, file: Path | None) -> "list[Questio
 def _say(answer: "Answer") -> None:
     known = [f"{returned.text} ({returned.score:.2f})" for returned in answer.answers]
     cost = "unknown" if answer.cost_usd is None else f"${answer.cost_usd:.6f}"
-    show(Text(f"answer   {answer.best or 'none'}"))
+    whose = "" if answer.escalated is None else f" (from {answer.escalated.model})"
+    show(Text(f"answer   {answer.best or 'none'}{whose}"))
     show(Text(f"set      {', '.join(known) or 'empty'}"))
     after = f"after {answer.rounds} of {answer.most_rounds} {answer.bought}"
     show(Text(f"cost     {cost}, ended by {_BY[answer.ended_by]} {after}"))

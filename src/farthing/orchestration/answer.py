@@ -7,7 +7,7 @@ import msgspec
 
 from farthing.calibration.base import Certificate
 from farthing.models.money import usd_from_nano
-from farthing.traces.base import Trace
+from farthing.traces.base import Call, Trace
 
 Ending = Literal["policy", "budget", "failure"]
 """Who ended it: the policy (or there was no round left), the budget, or a key that is wrong."""
@@ -15,7 +15,13 @@ Ending = Literal["policy", "budget", "failure"]
 Bought = Literal["rounds", "calls"]
 """What the policy buys at a time."""
 
+ABSTAINS = "No answer is given: the policy is not sure enough of any."
 NO_CERTIFICATE = "No certificate: the bundle was not calibrated, so nothing is promised."
+
+
+def selective(certificate: Certificate | None) -> bool:
+    """Return whether answers are promised to be right where they are given, and not given else."""
+    return certificate is not None and certificate.guarantee == "selective" and certificate.promises
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Answer:
     answers: tuple[Returned, ...]
     """The set: distinct answers, the best first; empty where there is none."""
     best: str | None
-    """The single best answer, as a replay ranks them."""
+    """The single best answer, as a replay ranks them; after an escalation, what that gave."""
     cost_nano: int | None
     """What was paid, in nano-dollars; None where some price is not known."""
     rounds: int
@@ -54,7 +60,9 @@ class Answer:
     """Why it does not hold for this answer, a clause each; nothing where it does."""
     ended_by: Ending
     trace: Trace
-    """Everything that was asked and said; truncated where rounds are left."""
+    """Everything that the policy asked and heard; truncated where rounds are left."""
+    escalated: Call | None = None
+    """The call to whom the question was passed on because the policy abstained."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -62,19 +70,34 @@ class Answer:
         return None if self.cost_nano is None else usd_from_nano(self.cost_nano)
 
     @property
+    def abstained(self) -> bool:
+        """Whether the policy withholds its answer, as a promise about given answers asks it to."""
+        return selective(self.certificate) and not self.answers and self.ended_by == "policy"
+
+    @property
     def guaranteed(self) -> bool:
-        """Whether a promise holds for this answer."""
-        return self.certificate is not None and self.certificate.promises and not self.caveats
+        """Whether a promise holds for this answer; not where none is given."""
+        promises = self.certificate is not None and self.certificate.promises
+        return promises and not self.caveats and not self.abstained
 
     @property
     def promise(self) -> str:
         """Say in one or two plain sentences what is promised of this answer."""
         clauses = "; ".join(self.caveats)
+        if self.abstained:
+            return self._withheld()
         if self.certificate is not None and self.certificate.promises:
             broken = f"The bundle's promise does not hold for this answer: {clauses}."
             return broken if clauses else self.certificate.sentence()
         nothing = self.certificate.sentence() if self.certificate else NO_CERTIFICATE
         return f"{nothing} Besides, {clauses}." if clauses else nothing
+
+    def _withheld(self) -> str:
+        why = "".join(f" Besides, {clause}." for clause in self.caveats)
+        if self.escalated is None:
+            return f"{ABSTAINS}{why}"
+        whose = f"the question was passed on to {self.escalated.model}, whose answers are not part"
+        return f"The policy is not sure enough of any answer; {whose} of the promise.{why}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
@@ -89,6 +112,8 @@ class Answer:
             "bought": self.bought,
             "ended_by": self.ended_by,
             "guaranteed": self.guaranteed,
+            "abstained": self.abstained,
+            "escalated": self.escalated and msgspec.to_builtins(self.escalated),
             "promise": self.promise,
             "caveats": list(self.caveats),
             "certificate": self.certificate and self.certificate.to_json(),

@@ -88,7 +88,9 @@ class _Asked:
         if self.books is not None and till is not None:
             desks = _logged(self.books, till, recording.parameters)
         try:
-            yield Orchestrator(self.bundle, recording.plan, recording.task, desks)
+            yield Orchestrator(
+                self.bundle, recording.plan, recording.task, desks, recording.escalation
+            )
         finally:
             for one in closing:
                 await one.aclose()

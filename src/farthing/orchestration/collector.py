@@ -56,6 +56,8 @@ class Recording:
     task: Task
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Role to settings of its model that no prompt shows."""
+    escalation: Agent | None = None
+    """Who is asked where a policy abstains."""
 
 
 Watch = Callable[[Progress], None]

@@ -17,7 +17,7 @@ In place of agents, `pool = ["small", "medium", "large"]` asks each of these mod
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -78,6 +78,8 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
     """Questions under way at any moment."""
 
 
+ESCALATION = "escalation"
+"""The role of the model that is asked where a policy abstains."""
 _SECTIONS = frozenset({*JobSection.__struct_fields__, "models", "limits", "prices"})
 
 
@@ -88,6 +90,17 @@ class Job:
     file: str
     section: JobSection
     models: ModelsConfig
+    escalate: str | None = None
+    """The model, a section `[models.NAME]`, that is asked where a policy abstains."""
+
+    def escalating(self, name: str) -> "Job":
+        """Return the job with a model to pass questions on to.
+
+        Raises:
+            ConfigError: there is no such model.
+        """
+        _check_models(self, {name})
+        return replace(self, escalate=name)
 
     def questions(self) -> list[Question]:
         """Load the questions; raises like `load_questions`, or where one cannot be graded."""
@@ -122,10 +135,12 @@ class Job:
         wikipedia = Wikipedia() if self._searches("wikipedia") else None
         plan = self._plan(_Parts(models, wikipedia, self._prompts()), task)
         closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
-        return Recording(plan, task, self._parameters()), closing
+        last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
+        return Recording(plan, task, self._parameters(), last or None), closing
 
     def _used(self) -> list[str]:
-        return sorted({*self.section.pool, *(a.model for a in self.section.agents.values())})
+        used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
+        return sorted(used | ({self.escalate} if self.escalate else set()))
 
     def _searches(self, where: str) -> bool:
         return any(agent.search == where for agent in self.section.agents.values())
@@ -150,6 +165,7 @@ class Job:
     def _parameters(self) -> dict[str, str]:
         roles = {name: name for name in self.section.pool}
         roles |= {name: agent.model for name, agent in self.section.agents.items()}
+        roles |= {ESCALATION: self.escalate} if self.escalate else {}
         return {role: _fingerprint(self.models, name) for role, name in roles.items()}
 
 
@@ -249,6 +265,9 @@ def _check(job: Job) -> None:
             raise ConfigError(job.file, f"agents.{name}", problem)
     if len(set(section.pool)) < len(section.pool):
         raise ConfigError(job.file, "pool", "names a model twice")
-    used = {*section.pool, *(agent.model for agent in section.agents.values())}
-    for name in sorted(used - job.models.sections.keys()):
+    _check_models(job, {*section.pool, *(agent.model for agent in section.agents.values())})
+
+
+def _check_models(job: Job, names: set[str]) -> None:
+    for name in sorted(names - job.models.sections.keys()):
         raise ConfigError(job.file, "models", f"lacks a section [models.{name}]")

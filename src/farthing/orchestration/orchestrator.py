@@ -13,10 +13,10 @@ import numpy as np
 from msgspec import structs
 
 from farthing.budgets.memory_ledger import MemoryLedger
-from farthing.errors import AuthenticationError, BudgetError
+from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import Model
 from farthing.models.money import usd_from_nano
-from farthing.orchestration.answer import Answer, Bought, Ending, Returned
+from farthing.orchestration.answer import Answer, Bought, Ending, Returned, selective
 from farthing.orchestration.base import Agent, Desk, DirectDesk
 from farthing.orchestration.base_agent import BaseAgent
 from farthing.orchestration.course import Lines, Step, by_call, course, other_models
@@ -47,6 +47,8 @@ class Orchestrator:
     task: Task
     desks: Desks = directly
     """Opens the desk of each call: a log's, so that nothing is paid twice, or none."""
+    escalation: Agent | None = None
+    """Answers by itself where the policy abstains; nothing is promised of what it says."""
 
     _lines: Lines = field(init=False, repr=False)
     _begin: Begin = field(init=False, repr=False)
@@ -56,8 +58,14 @@ class Orchestrator:
 
         Raises:
             InputError: they have other roles, a pool lacks a model, or the policy buys single
-                calls and these agents see one another's.
+                calls and these agents see one another's, or there is somebody to escalate to and
+                the bundle never abstains.
         """
+        if self.escalation is not None and not selective(self.bundle.certificate):
+            raise InputError(
+                "the bundle never abstains, so there is nothing to escalate; leave that out, or "
+                "calibrate with --promise selective"
+            )
         lines = course(self.bundle, self.plan)
         object.__setattr__(self, "_lines", lines)
         object.__setattr__(self, "_begin", player(self.bundle, lines, self.task))
@@ -169,6 +177,7 @@ class _Episode:
     """After the last full step."""
     ended_by: Ending = "policy"
     why: str = ""
+    escalated: Call | None = None
 
     async def play(self) -> Answer:
         """Take steps until the policy, the budget or a failure ends it."""
@@ -176,7 +185,23 @@ class _Episode:
             if not await self._affordable(step) or not await self._run(step):
                 break
             self.decision = self.policy.decide(self.steps)
+        await self._escalate()
         return self._answer()
+
+    async def _escalate(self) -> None:
+        """Pass the question on where the policy abstains; a budget or a wrong key may forbid it."""
+        agent = self.orchestrator.escalation
+        if agent is None or self.ended_by != "policy" or self._returned():
+            return
+        made: list[Call] = []
+        step, task = Step(1, (agent,), independent=True), self.orchestrator.task
+        try:
+            await step.play(self.question, [], self._desk, made, task)
+        except BudgetError as error:
+            self.why = str(error)
+        except AuthenticationError as error:
+            self._end("failure", str(error))
+        self.escalated = made[0] if made else None
 
     async def _affordable(self, step: Step) -> bool:
         """Return whether a step fits the budget at its dearest; the first is tried anyhow."""
@@ -223,11 +248,12 @@ class _Episode:
 
     def _answer(self) -> Answer:
         returned = self._returned()
+        passed_on = self.escalated.answer if self.escalated else None
         bundle, question = self.orchestrator.bundle, self.question
         return Answer(
             id=question.id,
             answers=returned,
-            best=returned[0].text if returned else None,
+            best=returned[0].text if returned else passed_on,
             cost_nano=self.purse.spent_nano,
             rounds=len(self.steps),
             most_rounds=self.orchestrator.steps,
@@ -236,6 +262,7 @@ class _Episode:
             caveats=self._caveats(),
             ended_by=self.ended_by,
             trace=self._trace(),
+            escalated=self.escalated,
         )
 
     def _trace(self) -> Trace:
@@ -246,7 +273,12 @@ class _Episode:
         )
 
     def _returned(self) -> tuple[Returned, ...]:
-        """Return the distinct answers of the set, the best first; where it is cut, at least one."""
+        """Return the distinct answers of the set, the best first; where it is cut, at least one.
+
+        Unless answers are promised to be right: then none is better than one that may not be.
+        """
+        if selective(self.orchestrator.bundle.certificate):
+            return self.decision.answers if self.decision else ()
         if self.decision is None:
             given = [c for c in self.broken if is_answer(c.answer) and not is_reply(c.role)]
             return tuple(Returned(c.answer or "", 0.0, 1, c.role) for c in given[-1:])
@@ -264,6 +296,8 @@ class _Episode:
             caveats.append(
                 f"the budget cut it after {len(self.steps)} of {most} {what} ({self.why})"
             )
+        if self.ended_by == "policy" and self.why:
+            caveats.append(f"the question could not be passed on ({self.why})")
         if self.ended_by == "failure":
             caveats.append(f"it could not go on ({self.why})")
         return tuple(caveats)
