@@ -13,6 +13,7 @@ from farthing.errors import TooFewTracesError, UnknownNameError
 from farthing.experiments.base import METRICS, Comparison, Event, Row
 from farthing.experiments.compare import INTERRUPTED, Plan, compare
 from farthing.experiments.contenders import Setting
+from farthing.experiments.training import fit
 from farthing.policies.base import Policy
 from farthing.policies.fixed_depth import FixedDepthPolicy
 from farthing.policies.uala import UalaPolicy
@@ -89,7 +90,7 @@ def test_every_split_agrees_with_a_loop_over_its_questions(small: Setting) -> No
     division = divide(small.traces, rng)
     parts = [tuple(part.tolist() for part in division.redraw(rng)) for _ in range(4)]
     train = small.traces.take(division.train)
-    stopping = StoppingLearner().fit(train, ALPHA, 3, Silent()).policy
+    stopping = fit(StoppingLearner(), train, ALPHA, 3, Silent()).policy
     policies: list[tuple[str, Policy, bool]] = [
         ("stopping", stopping, True),
         ("uala", UalaPolicy(), True),

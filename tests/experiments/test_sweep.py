@@ -15,6 +15,7 @@ from farthing.experiments.base import Event
 from farthing.experiments.compare import Plan
 from farthing.experiments.contenders import Setting
 from farthing.experiments.sweep import ALL, KEPT, Search, Sweep, fold, sweep
+from farthing.experiments.training import fit
 from farthing.traces.splits import divide
 
 ALPHA = Fraction(1, 5)
@@ -46,7 +47,7 @@ def test_each_figure_is_that_of_a_training_by_hand(
         learner = LookaheadLearner(LookaheadConfig(trees=trees, iterations=1))
         for which in range(2):
             learn, judge = fold(len(train), 0, 2, which)
-            policy = learner.fit(train.take(learn), ALPHA, 0, Silent()).policy
+            policy = fit(learner, train.take(learn), ALPHA, 0, Silent()).policy
             laid, scores = policy.arranged(train.take(judge))  # type: ignore[attr-defined]
             followed = paths(scores, laid, "argmax")
             k = int(ALPHA * (len(judge) + 1))

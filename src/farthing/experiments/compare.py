@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from farthing import plugins
 from farthing.algorithms.base import Fitted
 from farthing.calibration.base import Given
 from farthing.environments import optimum
@@ -23,11 +24,11 @@ from farthing.experiments.base import (
     Watch,
     ignore,
 )
-from farthing.experiments.contenders import Setting, contenders, left_out
+from farthing.experiments.contenders import GROUP, Setting, contenders, left_out
 from farthing.experiments.evaluate import Entrant, frontier, metrics, play, replay, stream
 from farthing.experiments.published import published
 from farthing.experiments.significance import differences
-from farthing.experiments.training import Job, train_all
+from farthing.experiments.training import Job, get_ready, train_all
 from farthing.experiments.training_on_ray import on_ray
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
@@ -35,6 +36,8 @@ from farthing.traces.features import FeatureSet
 from farthing.traces.splits import Division, divide
 
 INTERRUPTED = "its training was interrupted"
+QUICKLY_LOADED = (contenders.__module__,)
+"""Policies of these modules need no training, and so no workers."""
 ENGINES = {"processes": train_all, "ray": on_ray}
 """Where trainings run: on this machine, or on a Ray cluster."""
 
@@ -103,6 +106,7 @@ def compare(setting: Setting, plan: Plan, watch: Watch = ignore) -> Comparison:
         MissingExtraError: training needs a package that is not installed.
         InputError: the traces or the policies do not fit the protocol.
     """
+    warm_up(plan)
     return compare_these(_taking_part(setting, plan), setting, plan, watch)
 
 
@@ -158,6 +162,14 @@ def _taking_part(setting: Setting, plan: Plan) -> list[Contender]:
                 f"{', '.join(plan.policies or ())}: buys call by call; use --protocol lazy"
             )
     return chosen
+
+
+def warm_up(plan: Plan) -> None:
+    """Start to load what workers will need, where there will be any."""
+    several = plan.policies is None or len(plan.policies) * len(plan.alphas) * plan.seeds > 1
+    if several and plan.engine == "processes" and (plan.workers or cores()) > 1:
+        modules = plugins.modules(GROUP, plan.policies)
+        get_ready([module for module in modules if module not in QUICKLY_LOADED])
 
 
 def cores() -> int:

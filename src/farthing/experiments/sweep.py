@@ -20,7 +20,7 @@ from farthing.calibration.base import Given
 from farthing.calibration.split import split_rank, split_threshold
 from farthing.errors import CalibrationError, InputError, TooFewTracesError
 from farthing.experiments.base import Comparison, Contender, Event, Watch, ignore
-from farthing.experiments.compare import ENGINES, Plan, compare_these, cores
+from farthing.experiments.compare import ENGINES, Plan, compare_these, cores, warm_up
 from farthing.experiments.contenders import Setting, contenders
 from farthing.experiments.evaluate import metrics, replay
 from farthing.experiments.search import (
@@ -178,6 +178,7 @@ def sweep(
         TooFewTracesError: there are fewer questions than the sizes ask for, or too few in a fold.
         InputError: the policy cannot be swept, or cannot learn with one of the settings.
     """
+    warm_up(replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds))
     laid_out = setting.in_rounds
     contender = _swept(laid_out, search.policy)
     settings = [{}, *_asked(contender.learner, search, plan.seed)]

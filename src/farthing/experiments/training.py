@@ -10,7 +10,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from fractions import Fraction
-from multiprocessing import current_process, get_context
+from multiprocessing import (
+    current_process,
+    forkserver,
+    get_context,
+    resource_tracker,
+    set_forkserver_preload,
+)
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event as Flag
 from pathlib import Path
@@ -25,6 +31,9 @@ from farthing.traces.arrays import TraceArrays
 
 BETWEEN_REPORTS_S = 0.2
 """A worker reports at most this often."""
+
+START = "forkserver" if sys.platform == "linux" else "spawn"
+"""How processes start: on Linux as copies of one that has loaded everything and done nothing."""
 
 UNGUARDED = (
     "a training process ended before its time: a script that trains must do so under "
@@ -90,6 +99,29 @@ def fit(
         return learner.fit(train, alpha, seed, progress)
 
 
+def get_ready(modules: Sequence[str]) -> None:
+    """Let a process begin to load modules, of which workers will be copies.
+
+    Loading PyTorch and scikit-learn takes longer than some trainings. So it is done once for all
+    workers, and beside whatever this process does meanwhile. Where that cannot be done, workers
+    load what they need themselves.
+    """
+    if START == "spawn" or not modules or _is_worker():
+        return
+    set_forkserver_preload(list(modules))
+    resource_tracker.ensure_running()  # or the next line would be undone by it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()  # Ctrl-C is for this process alone
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _is_worker() -> bool:
+    """Say whether this is a worker that is reading a script again, to know what is in it."""
+    return getattr(current_process(), "_inheriting", False)
+
+
 def train_all(
     jobs: Sequence[Work[Result]],
     train: TraceArrays,
@@ -152,7 +184,7 @@ def _in_processes(
     watch: Watch,
     keep: Keep[Result],
 ) -> list[Result | None]:
-    if getattr(current_process(), "_inheriting", False):  # a worker that runs the script again
+    if _is_worker():
         sys.exit(1)
     with tempfile.TemporaryDirectory() as folder:
         # In a file, for whoever passes so much to a process that has died waits for ever.
@@ -167,7 +199,7 @@ def _in_processes(
 def _in_pool(
     jobs: Sequence[Work[Result]], questions: Path, workers: int, watch: Watch, keep: Keep[Result]
 ) -> list[Result | None]:
-    context = get_context("spawn")
+    context = get_context(START)
     events, stop = context.SimpleQueue(), context.Event()
     results: list[Result | None] = [None] * len(jobs)
     pool = ProcessPoolExecutor(
