@@ -120,4 +120,4 @@ def test_the_policy_that_ships_says_what_the_network_says() -> None:
     net = multilayer(seen.shape[2], 3, seed=0)
     net = net.moved(np.random.default_rng(1).normal(size=len(net.parameters)) * 0.1)
     shipped = to_policy(net, features).scores(traces)
-    np.testing.assert_allclose(shipped, probabilities(net, seen).numpy(), rtol=1e-12)
+    np.testing.assert_allclose(shipped, probabilities(net, seen).numpy(), rtol=1e-5)

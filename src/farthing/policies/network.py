@@ -5,17 +5,28 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.features import FeatureSet
 
 BLOCK = 2048
-"""Questions that are scored at a time: the hidden layers of so many stay in a core's cache."""
+"""Questions whose features are computed at a time, so that memory does not grow with n."""
+PASS = 128
+"""Rounds that go through the layers at a time, always so many.
+
+Where fewer are left, zeros fill up. How a product of matrices rounds depends on their sizes: with
+one size only, a question alone scores to the bit what it scores among thousands.
+"""
+Layers = Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 @dataclass(frozen=True)
 class NetworkPolicy:
-    """A multilayer perceptron with tanh units and a softmax over the actions."""
+    """A multilayer perceptron with tanh units and a softmax over the actions.
+
+    It is trained in double precision and runs in single, which takes a third of the time.
+    """
 
     features: FeatureSet
     """What it sees of a round."""
@@ -26,11 +37,11 @@ class NetworkPolicy:
     stochastic: bool = True
 
     def scores(self, traces: TraceArrays) -> FloatArray:
-        """Return the probability of each action, [n, T, L + 1].
-
-        Works through blocks of questions, so that memory beyond the result does not grow with n.
-        """
-        layers = list(zip(self.weights, self.biases, strict=True))
+        """Return the probability of each action, [n, T, L + 1]."""
+        layers = [
+            (weight.astype(np.float32), bias.astype(np.float32))
+            for weight, bias in zip(self.weights, self.biases, strict=True)
+        ]
         found = np.empty((*traces.answer.shape[:2], traces.n_roles + 1))
         for start in range(0, len(traces), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -62,15 +73,22 @@ class NetworkPolicy:
         )
 
 
-def _logits(rows: FloatArray, layers: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+def _logits(rows: FloatArray, layers: Layers) -> NDArray[np.float32]:
     """Map features, [R, F], to what softmax turns into probabilities, [R, L + 1]."""
-    *below, (weight, bias) = layers
-    for w, b in below:
-        rows = rows @ w
-        rows += b
-        np.tanh(rows, out=rows)
-    logits: FloatArray = rows @ weight + bias
-    return logits
+    *below, (last, constant) = layers
+    filled = -(-len(rows) // PASS) * PASS
+    seen = np.zeros((filled, rows.shape[1]), dtype=np.float32)
+    seen[: len(rows)] = rows
+    logits = np.empty((filled, len(constant)), dtype=np.float32)
+    for start in range(0, filled, PASS):
+        hidden = seen[start : start + PASS]
+        for weight, bias in below:
+            hidden = hidden @ weight
+            hidden += bias
+            np.tanh(hidden, out=hidden)
+        np.matmul(hidden, last, out=logits[start : start + PASS])
+    logits += constant
+    return logits[: len(rows)]
 
 
 def softmax(logits: FloatArray) -> FloatArray:
@@ -79,6 +97,7 @@ def softmax(logits: FloatArray) -> FloatArray:
     >>> softmax(np.array([0.0, -np.inf, 0.0]))
     array([0.5, 0. , 0.5])
     """
-    weight = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    normalised: FloatArray = weight / weight.sum(axis=-1, keepdims=True)
-    return normalised
+    actions = np.ascontiguousarray(np.moveaxis(logits, -1, 0))  # few: long rows are quicker
+    weight = np.exp(actions - actions.max(axis=0))
+    weight /= weight.sum(axis=0)
+    return np.ascontiguousarray(np.moveaxis(weight, 0, -1))
