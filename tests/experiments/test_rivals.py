@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from farthing.calibration.sequence import proven
 from farthing.environments.menu import Menu
 from farthing.experiments.rivals import Fallback, Outcome, coverage, parity, summary
 
@@ -64,3 +65,32 @@ def test_the_summary_of_two_splits() -> None:
     assert (row.cost, row.cost_error) == (2.0, 1.0)
     assert (row.kept, row.fell_back) == (0.5, 0.5)
     assert row.margin == pytest.approx(0.01)
+
+
+def test_a_setting_is_chosen_as_mapie_controls_the_risk() -> None:
+    methods = pytest.importorskip(
+        "mapie.risk_control.methods", reason="the package mapie is not installed"
+    )
+    rng = np.random.default_rng(2)
+    for alpha in (0.13, 0.2, 0.3):
+        menu, fallback = nested_menu(rng, 400)
+        calibrate = np.flatnonzero(fallback.right)[:150]
+        missed = (~menu.covered[calibrate]).astype(float)
+        _, bound = methods.get_r_hat_plus(missed, menu.knobs, "crc", None, None, None)
+        # it asks for a bound below alpha, and the theorem for one of at most alpha
+        theirs = methods.find_best_predict_param(menu.knobs, bound, np.array([alpha + 1e-9]))
+        rows = calibrate, np.arange(len(menu))
+        found = coverage(menu, fallback, rows, alpha=alpha)
+        assert found.cost == pytest.approx(menu.cost_nano[0, int(theirs[0])] * 1e-6)
+
+
+def test_a_sequence_is_tested_as_mapie_does() -> None:
+    control = pytest.importorskip(
+        "mapie.risk_control.fwer_control", reason="the package mapie is not installed"
+    )
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        p_values = np.sort(rng.random(12)) ** 3
+        p_values[rng.integers(12)] = rng.random()
+        theirs = control.control_fwer(p_values, 0.1, "fixed_sequence")
+        np.testing.assert_array_equal(np.flatnonzero(proven(p_values, 0.1)), theirs)

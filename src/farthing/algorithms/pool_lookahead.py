@@ -30,7 +30,7 @@ class PoolLookahead:
         """Learn from training questions; the thresholds are quantiles of what calls are worth."""
         tables(train)
         fitted = LookaheadLearner(LAZY).fit(train, ALPHA, seed, Silent())
-        policy = cast(LookaheadPolicy, fitted.policy)
+        policy = cast("LookaheadPolicy", fitted.policy)
         worth = policy.order(train).worth[:, 1:]
         return LookaheadRow(policy, LeadingAnswer.fit(train, seed), quantiles(-worth))
 

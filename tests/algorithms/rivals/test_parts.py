@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
-from farthing.algorithms import leading_answer
+from farthing.algorithms import leading_answer, pool_gain
 from farthing.algorithms.rivals import auto_mix, frugal_gpt, micp, trust_or_escalate
 from farthing.algorithms.rivals.base import PoolTables
 from farthing.algorithms.rivals.embedding import embed, word_vectors
@@ -146,3 +146,29 @@ def test_embeddings_are_found_by_id_and_none_is_made_up() -> None:
 def test_hashed_words_tell_subjects_apart() -> None:
     near, also, far = word_vectors(["sum of two odd primes", "sum of two primes", "French wine"])
     assert near @ also > near @ far
+
+
+def test_pool_gain_plans_as_a_loop_over_prices_does() -> None:
+    rng = np.random.default_rng(6)
+    n, k = 300, 3
+    seen = tuple(np.c_[np.ones(n), rng.normal(size=(n, 2 + j))] for j in range(k - 1))
+    lost = (rng.random((n, k)) < [0.3, 0.2, 0.0]).astype(float)
+    cost = rng.random((n, k)) * [0.1, 0.3, 1.0]
+    steps = pool_gain.Steps(seen, lost, np.zeros((n, k)), cost, np.zeros((n, k), dtype=int))
+    fitted = pool_gain.weights(steps)
+    stop = pool_gain.stops(steps, fitted)
+    for g in (5, 25, 45):
+        price = pool_gain.PRICES[g]
+        value = -lost[:, -1]
+        plan: list[np.ndarray] = []
+        for j in (1, 0):
+            going = value - price * cost[:, j + 1]
+            pull = np.sqrt([1e-3, *[pool_gain.RIDGE] * (seen[j].shape[1] - 1)])
+            wide = np.vstack([seen[j], np.diag(pull)])
+            target = np.append(going + lost[:, j], np.zeros(len(pull)))
+            weight = np.linalg.lstsq(wide, target, rcond=None)[0]
+            np.testing.assert_allclose(fitted[j][:, g], weight, atol=1e-8)
+            plan.insert(0, seen[j] @ weight > 0)
+            value = np.where(plan[0], going, -lost[:, j])
+        expected = np.where(~plan[0], 0, np.where(~plan[1], 1, 2))
+        np.testing.assert_array_equal(stop[:, g], expected)

@@ -4,19 +4,20 @@ A router estimates the probability that the strong model would win against the w
 threshold the strong model answers. The knob is that threshold.
 
 Source: Ong and others 2024, arXiv:2406.18665, section 4 (similarity-weighted ranking, matrix
-factorisation).
+factorisation), and the package `routellm`: a tie counts as half a win for the ranking and not at
+all for the factorisation, which has no constant.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from farthing.algorithms.rivals.base import PoolTables, quantiles, strongest, tables
 from farthing.algorithms.rivals.embedding import Embedding
-from farthing.algorithms.rivals.scorer import logistic
 from farthing.environments.menu import Menu, of_calls
-from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+from farthing.traces.arrays import FloatArray, TraceArrays
 
 Kind = Literal["similarity", "factorisation"]
 GAMMA = 10.0
@@ -41,10 +42,10 @@ class RouteLlm:
         pool = tables(train)
         strong = strongest(train, self.strong)
         weak = _weak(pool, strong)
-        wins = pool.right[:, strong] & ~pool.right[:, weak]
+        won = (1 + pool.right[:, strong].astype(float) - pool.right[:, weak]) / 2
         seen = self.embedding.of(train)
-        weights = logistic(seen, wins, STRENGTH)
-        router = Router(self.embedding, self.kind, weak, strong, seen, wins, weights, np.empty(0))
+        weights = _factors(seen, won)
+        router = Router(self.embedding, self.kind, weak, strong, seen, won, weights, np.empty(0))
         return Router(**{**vars(router), "knobs": -quantiles(-router.win(train))})
 
 
@@ -58,23 +59,22 @@ class Router:
     strong: int
     seen: FloatArray
     """[m, d] embeddings of the training questions."""
-    wins: BoolArray
-    """[m] whether the strong model alone was right."""
+    won: FloatArray
+    """[m] 1 where the strong model alone was right, 0 where the weak one was, else a half."""
     weights: FloatArray
-    """[d + 1] of the factorisation: with two models it is linear in the embedding."""
+    """[d] of the factorisation: with two models it is linear in the embedding."""
     knobs: FloatArray
     """[G] thresholds on the chance that the strong model wins, descending."""
 
     def win(self, traces: TraceArrays) -> FloatArray:
-        """Return the estimated chance that the strong model alone is right, [n]."""
+        """Return the estimated chance that the strong model's answer is the better one, [n]."""
         vectors = self.embedding.of(traces)
         if self.kind == "factorisation":
-            logit = vectors @ self.weights[:-1] + self.weights[-1]
-            return np.asarray(1 / (1 + np.exp(-logit)))
+            return _rounded(1 / (1 + np.exp(-(vectors @ self.weights))))
         near = vectors @ self.seen.T
         near /= np.maximum(near.max(axis=1, keepdims=True), 1e-9)
         weight = GAMMA ** (1 + near)
-        return np.asarray((weight @ self.wins) / weight.sum(axis=1))
+        return _rounded((weight @ self.won) / weight.sum(axis=1))
 
     def menu(self, traces: TraceArrays) -> Menu:
         """Ask the strong model where it is likely enough to win, else the weak one."""
@@ -82,6 +82,21 @@ class Router:
         chosen = np.where(strong, self.strong, self.weak)
         made = chosen[:, :, None] == np.arange(traces.n_roles)
         return of_calls(traces, self.knobs, made, chosen)
+
+
+def _rounded(win: FloatArray) -> FloatArray:
+    """Drop the last digits, in which a product of matrices depends on how many rows it has."""
+    return np.round(win, 9)
+
+
+def _factors(seen: FloatArray, won: FloatArray) -> FloatArray:
+    """Return what of a question's vector speaks for the strong model, [d]; 0 without a loser."""
+    clear = won != 0.5
+    if not 0 < won[clear].sum() < clear.sum():
+        return np.zeros(seen.shape[1])
+    model = LogisticRegression(C=STRENGTH, fit_intercept=False, max_iter=1_000)
+    weights: FloatArray = model.fit(seen[clear], won[clear] > 0).coef_[0]
+    return weights
 
 
 def _weak(pool: PoolTables, strong: int) -> int:
