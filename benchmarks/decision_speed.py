@@ -20,7 +20,7 @@ from farthing.environments.generator import generate
 from farthing.environments.presets import preset
 from farthing.environments.protocols import protocol
 from farthing.policies.decide import Decider
-from farthing.policies.lookahead import LookaheadPolicy
+from farthing.policies.lookahead import LookaheadPolicy, outlooks
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import cascade, load
 from farthing.traces.shapes import PROTOCOL_ROLES
@@ -73,8 +73,11 @@ def measure(label: str, config: LookaheadConfig, traces: TraceArrays, decisions:
     model.fit(seen, rng.random(decisions) < 0.5)
 
     def arrays(index: Sequence[int] | slice) -> object:
-        looked = policy.features.look(rest, row[index], rules.seen(bought[index]))
-        return policy.estimate.predict(looked, bought[index].sum(axis=1))
+        asked, cases = rest.take(row[index]), np.arange(len(row[index]))
+        looked = policy.features.look(asked, cases, rules.seen(bought[index]))
+        outlook, step = outlooks(policy.latent, asked), bought[index].sum(axis=1)
+        told = looked if outlook is None else outlook[cases, step]
+        return policy.estimate.predict(looked, told, step)
 
     def alone(i: int) -> object:
         return decider.decide(state[i], answers[row[i]], signals[row[i]])

@@ -18,7 +18,7 @@ from farthing.environments.replay import outcome
 from farthing.errors import InputError
 from farthing.experiments.evaluate import replay
 from farthing.policies.bundle import load, origin_of, save
-from farthing.policies.lookahead import LookaheadPolicy, best_line
+from farthing.policies.lookahead import LookaheadPolicy, best_line, outlooks
 from farthing.policies.trees import Walker
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
@@ -115,7 +115,9 @@ def by_hand(
         cells = np.zeros((1, traces.answer[0].size), bool)
         cells[0, list(known)] = True
         features = policy.features.look(part, np.zeros(1, int), cells)
-        gain, cost = policy.estimate.predict(features, np.array([sum(bought)]))
+        outlook, step = outlooks(policy.latent, part), np.array([sum(bought)])
+        told = features if outlook is None else outlook[[0], step]
+        gain, cost = policy.estimate.predict(features, told, step)
         worths = [
             gain[0, k] / cost[0, k] if bought[k] < len(lines[k]) else -np.inf
             for k in range(len(lines))

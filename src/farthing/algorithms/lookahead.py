@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from farthing.algorithms.base import Fitted, Progress
+from farthing.algorithms.latent_difficulty import AGENTS, fit_latent_difficulty
 from farthing.environments.protocols import Ledger, ProtocolName, priced, protocol
 from farthing.models.money import usd_from_nano
 from farthing.policies.lookahead import (
@@ -29,6 +30,7 @@ from farthing.policies.lookahead import (
     best_line,
     offered,
     ordered,
+    outlooks,
 )
 from farthing.policies.trees import LEAF, Forest, joined
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -42,7 +44,9 @@ MOST_CASES = 6_000
 LEAST_WORTH = 1e-15
 """Gain per nano-dollar below which nothing is told apart."""
 STRENGTH = 0.03
-"""Inverse strength of the L2 penalty on the weights of the log-odds."""
+"""Inverse strength of the L2 penalty on the weights of many features."""
+OUTLOOK_STRENGTH = 0.3
+"""The same on those of a conversation's outlook, which is log-odds of a gain already."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class LookaheadConfig:
 
     rules: ProtocolName = "paper"
     """Name of the protocol."""
-    iterations: int = 3
+    iterations: int = 2
     """The first values the next purchase alone, each later one what the one before would add."""
     trees: int = 48
     """In all; each is grown without the questions of one fold."""
@@ -98,6 +102,9 @@ class _Training:
         self.fold = self.rng.permutation(len(train)) % FOLDS
         self.cases = cases = some_states(self.shelf.on_offer, self.rng)
         self.features = SeenFeatures.fit(train, cases.row, self.rules.seen(cases.bought))
+        talk = self.rules.lines == 1 and train.roles == AGENTS
+        self.latent = fit_latent_difficulty(train) if talk else None
+        self.outlook = outlooks(self.latent, train)
         self.lesson = self._taught(cases, None, 0.0)
 
     def improve(self) -> dict[str, float]:
@@ -109,18 +116,25 @@ class _Training:
             cost = np.ones_like(gain)
             for k, held_out in enumerate(parts):
                 mine = np.flatnonzero(self.fold[row] == k)
-                seen = self._look(row[mine], bought[mine])
-                gain[mine], cost[mine] = held_out.predict(seen, bought[mine].sum(axis=1))
+                seen, step = self._look(row[mine], bought[mine]), bought[mine].sum(axis=1)
+                told = self._told(row[mine], step, seen)
+                gain[mine], cost[mine] = held_out.predict(seen, told, step)
             return gain, cost
 
         visits = visited(self.shelf, ordered(self.shelf.on_offer, judge))
         price, figures = price_of_coverage(visits, self.train.solvable, self.alpha)
-        self.policy = LookaheadPolicy(self.config.rules, self.features, together(parts), price)
+        self.policy = LookaheadPolicy(
+            self.config.rules, self.features, together(parts), price, self.latent
+        )
         self.lesson = self._taught(self.cases, judge, price)
         return figures
 
     def _look(self, row: IntArray, bought: IntArray) -> FloatArray:
         return self.features.look(self.train, row, self.rules.seen(bought))
+
+    def _told(self, row: IntArray, step: IntArray, seen: FloatArray) -> FloatArray:
+        """Return what the linear model looks at: what the conversation's model expects, if any."""
+        return seen if self.outlook is None else self.outlook[row, step]
 
     def _fitted(self, use: BoolArray) -> Estimate:
         lesson = self.lesson
@@ -138,11 +152,13 @@ class _Training:
                 random_state=int(self.rng.integers(2**31)),
             ),
         )
-        weights = np.zeros((2, 0, seen.shape[1] + 1))
+        weights = np.zeros((2, 0, 1))
         if self.rules.lines == 1:
-            can = possible[:, 0]
-            step = lesson.step[use][can]
-            weights = linear_weights(seen[can], step, steps, gain[can, 0], cost[can, 0])
+            row, step = lesson.row[use][possible[:, 0]], lesson.step[use][possible[:, 0]]
+            told = self._told(row, step, seen[possible[:, 0]])
+            strength = STRENGTH if self.outlook is None else OUTLOOK_STRENGTH
+            target = np.stack([gain[possible], cost[possible]])
+            weights = linear_weights(told, step, steps, target, strength)
         return Estimate(forest, weights[0], weights[1], unit)
 
     def _taught(self, cases: Cases, judge: Judge | None, price: float) -> "_Lesson":
@@ -302,23 +318,31 @@ def mean_where(values: FloatArray, known: BoolArray) -> FloatArray:
 
 
 def linear_weights(
-    seen: FloatArray, step: IntArray, steps: int, gain: FloatArray, cost: FloatArray
+    seen: FloatArray, step: IntArray, steps: int, target: FloatArray, strength: float
 ) -> FloatArray:
-    """Fit log-odds of the gain, and the cost, with a row of weights a step, [2, steps, F + 1].
+    """Fit log-odds of the gain, and the cost, with a row of weights a step, [2, steps, G + 1].
 
     Weights of a step are shared ones plus its own deviation, both under one L2 penalty: steps that
     have little data lean on the others.
+
+    Args:
+        seen: [R, G] what it looks at.
+        step: [R] number of purchases that were made, at most `steps` - 1.
+        steps: number of rows.
+        target: [2, R] gain, 0 or 1, and cost.
+        strength: inverse strength of the penalty.
     """
+    gain, cost = target
     mean, scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1e-6)
     one = np.concatenate([(seen - mean) / scale, np.ones((len(seen), 1))], axis=1)
     own = (step[:, None] == np.arange(steps))[:, :, None] * one[:, None, :]
     wide = np.concatenate([one, own.reshape(len(seen), -1)], axis=1)
-    spent = Ridge(1.0 / STRENGTH).fit(wide, cost)
+    spent = Ridge(1.0 / strength).fit(wide, cost)
     found = np.stack([np.zeros_like(spent.coef_), spent.coef_])
     constant = np.array([np.log((gain.sum() + 0.5) / (gain.size - gain.sum() + 0.5)), 0.0])
     constant[1] = spent.intercept_
     if 0 < gain.sum() < gain.size:
-        odds = LogisticRegression(C=STRENGTH, solver="newton-cholesky")
+        odds = LogisticRegression(C=strength, solver="newton-cholesky")
         with warnings.catch_warnings():
             # where a step finds no improvement it says so, and goes on with another solver
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -4,6 +4,9 @@ Conversations begin alike: what was worked out for one serves every other that b
 """
 
 import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -34,7 +37,25 @@ class Belief:
         self._wrong = model.wrong_answers
         self._keeps = model.base_persistence, model.guide_persistence
         self._hazard = model.hazard(np.array([False, True])).tolist()
+        self._signal, self._edges = model.signal, model.edges.tolist()
         self._weigh = lru_cache(REMEMBERED)(self._weighed)
+
+    def after(
+        self, rounds: int, answers: Sequence[int], signals: Mapping[str, Sequence[float]]
+    ) -> list[float]:
+        """Return what `LatentDifficulty.outlook` does after so many rounds; zeros before the first.
+
+        Args:
+            rounds: how many were held.
+            answers: [T * 2] codes of the answers, -1 for none, round by round.
+            signals: name to [T * 2], NaN where unknown, likewise.
+        """
+        if not rounds:
+            return [0.0, 0.0]
+        told = signals.get(self._signal, (math.nan,) * len(answers))
+        bins = map(self._bin, told[1 : 2 * rounds : 2])
+        said = tuple(zip(answers[: 2 * rounds : 2], answers[1 : 2 * rounds : 2], bins, strict=True))
+        return self.outlook(said, len(answers) // 2 - rounds)
 
     def outlook(self, said: tuple[Round, ...], left: int) -> list[float]:
         """Return the log-odds that the next round, or any of those left, brings a right answer."""
@@ -45,6 +66,12 @@ class Belief:
         ever = sum(w * (1 - (1 - h) ** left) for w, h in zip(unfound, hazard, strict=True))
         chances = (min(max(chance, LEAST), 1 - LEAST) for chance in (soon, ever))
         return [math.log(chance / (1 - chance)) for chance in chances]
+
+    def _bin(self, value: float) -> int:
+        if math.isnan(value):
+            return len(self._edges) + 1
+        # signals are recorded in single precision
+        return bisect_right(self._edges, array("f", (value,))[0])
 
     def _weighed(self, said: tuple[Round, ...]) -> Weights:
         """Weigh every answer given so far, and that none of them is right, by Bayes' rule."""

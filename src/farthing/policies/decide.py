@@ -10,6 +10,7 @@ from operator import mul
 from typing import NamedTuple
 
 from farthing.environments.protocols import laid_out
+from farthing.policies.belief import Belief
 from farthing.policies.lookahead import LEAST, Estimate, LookaheadPolicy
 from farthing.policies.trees import Walker
 from farthing.traces.arrays import NO_ANSWER
@@ -38,6 +39,7 @@ class Decider:
         self._estimator = _Estimator(policy.estimate)
         self._reader = Reader(features.roles, features.horizon, features.names)
         self._missing = list(zip(features.names, features.missing, strict=True))
+        self._belief = None if policy.latent is None else Belief(policy.latent)
 
     def decide(
         self,
@@ -63,8 +65,11 @@ class Decider:
         found = self._reader.read(known, answers, signals)
         seen = [found.get(name, instead) for name, instead in self._missing]
         step = sum(bought)
+        told = seen
+        if self._belief is not None:
+            told = self._belief.after(step, answers, signals)
         best, worth = -1, -math.inf
-        for line, gain_per_cost in enumerate(self._estimator.worths(seen, step)):
+        for line, gain_per_cost in enumerate(self._estimator.worths(seen, told, step)):
             if gain_per_cost > worth and bought[line] < self._items:
                 best, worth = line, gain_per_cost
         if not step or best < 0:
@@ -82,12 +87,12 @@ class _Estimator:
         self._cost = estimate.cost_weights.tolist()
         self._units = estimate.unit_nano.tolist()
 
-    def worths(self, seen: Sequence[float], step: int) -> list[float]:
-        """Return gain per nano-dollar of each line."""
+    def worths(self, seen: Sequence[float], told: Sequence[float], step: int) -> list[float]:
+        """Return gain per nano-dollar of each line; see `Estimate.predict`."""
         found, lines = self._forest.predict(seen), len(self._units)
         if step < len(self._gain):
-            found[0] = (found[0] + _logistic(_linear(self._gain[step], seen))) / 2.0
-            found[1] = (found[1] + max(_linear(self._cost[step], seen), 0.0)) / 2.0
+            found[0] = (found[0] + _logistic(_linear(self._gain[step], told))) / 2.0
+            found[1] = (found[1] + max(_linear(self._cost[step], told), 0.0)) / 2.0
         return [
             gain / (max(cost, LEAST) * unit)
             for gain, cost, unit in zip(found, found[lines:], self._units, strict=False)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from farthing.environments.protocols import Protocol, ProtocolName, arrange, priced, protocol
 from farthing.errors import InputError
+from farthing.policies.latent_difficulty import LatentDifficulty
 from farthing.policies.trees import Forest
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.seen import SeenFeatures
@@ -32,14 +33,16 @@ class Estimate:
 
     One forest for all lines. With one line only, its mean with a linear model: the one sees what
     depends on what, the other needs little data. With several, states differ too much for that.
+    The linear model looks at what a model of the conversation expects, where there is one, or else
+    at what the forest looks at.
     """
 
     forest: Forest
     """2 F outputs: gain of each line in [0, 1], then cost of each in units of `unit_nano`."""
     gain_weights: FloatArray
-    """[K, F + 1] log-odds of the gain after k purchases, the constant last; no row: forest only."""
+    """[K, G + 1] log-odds of the gain after k purchases, the constant last; no row: forest only."""
     cost_weights: FloatArray
-    """[K, F + 1] cost in units of `unit_nano`, likewise."""
+    """[K, G + 1] cost in units of `unit_nano`, likewise."""
     unit_nano: FloatArray
     """[F] mean cost of a line's purchase in training, in nano-dollars."""
 
@@ -48,12 +51,20 @@ class Estimate:
         """The number of lines, F."""
         return len(self.unit_nano)
 
-    def predict(self, features: FloatArray, step: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return gain and cost in nano-dollars, [R, F] each, of cases after so many purchases."""
+    def predict(
+        self, features: FloatArray, outlook: FloatArray, step: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return gain and cost in nano-dollars, [R, F] each.
+
+        Args:
+            features: [R, C] what the forest looks at.
+            outlook: [R, G] what the linear model looks at.
+            step: [R] number of purchases that were made.
+        """
         gain, cost = np.split(self.forest.predict(features), 2, axis=1)
         if len(self.gain_weights):
-            odds = linear(self.gain_weights, features, step)[:, None]
-            spent = linear(self.cost_weights, features, step)[:, None]
+            odds = linear(self.gain_weights, outlook, step)[:, None]
+            spent = linear(self.cost_weights, outlook, step)[:, None]
             gain = (gain + 1.0 / (1.0 + np.exp(np.minimum(-odds, 700.0)))) / 2.0
             cost = (cost + np.maximum(spent, 0.0)) / 2.0
         return gain, np.maximum(cost, LEAST) * self.unit_nano
@@ -86,6 +97,8 @@ class LookaheadPolicy:
     estimate: Estimate
     price_nano: float
     """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
+    latent: LatentDifficulty | None = None
+    """A model of the conversation, where a base and a guide talk in rounds."""
     stochastic: bool = False
 
     @property
@@ -125,9 +138,12 @@ class LookaheadPolicy:
         """Choose every purchase of every question until nothing is left to buy."""
         rules = protocol(self.rules, traces)
 
+        outlook = outlooks(self.latent, traces)
+
         def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
-            seen = self.features.look(traces, row, rules.seen(bought))
-            return self.estimate.predict(seen, bought.sum(axis=1))
+            seen, step = self.features.look(traces, row, rules.seen(bought)), bought.sum(axis=1)
+            told = seen if outlook is None else outlook[row, step]
+            return self.estimate.predict(seen, told, step)
 
         on_offer = priced(traces, rules).on_offer
         if self.in_rounds:
@@ -142,11 +158,16 @@ class LookaheadPolicy:
             "unit_nano": self.estimate.unit_nano,
         }
         arrays |= {name: getattr(self.estimate.forest, name) for name in FOREST}
+        latent = None
+        if self.latent is not None:
+            found, latent = self.latent.to_state()
+            arrays |= found
         return arrays, {
             "rules": self.rules,
             "features": msgspec.to_builtins(self.features),
             "price_nano": self.price_nano,
             "depth": self.estimate.forest.depth,
+            "latent": latent,
         }
 
     @classmethod
@@ -155,11 +176,23 @@ class LookaheadPolicy:
         forest = Forest(depth=int(settings["depth"]), **{name: arrays[name] for name in FOREST})
         estimate = Estimate(forest, arrays["gain"], arrays["cost"], arrays["unit_nano"])
         features = msgspec.convert(settings["features"], SeenFeatures)
-        return cls(settings["rules"], features, estimate, float(settings["price_nano"]))
+        latent = settings["latent"] and LatentDifficulty.from_state(arrays, settings["latent"])
+        return cls(settings["rules"], features, estimate, float(settings["price_nano"]), latent)
 
     def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
         """Deciding costs nothing."""
         return None
+
+
+def outlooks(latent: LatentDifficulty | None, traces: TraceArrays) -> FloatArray | None:
+    """Return what a model of the conversation expects before each round, [n, T + 1, 2].
+
+    Before the first it is zeros; without a model it is nothing at all.
+    """
+    if latent is None:
+        return None
+    found = latent.outlook(traces)
+    return np.concatenate([np.zeros_like(found[:, :1]), found], axis=1)
 
 
 Judge = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
