@@ -107,10 +107,13 @@ class ConfigError(InputError):
 
     >>> print(ConfigError("job.toml", "models.base.url", "is missing; give the endpoint's address"))
     job.toml, models.base.url: is missing; give the endpoint's address
+    >>> print(ConfigError("job.toml", "file", "is not TOML"))  # the file as a whole
+    job.toml: is not TOML
     """
 
     def __init__(self, file: str, field: str, problem: str) -> None:
-        super().__init__(f"{file}, {field}: {problem}")
+        where = file if field == "file" else f"{file}, {field}"
+        super().__init__(f"{where}: {problem}")
         self.file, self.field, self.problem = file, field, problem
 
 

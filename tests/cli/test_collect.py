@@ -59,7 +59,7 @@ def test_price_collect_and_again(farthing: Farthing, endpoint: Endpoint, tmp_pat
     assert len(endpoint.requests) == 10
     write(tmp_path, JOB.replace("URL", endpoint.url), 6)
     more = farthing(*ARGUMENTS, "5.00", "--dry-run")
-    assert "1 questions left, at most 2 calls" in more.out
+    assert "1 question left, at most 2 calls" in more.out
     assert "likely   $0." in more.out
     info = farthing("traces", "info", "a.db")
     assert "questions 5" in info.out
@@ -71,13 +71,13 @@ def test_what_is_left_is_said(farthing: Farthing, endpoint: Endpoint, tmp_path: 
     assert poor.code == 1
     assert "of $0.0150 spent" in poor.out
     assert "stopped: the next call can cost $0." in poor.err
-    assert "questions are left to do: run the same command again" in poor.err
+    assert "questions left to do: run the same command again" in poor.err
     endpoint.faults = {"500": 1.0}
     failing = JOB.replace("URL", endpoint.url).replace('["small", "large"]', '["small"]')
     write(tmp_path, failing)
     failed = farthing("collect", "job.toml", "--store", "b.db", "--max-cost", "5")
     assert failed.code == 1
-    assert "5 questions failed; the next run asks them again:\n  q0: round 1, small: " in failed.err
+    assert "5 questions failed; the next run asks again:\n  q0: round 1, small: " in failed.err
 
 
 def test_a_question_without_an_answer_is_refused(refused: Refused, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_provider_that_overcharges_is_reported_and_asked_no_more(
         (('"large"]', '"huge"]'), "models: lacks a section [models.huge]"),
         (('["small", "large"]', '["small", "small"]'), "pool: names a model twice"),
         (('pool = ["small", "large"]', ""), "agents: give either agents or a pool"),
-        (("at_once = 1", "at_once = 0"), "at_once: Expected `int` >= 1"),
+        (("at_once = 1", "at_once = 0"), "at_once: must be a whole number, at least 1"),
         (("at_once = 1", '[agents.base]\nmodel = "small"'), "give either agents or a pool"),
         (("[prices.small]", "[prices.tiny]"), 'under [prices], in USD, add for instance: "small"'),
         (('task = "text"', 'task = "txet"'), "did you mean 'text'"),
@@ -124,6 +124,14 @@ def test_a_wrong_job_is_one_line(
     write(tmp_path, JOB.replace("URL", endpoint.url).replace(*change))
     assert says in refused(*ARGUMENTS, "5")
     assert endpoint.requests == []
+
+
+def test_what_is_not_there_is_named(refused: Refused, endpoint: Endpoint, tmp_path: Path) -> None:
+    said = refused(*ARGUMENTS, "5")
+    assert said == "farthing: job.toml: there is no such file; check the path\n"
+    write(tmp_path, JOB.replace("URL", endpoint.url))
+    said = refused("collect", "job.toml", "--store", "no/a.db", "--max-cost", "5")
+    assert said == "farthing: no/a.db: its folder does not exist; make it first\n"
 
 
 @pytest.mark.parametrize("amount", ["lots", "-1", "nan", "10000000"])

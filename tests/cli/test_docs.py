@@ -2,7 +2,9 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -59,6 +61,13 @@ def test_each_command_is_documented_and_helps_with_an_example() -> None:
         assert example, name
         assert parse(" ".join(example[1].split())) == name
         assert name in documented
+
+
+def test_help_does_not_say_that_a_flag_is_a_flag(farthing: Callable[..., Any]) -> None:
+    for command in ((), ("traces", "import"), ("collect",), ("ask",)):
+        said = farthing(*command, "--help").out
+        assert "--help" in said
+        assert "bool" not in said
 
 
 def test_a_wrong_option_would_be_noticed() -> None:

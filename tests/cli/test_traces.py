@@ -24,8 +24,10 @@ def test_a_mistake_in_the_last_line_imports_nothing(farthing: Farthing, runs: Pa
     Path("a.jsonl").write_text(whole + whole.splitlines()[0])
     refused = farthing("traces", "import", "a.jsonl", "--store", "a.db")
     assert (refused.code, "line 201" in refused.err) == (2, True)
-    exported = farthing("traces", "export", "--store", "a.db", "--out", "b.jsonl")
-    assert "would be empty" in exported.err
+    assert not list(Path().glob("a.db*")), "a store that nobody asked for"
+    assert farthing("traces", "import", runs, "--store", "a.db").code == 0
+    assert farthing("traces", "import", "a.jsonl", "--store", "a.db").code == 2
+    assert "questions 200" in farthing("traces", "info", "a.db").out
 
 
 def test_an_import_must_fit_what_the_store_holds(

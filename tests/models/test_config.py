@@ -161,19 +161,19 @@ GOOD_URL = 'url = "http://host/v1"'
     [
         ("models = 3", "job.toml, models: must be a table"),
         ("models.base = 3", "job.toml, models.base: must be a table"),
-        ("[models.base]", "job.toml, models.base: Object missing required field `provider`"),
-        ("[models.base]\nprovider = 3", "job.toml, models.base.provider: Expected `str`"),
+        ("[models.base]", "job.toml, models.base: lacks the field `provider`"),
+        ("[models.base]\nprovider = 3", "job.toml, models.base.provider: must be text in quotes"),
         (
             '[models.base]\nprovider = "opnai-compatible"',
             "job.toml, models.base.provider: unknown model 'opnai-compatible'; did you mean",
         ),
         (
             '[models.base]\nprovider = "openai-compatible"\nmodel = "m"',
-            "job.toml, models.base: Object missing required field `url`",
+            "job.toml, models.base: lacks the field `url`",
         ),
         (
             f'[models.base]\nprovider = "openai-compatible"\nmodel = "m"\n{GOOD_URL}\nkey = "sk"',
-            "job.toml, models.base: Object contains unknown field `key`",
+            "job.toml, models.base: has no field `key`; there are",
         ),
         (
             '[models.base]\nprovider = "openai-compatible"\nmodel = "m"\nurl = "host"',
@@ -181,7 +181,7 @@ GOOD_URL = 'url = "http://host/v1"'
         ),
         (
             f'[models.base]\nprovider = "openai-compatible"\nmodel = "m"\n{GOOD_URL}\ntimeout_s=""',
-            "job.toml, models.base.timeout_s: Expected `float`",
+            "job.toml, models.base.timeout_s: must be a number",
         ),
         (
             '[models.base]\nprovider = "scripted"\nlimits = "there"',
@@ -189,14 +189,17 @@ GOOD_URL = 'url = "http://host/v1"'
         ),
         (
             '[models.base]\nprovider = "scripted"\nretries = { tries = 0 }',
-            "job.toml, models.base.retries.tries: Expected `int` >= 1",
+            "job.toml, models.base.retries.tries: must be a whole number, at least 1",
         ),
-        ("[limits.one]\nconcurrent = 0", "job.toml, limits.one.concurrent: Expected `int` >= 1"),
-        ("[limits.one]\nsequential = 1", "job.toml, limits.one: Object contains unknown field"),
+        (
+            "[limits.one]\nconcurrent = 0",
+            "job.toml, limits.one.concurrent: must be a whole number, at least 1",
+        ),
+        ("[limits.one]\nsequential = 1", "job.toml, limits.one: has no field"),
         ('[prices]\n"m" = { input_per_million = 1 }', 'job.toml, prices."m": give input_per'),
         (
             '[prices]\n"m" = { per_second = -1 }',
-            'job.toml, prices."m".per_second: Expected `float`',
+            'job.toml, prices."m".per_second: must be a number',
         ),
         (
             '[prices]\n"m" = { per_second = 1, per_request = 1 }',
@@ -211,7 +214,7 @@ def test_a_mistake_is_named(text: str, says: str) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match=r"absent.toml: there is no such file"):
         read_models(tmp_path / "absent.toml")
     (tmp_path / "bad.toml").write_text("[models")
     with pytest.raises(ConfigError, match="is not TOML"):

@@ -88,7 +88,7 @@ def test_one_ctrl_c_finishes_what_is_under_way(endpoint: Endpoint, tmp_path: Pat
     recorded = len(endpoint.requests)
     assert states(tmp_path / "a.db") == {"completed": recorded}
     assert f"{recorded:,} questions recorded" in out
-    assert f"stopped: interrupted\n{500 - recorded:,} questions are left to do" in err
+    assert f"stopped: interrupted\n{500 - recorded:,} questions left to do" in err
 
 
 def test_a_second_ctrl_c_stops_at_once(endpoint: Endpoint, tmp_path: Path) -> None:

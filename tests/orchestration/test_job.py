@@ -123,8 +123,12 @@ def test_other_settings_of_a_model_are_other_calls_and_another_address_is_not(
         (("[agents.exit-base]", "[agents.judge]"), r"agents.judge: is no role"),
         (("rounds = 2", 'rounds = 2\nmode = "independent"'), r"agents.\S+: is no role"),
         (("coverage = 0.8", "coverage = 8"), r"agents\S*coverage|<= 1"),
-        (("rounds = 2", "rounds = 0"), r"job.toml, rounds: Expected `int` >= 1"),
-        (("rounds = 2", "rounds = = 2"), r"job.toml, file: is not TOML"),
+        (("rounds = 2", "rounds = 0"), r"job.toml, rounds: must be a whole number, at least 1"),
+        (
+            ("rounds = 2", 'rounds = 2\nmode = "odd"'),
+            r"mode: is .odd.; write dialogue or independent",
+        ),
+        (("rounds = 2", "rounds = = 2"), r"job.toml: is not TOML"),
     ],
 )
 def test_a_wrong_job_is_refused(tmp_path: Path, change: tuple[str, str], says: str) -> None:
@@ -133,5 +137,5 @@ def test_a_wrong_job_is_refused(tmp_path: Path, change: tuple[str, str], says: s
 
 
 def test_a_job_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"absent.toml, file: cannot be read"):
+    with pytest.raises(ConfigError, match=r"absent.toml: there is no such file; check the path"):
         read_job(tmp_path / "absent.toml")

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from farthing.cli.console import interruptible, remark
+from farthing.cli.console import counted, interruptible, remark
 from farthing.models.money import nano_from_usd, usd_from_nano
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
     likely = "unknown, as the log has no such calls yet"
     if price.likely_nano is not None:
         likely = _usd(price.likely_nano)
-    typer.echo(f"{price.questions:,} questions left, at most {price.calls:,} calls to models")
+    left, calls = counted(price.questions, "question"), counted(price.calls, "call")
+    typer.echo(f"{left} left, at most {calls} to models")
     typer.echo(f"at most  {_usd(price.largest_nano)} without retries")
     typer.echo(f"likely   {likely}")
     typer.echo(f"allowed  {_usd(balance.left_nano)} of {_usd(balance.cap_nano)}")
@@ -96,22 +97,26 @@ def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
 def _say_end(report: "local_engine.Report", store: Path) -> None:
     progress, balance = report.progress, report.balance
     typer.echo(
-        f"{progress.done:,} questions recorded into {store}, {report.earlier:,} were there; "
+        f"{counted(progress.done, 'question')} recorded into {store}, "
+        f"{report.earlier:,} {'was' if report.earlier == 1 else 'were'} there; "
         f"{_usd(balance.settled_nano)} of {_usd(balance.cap_nano)} spent"
     )
     if report.unknown:
         charged = _usd(sum(one.reserved_nano for one in report.unknown))
-        remark(f"{len(report.unknown)} calls of unknown outcome, charged in full ({charged}):")
+        calls = counted(len(report.unknown), "call")
+        remark(f"{calls} of unknown outcome, charged in full ({charged}):")
         _list([f"{c.question}, round {c.round}, {c.role}: {c.asked}" for c in report.unknown])
     if progress.failed:
-        remark(f"{len(progress.failed)} questions failed; the next run asks them again:")
+        failed = counted(len(progress.failed), "question")
+        remark(f"{failed} failed; the next run asks again:")
         _list([f"{question}: {failure}" for question, failure in progress.failed.items()])
     if balance.overcharged_nano:
         remark(f"a provider charged {_usd(balance.overcharged_nano)} more than its price allows")
     if progress.stopped:
         remark(f"stopped: {progress.stopped}")
     if progress.left:
-        remark(f"{progress.left:,} questions are left to do: run the same command again")
+        left = counted(progress.left, "question")
+        remark(f"{left} left to do: run the same command again")
 
 
 def _list(lines: list[str]) -> None:

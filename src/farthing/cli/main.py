@@ -10,6 +10,7 @@ import typer
 
 from farthing import __version__
 from farthing.cli import ask, check, collect, compare, demo, generate, single, sweep, traces
+from farthing.cli.flags import PlainCommand, PlainGroup
 from farthing.errors import CalibrationError, FarthingError, InputError
 
 WRONG = (InputError, CalibrationError)
@@ -19,6 +20,7 @@ _NO_NUMBER = re.compile(r"Input should be a valid integer.*")
 
 app = typer.Typer(
     name="farthing",
+    cls=PlainGroup,
     help="Answer questions with the least LLM spending that still keeps a promise.",
     epilog="Begin with: farthing demo",
     add_completion=False,
@@ -36,6 +38,8 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
+for one in (*app.registered_commands, *traces.app.registered_commands):
+    one.cls = PlainCommand
 
 
 def _version(asked: bool) -> None:

@@ -1,6 +1,8 @@
 """`farthing traces`: recorded runs in and out, and what is in them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +10,12 @@ import typer
 
 from farthing.cli import files
 from farthing.cli.console import counted, interruptible, remark, show
+from farthing.cli.flags import PlainGroup
 from farthing.errors import InputError
 
-app = typer.Typer(help="Import, export and describe recorded traces.", no_args_is_help=True)
+app = typer.Typer(
+    cls=PlainGroup, help="Import, export and describe recorded traces.", no_args_is_help=True
+)
 
 StoreFile = Annotated[Path, typer.Option("--store", metavar="DB", help="The SQLite store.")]
 
@@ -29,7 +34,7 @@ def import_(
     from farthing.traces.store import Store
 
     _check_import(file, store)
-    with interruptible("nothing was imported"), Store.open(store) as opened:
+    with interruptible("nothing was imported"), _no_store_left(store), Store.open(store) as opened:
         checker = Checker.after(opened.traces(), str(store))
         added = opened.add(iter_traces(file, checker), str(file))
     remark(f"imported {counted(added, 'question')} into {store}")
@@ -79,6 +84,19 @@ def info(
     arrays = files.read_arrays(file)
     files.doubt_costs(arrays)
     show(describe(str(file), arrays))
+
+
+@contextmanager
+def _no_store_left(store: Path) -> Iterator[None]:
+    """Remove a store that is new and stays empty because its import is refused."""
+    new = not store.exists()
+    try:
+        yield
+    except BaseException:
+        if new:
+            for suffix in ("", "-wal", "-shm"):
+                store.with_name(store.name + suffix).unlink(missing_ok=True)
+        raise
 
 
 def _check_import(file: Path, store: Path) -> None:

@@ -18,12 +18,11 @@ A provider is registered under `farthing.models`: a msgspec struct of its settin
 `open(prices)` that returns the model.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
@@ -33,8 +32,8 @@ from farthing.models.base import Model
 from farthing.models.limits import Admission, Limited, Limits
 from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
 from farthing.models.retry import Patience, Retrying
+from farthing.models.sections import convert, read_toml
 
-T = TypeVar("T")
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -96,13 +95,7 @@ def read_models(file: Path) -> ModelsConfig:
     Raises:
         ConfigError: it cannot be read, or a field is missing, unknown or out of range.
     """
-    try:
-        tables = tomllib.loads(file.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(file), "file", f"cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(file), "file", f"is not TOML: {error}") from None
-    return models_from(tables, str(file))
+    return models_from(read_toml(file), str(file))
 
 
 def models_from(tables: Mapping[str, Any], file: str) -> ModelsConfig:
@@ -112,11 +105,11 @@ def models_from(tables: Mapping[str, Any], file: str) -> ModelsConfig:
         ConfigError: a field is missing, unknown or out of range.
     """
     limits = {
-        name: _convert(table, Limits, file, f"limits.{name}")
+        name: convert(table, Limits, file, f"limits.{name}")
         for name, table in _tables(tables, "limits", file)
     }
     prices = {
-        name: _convert(table, _PriceLine, file, f'prices."{name}"').price()
+        name: convert(table, _PriceLine, file, f'prices."{name}"').price()
         for name, table in _tables(tables, "prices", file)
     }
     sections = {
@@ -157,7 +150,7 @@ class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _section(table: Any, limits: Mapping[str, Limits], file: str, field: str) -> ModelSection:
     common = {name: table[name] for name in _Common.__struct_fields__ if name in table}
     settings = {name: value for name, value in table.items() if name not in common}
-    section = _convert(common, _Common, file, field)
+    section = convert(common, _Common, file, field)
     if section.limits is not None and section.limits not in limits:
         problem = f"is '{section.limits}', and there is no section [limits.{section.limits}]"
         raise ConfigError(file, f"{field}.limits", problem)
@@ -165,7 +158,7 @@ def _section(table: Any, limits: Mapping[str, Limits], file: str, field: str) ->
         kind = plugins.load("models", section.provider)
     except InputError as error:
         raise ConfigError(file, f"{field}.provider", str(error)) from None
-    return ModelSection(_convert(settings, kind, file, field), section.limits, section.retries)
+    return ModelSection(convert(settings, kind, file, field), section.limits, section.retries)
 
 
 def _tables(tables: Mapping[str, Any], name: str, file: str) -> list[tuple[str, Any]]:
@@ -176,14 +169,6 @@ def _tables(tables: Mapping[str, Any], name: str, file: str) -> list[tuple[str, 
         if not isinstance(table, Mapping):
             raise ConfigError(file, f"{name}.{key}", "must be a table")
     return list(found.items())
-
-
-def _convert(table: Any, kind: type[T], file: str, field: str) -> T:
-    try:
-        return msgspec.convert(table, kind)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        raise ConfigError(file, field + path.rstrip("`"), problem) from None
 
 
 def _exact(usd: float) -> Decimal:

@@ -266,6 +266,8 @@ def only_writer(path: str | Path) -> Iterator[None]:
     Raises:
         StoreError: another collection is at work, or the folder cannot be written.
     """
+    if not Path(path).absolute().parent.is_dir():
+        raise StoreError(f"{path}: its folder does not exist; make it first")
     with closing(sqlite3.connect(f"{path}.lock", isolation_level=None, timeout=0)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")

@@ -15,7 +15,6 @@
 In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -28,6 +27,7 @@ from farthing import plugins
 from farthing.errors import ConfigError
 from farthing.models.base import MAX_TOKENS, Model, Prompt
 from farthing.models.config import ModelsConfig, models_from
+from farthing.models.sections import convert, read_toml
 from farthing.orchestration.base import Agent
 from farthing.orchestration.base_agent import BaseAgent
 from farthing.orchestration.collector import AT_ONCE, Recording
@@ -218,21 +218,12 @@ def read_job(file: Path) -> Job:
     Raises:
         ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
     """
-    try:
-        tables = tomllib.loads(file.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(file), "file", f"cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(file), "file", f"is not TOML: {error}") from None
+    tables = read_toml(file)
     for unknown in tables.keys() - _SECTIONS:
         raise ConfigError(
             str(file), unknown, f"is unknown; there are {', '.join(sorted(_SECTIONS))}"
         )
-    try:
-        section = msgspec.convert(tables, JobSection)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        raise ConfigError(str(file), path.strip(".`") or "job", problem) from None
+    section = convert(tables, JobSection, str(file))
     job = Job(str(file), _placed(section, file.absolute().parent), models_from(tables, str(file)))
     _check(job)
     return job

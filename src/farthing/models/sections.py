@@ -1,0 +1,85 @@
+"""TOML as checked records; what is wrong is said in words of someone who writes such files."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from farthing.errors import ConfigError
+
+T = TypeVar("T")
+
+_KINDS = {
+    "str": "text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list in brackets",
+    "object": "a table",
+}
+_EXPECTED = re.compile(r"Expected `(\w+)(?: \| null)?`(?: (>=|<=) ([\d.]+)|, got .*)?$")
+_BOUNDS = {">=": "at least", "<=": "at most"}
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`$")
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        ConfigError: there is none, it cannot be read, or it is not TOML.
+    """
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        problem = "there is no such file; check the path"
+    except OSError as error:
+        problem = f"cannot be read ({(error.strerror or str(error)).lower()}); check the path"
+    except UnicodeDecodeError:
+        problem = "is not text in UTF-8; save it so"
+    except tomllib.TOMLDecodeError as error:
+        problem = f"is not TOML: {error}"
+    raise ConfigError(str(file), "file", problem)
+
+
+def convert(table: Any, kind: type[T], file: str, field: str = "") -> T:
+    """Turn a table into a record.
+
+    Args:
+        table: as the file has it.
+        kind: the msgspec struct to make.
+        file: the file's name, for messages.
+        field: where the table is in it; the whole file where that is empty.
+
+    Raises:
+        ConfigError: a field is missing, unknown, or not of its kind.
+    """
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        where = (field + path.rstrip("`").replace("[...]", ".NAME")).strip(".")
+        raise ConfigError(file, where or "file", _plain(problem, kind, path)) from None
+
+
+def _plain(problem: str, kind: type, path: str) -> str:
+    if found := _FIELD.match(problem):
+        if found[1] == "missing required":
+            return f"lacks the field `{found[2]}`"
+        known = ", ".join(getattr(kind, "__struct_fields__", ())) if not path else ""
+        return f"has no field `{found[2]}`" + (f"; there are {known}" if known else "")
+    if problem.startswith("Invalid enum value"):
+        allowed = " or ".join(_choices(get_type_hints(kind).get(path.strip(".`"))))
+        return f"is {problem.removeprefix('Invalid enum value ')}; write {allowed or 'another'}"
+    if found := _EXPECTED.match(problem):
+        bound = f", {_BOUNDS[found[2]]} {float(found[3]):g}" if found[2] else ""
+        return f"must be {_KINDS.get(found[1], found[1])}{bound}"
+    return problem
+
+
+def _choices(hint: Any) -> list[str]:
+    """Return the values of a literal type, or of one within it."""
+    if get_origin(hint) is Literal:
+        return [str(value) for value in get_args(hint)]
+    return [value for inner in get_args(hint) for value in _choices(inner)]
