@@ -2,8 +2,9 @@
 
 Approximate policy iteration on recorded questions. What a purchase gains is known for every state
 of every question, since all of its calls were recorded: first taken alone, then together with what
-the policy of the iteration before would buy after it. Every estimate that decides about a question
-was fitted without it, so that training does not believe its own luck.
+the policy of the iteration before would buy after it. Every forest that decides about a question
+was grown without it, so that training does not believe its own luck; the few numbers of a model of
+the conversation are fitted to all of them.
 """
 
 import warnings
