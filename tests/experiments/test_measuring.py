@@ -69,7 +69,9 @@ def assert_same(
     return pieces
 
 
-@pytest.mark.parametrize("name", ["fixed-2", "random", "uala", "stopping", "lookahead"])
+@pytest.mark.parametrize(
+    "name", ["fixed-2", "random", "uala", "stopping", "lookahead", "lookahead-lambda"]
+)
 @pytest.mark.parametrize("rows", [137, 10**6])
 def test_pieces_give_the_figures_of_the_whole(
     traces: TraceArrays, tmp_path: Path, name: str, rows: int
@@ -138,10 +140,8 @@ def test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece(
     assert assert_same(folder, pool, tmp_path / "p.parquet", sizes=SIZES).notes == ()
 
 
-def test_a_network_scores_the_same_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product of matrices differs in its last bits with the rows that it is taken over."""
-    monkeypatch.setattr(long_file.LongFile.batches, "__defaults__", (long_file.BATCH // 8,))
-    many = generate(preset("hotpotqa-llama2-7b").config, 5 * BLOCK, np.random.default_rng(4))
+def test_so_does_a_network(tmp_path: Path) -> None:
+    many = generate(preset("hotpotqa-llama2-7b").config, BLOCK + 901, np.random.default_rng(4))
     features = FeatureSet.fit(many)
     rng = np.random.default_rng(1)
     sizes = [len(features.names), 64, 64, 64, many.n_roles + 1]
@@ -156,7 +156,6 @@ def test_a_network_scores_the_same_blocks(tmp_path: Path, monkeypatch: pytest.Mo
         certificate=certify_nothing(0.3, fingerprint="none"),
         questions={"train": frozenset()},
     )
-    assert long_file.BATCH % (8 * BLOCK) == 0
     asked = {"train": 100, "calibrate": 100}
     assert_same(tmp_path / "b", many, tmp_path / "traces.parquet", sizes=asked)
 

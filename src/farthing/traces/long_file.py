@@ -15,8 +15,7 @@ from farthing.traces.parquet import CHUNK_ROWS, iter_parquet
 from farthing.traces.splits import Outline
 
 BATCH = 32_768
-"""Questions in a batch: whole blocks of a policy network, which are then those of all questions at
-once, so that not even the last bit of a score differs."""
+"""Questions in a batch: enough to be quick, few enough to be held at any time."""
 
 Report = Callable[[int], None]
 """Is told how many questions were read since the last time."""
