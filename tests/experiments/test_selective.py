@@ -103,7 +103,7 @@ def test_the_promise_fails_no_oftener_than_it_may(learned: Learned) -> None:
     fresh = drawn(FRESH, 4)
     played = replay(learned.policy, fresh, "allow")
     rng = np.random.default_rng(5)
-    accuracy = answers(played, float(np.quantile(learned.sure, 0.3)))[1]
+    accuracy = answers(played, float(np.quantile(learned.sure, 0.1)))[1]
     asked = Selective(Fraction(round(1000 * (1 - accuracy)) - 1, 1000), DELTA)
     failed = proved = 0
     for _ in range(RUNS):
@@ -114,6 +114,7 @@ def test_the_promise_fails_no_oftener_than_it_may(learned: Learned) -> None:
             continue
         proved += 1
         failed += answers(played, made.kappa)[1] < 1 - asked.alpha
-    assert proved > 0
+    assert proved > 0.5 * RUNS
+    assert failed > 0.02 * RUNS  # or the level was no challenge
     limit = float(DELTA)
     assert stats.binomtest(failed, RUNS, limit, alternative="greater").pvalue > 1e-3
