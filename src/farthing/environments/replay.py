@@ -84,10 +84,12 @@ def paths(scores: FloatArray, traces: TraceArrays, empty: str = "argmax") -> Pat
     if empty == "argmax":
         scores = _likeliest_counts_as_one(scores)
     reach = np.ones(scores.shape[:2])
-    np.minimum.accumulate(scores[:, :-1, -1], axis=1, out=reach[:, 1:])
+    for t in range(1, traces.horizon):  # quicker than along rows that are as short as these
+        np.minimum(reach[:, t - 1], scores[:, t - 1, -1], out=reach[:, t])
     leaf = np.minimum(reach[:, :, None], scores[:, :, :-1])
     leaf[traces.answer == NO_ANSWER] = -np.inf
-    critical = np.where(traces.correct, leaf, -np.inf).max(axis=(1, 2))
+    right = np.where(traces.correct, leaf, -np.inf).reshape(-1, traces.horizon * traces.n_roles)
+    critical = np.ascontiguousarray(right.T).max(axis=0)
     critical[~traces.solvable] = np.inf
     return Paths(reach, leaf, critical, score)
 
@@ -148,7 +150,7 @@ def _outcome(
 ) -> Outcome:
     in_set: BoolArray = np.any(member & traces.correct, axis=(1, 2))
     return Outcome(
-        cost_nano=np.where(run, spent, 0).sum(axis=1),
+        cost_nano=np.einsum("nt,nt->n", run, spent),
         in_set=in_set,
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.features import FeatureSet
 
-BLOCK = 2048
+BLOCK = 4096
 """Questions whose features are computed at a time, so that memory does not grow with n."""
 PASS = 128
 """Rounds that go through the layers at a time, always so many.

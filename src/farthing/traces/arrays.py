@@ -94,7 +94,7 @@ class TraceArrays:
     @property
     def round_cost_nano(self) -> IntArray:
         """[n, T] price of each round in nano-dollars: every role is paid before a decision."""
-        cost_nano: IntArray = self.cost_nano.sum(axis=2)
+        cost_nano: IntArray = np.einsum("ntl->nt", self.cost_nano)
         return cost_nano
 
     @property
