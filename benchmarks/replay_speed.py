@@ -14,6 +14,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import sys
 import time
 from collections.abc import Callable
+from statistics import median
 
 import numpy as np
 from million_traces import PRESET, network
@@ -23,7 +24,7 @@ from farthing.environments.presets import preset
 from farthing.environments.replay import outcome, paths
 from farthing.traces.arrays import FloatArray, TraceArrays
 
-KAPPA, REPEATS, LOOPED = 0.3, 5, 2_000
+KAPPA, REPEATS, LOOPED = 0.3, 25, 2_000
 
 
 def looped(scores: FloatArray, traces: TraceArrays, kappa: float) -> tuple[int, int]:
@@ -45,31 +46,41 @@ def looped(scores: FloatArray, traces: TraceArrays, kappa: float) -> tuple[int, 
     return spent, covered
 
 
-def seconds(job: Callable[[], object]) -> float:
-    """Return the shortest process time of some runs."""
+def microseconds(job: Callable[[], object], episodes: int) -> tuple[float, float]:
+    """Return the median and the least process time of an episode over some runs."""
     found = []
     for _ in range(REPEATS):
         start = time.process_time()
         job()
-        found.append(time.process_time() - start)
-    return min(found)
+        found.append(1e6 * (time.process_time() - start) / episodes)
+    return median(found), min(found)
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print a table."""
     traces = generate(preset(PRESET).config, 65_536, np.random.default_rng(0))
     given = np.random.default_rng(1).dirichlet(np.ones(traces.n_roles + 1), traces.answer.shape[:2])
     policy, few = network(), traces.rows(slice(LOOPED))
-    plain = seconds(lambda: looped(given, few, KAPPA)) / LOOPED
     ours = outcome(paths(given[:LOOPED], few), few, KAPPA)
     if looped(given, few, KAPPA) != (int(ours.cost_nano.sum()), int(ours.covered.sum())):
         sys.exit("the loop and the replay disagree")
-    fast = seconds(lambda: outcome(paths(given, traces), traces, KAPPA)) / len(traces)
-    deep = seconds(lambda: outcome(paths(policy.scores(traces), traces), traces, KAPPA))
-    deep /= len(traces)
-    print(f"{'a plain loop, given probabilities':<40} {1e6 * plain:8.2f} us an episode")
-    for what, each in (("replay, given probabilities", fast), ("replay with the network", deep)):
-        print(f"{what:<40} {1e6 * each:8.2f} us, {1e-6 / each:.2f} M/s, {plain / each:.0f} x")
+
+    def replayed(scores: FloatArray) -> object:
+        return outcome(paths(scores, traces), traces, KAPPA)
+
+    plain = microseconds(lambda: looped(given, few, KAPPA), LOOPED)
+    fast = microseconds(lambda: replayed(given), len(traces))
+    deep = microseconds(lambda: replayed(policy.scores(traces)), len(traces))
+    print("| one episode | us: median, least | million a second | times the loop |")
+    print("| --- | --- | --- | --- |")
+    for what, each in (
+        ("plain loop, given probabilities", plain),
+        ("replay, given probabilities", fast),
+        ("replay with the network, features included", deep),
+    ):
+        rates = ", ".join(f"{1 / us:.2f}" for us in each)
+        times = ", ".join(f"{loop / us:.1f}" for loop, us in zip(plain, each, strict=True))
+        print(f"| {what} | {each[0]:.2f}, {each[1]:.2f} | {rates} | {times} |")
 
 
 if __name__ == "__main__":
