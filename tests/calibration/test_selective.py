@@ -58,6 +58,19 @@ def test_it_stops_at_the_first_failure_and_takes_what_answers_most() -> None:
     assert selective_setting(Answers(answered, correct), 0.1, 0.05) is None
 
 
+def test_wrong_answers_are_counted_among_the_answers_and_nothing_else() -> None:
+    """Against scipy; where nothing is answered, anything may be called right or wrong."""
+    rng = np.random.default_rng(6)
+    proofs = 0
+    for _ in range(200):
+        answered, correct = rng.random((60, 1)) < 0.5, rng.random((60, 1)) < 0.95
+        wrong = (answered & ~correct).sum()
+        proves = stats.binom.cdf(wrong, answered.sum(), ALPHA) <= 0.3
+        assert selective_setting(Answers(answered, correct), ALPHA, 0.3) == (0 if proves else None)
+        proofs += proves
+    assert 50 < proofs < 150
+
+
 def test_answers_begin_at_the_threshold_itself() -> None:
     answers = answers_above(
         np.array([0.2, 0.5, 0.9]), np.array([False, True, True]), np.array([0.9, 0.5])
