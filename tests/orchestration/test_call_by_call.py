@@ -1,20 +1,42 @@
 """Independent calls over HTTP, and a policy that buys them one by one, under its promise."""
 
+import asyncio
 import json
 import re
+import subprocess
+import sys
+import threading
+import time
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 
+from farthing.calibration.base import Certificate
 from farthing.cli import main
+from farthing.errors import InputError
 from farthing.experiments.evaluate import replay
+from farthing.models.base import Completion, Prompt, Usage
+from farthing.models.prices import Rates, TokenPrice
+from farthing.models.scripted import ScriptedModel
+from farthing.orchestration.base_agent import BaseAgent
+from farthing.orchestration.guide_agent import GuideAgent
+from farthing.orchestration.orchestrator import Orchestrator
+from farthing.orchestration.rounds import Dialogue
 from farthing.policies import bundle as bundles
+from farthing.policies.bundle import Bundle, Origin
+from farthing.policies.lookahead import Estimate, LookaheadPolicy
+from farthing.policies.trees import LEAF, Forest
+from farthing.tasks.base import Question
+from farthing.tasks.text import TEXT
 from farthing.traces import jsonl
 from farthing.traces.assemble import assemble
+from farthing.traces.seen import SeenFeatures
 from farthing.traces.store import Store
 
 QUESTIONS, ROUNDS = 110, 2
@@ -153,3 +175,113 @@ def test_what_cannot_be_played_is_one_line_before_anything_is_paid(
     assert said.count("\n") == 1
     assert 'calls see one another; write mode = "independent" in the job' in said
     assert calibrated.requests == []
+
+
+def test_a_call_that_was_answered_survives_the_death_of_the_process(
+    calibrated: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Killed while the guide is asked: the base is not asked again, the guide is."""
+    config = ["ask", "job.toml", "--bundle", "bundle", "What is 300 + 300?", "--store", "log.db"]
+    waiting = threading.Event()
+
+    def slow_guide(body: dict[str, Any]) -> web.Response:
+        if body["model"] == "large":
+            waiting.set()
+            time.sleep(3)
+        return say(body)
+
+    calibrated.reply = slow_guide
+    program = f"from farthing.cli import main; main._run({config!r})"
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
+    assert waiting.wait(60)
+    process.kill()
+    process.wait()
+    calibrated.reply = say
+    capsys.readouterr()
+    assert farthing(*config, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["answer"], answer["rounds"], answer["guaranteed"]) == ("600", 2, True)
+    asked = [request["model"] for request in calibrated.requests]
+    assert asked == ["small", "large", "large"]
+
+
+# ---- Without a server
+
+CENT = 10_000_000
+
+
+def four_calls() -> Bundle:
+    """A policy that asks the base twice and then the guide twice, whatever they say."""
+    features = SeenFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
+    root = np.zeros(1, dtype=np.int32)
+    gain_and_cost = np.array([[0.9, 0.5, 1.0, 1.0]])
+    leaf = Forest(root + LEAF, root.astype(np.float32), root, gain_and_cost, root, 0)
+    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2))
+    origin = Origin(
+        roles=("base", "guide"),
+        models=("small", "large"),
+        mean_cost_nano=(0, 0),
+        horizon=2,
+        fingerprint="f",
+    )
+    return Bundle(
+        policy=LookaheadPolicy("lazy", features, estimate, 1.0),
+        kind="lookahead",
+        origin=origin,
+        kappa=0.25,
+        empty="argmax",
+        certificate=Certificate(guarantee="marginal", kappa=0.25, alpha="0.1", n=99, k=9),
+        features=None,
+        farthing_version="0",
+    )
+
+
+def scripted(name: str, said: str) -> ScriptedModel:
+    """A model whose every call costs a cent."""
+    price = TokenPrice((Rates(Decimal(0), Decimal(0)),), Decimal("0.01"))
+
+    def reply(_: Prompt) -> Completion:
+        return Completion(said, name, "stop", Usage(1, 1), CENT, 0.0)
+
+    return ScriptedModel(reply, name=name, price=price)
+
+
+@pytest.mark.parametrize("cents", range(6))
+def test_a_budget_is_never_passed_and_cuts_between_calls(cents: int) -> None:
+    models = {
+        "base": scripted("small", "Answer: Porto"),
+        "guide": scripted("large", "Answer: Lisbon"),
+    }
+    orchestrator = Orchestrator.with_models(four_calls(), models, TEXT)
+    question = Question("q", "What is the capital of Portugal?")
+    found = asyncio.run(orchestrator.answer(question, budget_nano=cents * CENT + 7))
+    made = min(cents, 4)
+    assert (found.rounds, found.cost_nano, found.bought) == (made, made * CENT, "calls")
+    asked = [(call.role, call.round) for call in found.trace.calls]
+    assert asked == [("base", 1), ("base", 2), ("guide", 1), ("guide", 2)][:made]
+    assert found.ended_by == ("policy" if made == 4 else "budget")
+    assert found.guaranteed == (made == 4)
+    assert found.best == (None if not made else "Porto" if made < 3 else "Lisbon")
+    assert [(r.text, r.round, r.role) for r in found.answers] == {
+        0: [],
+        1: [("Porto", 1, "base")],
+        2: [("Porto", 2, "base")],
+        3: [("Lisbon", 1, "guide"), ("Porto", 2, "base")],
+        4: [("Lisbon", 2, "guide"), ("Porto", 2, "base")],
+    }[made]
+    if made < 4:
+        assert f"the budget cut it after {made} of 4 calls" in found.promise
+
+
+def test_the_guide_answers_by_itself_and_its_verdict_waits_for_the_base() -> None:
+    models = {
+        "base": scripted("small", "Answer: porto"),
+        "guide": scripted("large", "Answer: Porto"),
+    }
+    orchestrator = Orchestrator.with_models(four_calls(), models, TEXT)
+    found = asyncio.run(orchestrator.answer(Question("q", "What is the capital of Portugal?")))
+    assert [call.verdict for call in found.trace.calls] == [None, None, True, True]
+    assert {len(prompt.messages) for prompt in models["guide"].calls} == {1}
+    guide = GuideAgent(models["guide"])
+    with pytest.raises(InputError, match="here calls see one another"):
+        Orchestrator(four_calls(), Dialogue((BaseAgent(models["base"]), guide), 2), TEXT)

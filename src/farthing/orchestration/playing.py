@@ -29,7 +29,7 @@ from farthing.tasks.base import Task
 from farthing.traces.arrays import NO_ANSWER
 from farthing.traces.base import Trace
 
-ROUNDING = 1e-12
+ROUNDING = 1e-9
 """Relative error of a worth in plain Python against the arrays' that set the threshold. Going on
 within it covers more, never less."""
 
