@@ -76,7 +76,7 @@ MUTATIONS = (
     Mutation(
         "the worst right answer counts for coverage, not the best",
         "environments/replay.py",
-        "np.where(traces.correct, leaf, -np.inf).max(axis=(1, 2))",
+        "np.ascontiguousarray(right.T).max(axis=0)",
         "np.where(traces.correct, leaf, np.inf).min(axis=(1, 2))",
         "environments/test_replay_bruteforce.py::test_kappa_star_over_every_action_subset",
     ),
