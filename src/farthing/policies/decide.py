@@ -145,6 +145,11 @@ class Reader:
         spoken = {name.removeprefix("spread ").removeprefix("last ") for name in names}
         signals = {name.partition("[")[0] for name in spoken if "[" in name}.difference(COUNTS)
         self._speakers = [_speaker(name, sorted(signals)) for name in speakers]
+        self._unasked = {
+            count: 0.0
+            for speaker in self._speakers
+            for count in (speaker.calls, speaker.no_answer, speaker.votes, speaker.distinct)
+        }
         self._of_question = [signal for signal in OF_QUESTION if signal in spoken]
         self._weighs = any(name.startswith(("confidence ", "best ")) for name in names)
 
@@ -160,10 +165,12 @@ class Reader:
             if answer != NO_ANSWER:
                 votes[answer] = votes.get(answer, 0) + 1
         leader = max(votes, key=votes.__getitem__, default=NO_ANSWER)
-        found = _votes(len(known), votes, leader)
+        found = self._unasked | _votes(len(known), votes, leader)
         for speaker, calls in zip(self._speakers, own, strict=True):
+            if not calls:
+                continue
             self._of_speaker(found, speaker, [answers[call] for call in calls], leader)
-            for signal, names in speaker.signals if calls else ():
+            for signal, names in speaker.signals:
                 if signal in signals:
                     told = self._compared(calls, known) if signal == VERDICT else calls
                     _of_signal(found, names, told, signals[signal])
@@ -185,11 +192,10 @@ class Reader:
         made = len(said)
         given = [answer for answer in said if answer != NO_ANSWER]
         found[speaker.calls] = made
-        if made:
-            found[speaker.backs] = given.count(leader) / made
+        found[speaker.backs] = given.count(leader) / made
         found[speaker.no_answer] = made - len(given)
         if not self._alone:
-            found[speaker.votes] = max(map(given.count, given), default=0)
+            found[speaker.votes] = max(map(given.count, given), default=0.0)
             found[speaker.distinct] = len(set(given))
 
 
@@ -215,15 +221,19 @@ def _votes(made: int, votes: Mapping[int, int], leader: int) -> dict[str, float]
 def _of_signal(
     found: dict[str, float], names: _Signal, calls: Sequence[int], values: Sequence[float]
 ) -> None:
-    own = [value for call in calls if (value := values[call]) == value]  # not NaN
+    own = [values[calls[0]]] if len(calls) == 1 else [values[call] for call in calls]
+    if math.isnan(sum(own)):
+        own = [value for value in own if not math.isnan(value)]
     if not own:
         return
     if names.counted:
         own = list(map(math.log1p, own))
-    found[names.mean] = sum(own) / len(own)
     found[names.last] = own[-1]
-    if len(own) > 1:
-        found[names.spread] = max(own) - min(own)
+    if len(own) == 1:
+        found[names.mean] = own[0]
+        return
+    found[names.mean] = sum(own) / len(own)
+    found[names.spread] = max(own) - min(own)
 
 
 def _weigh(
