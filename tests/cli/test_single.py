@@ -13,6 +13,8 @@ from farthing.algorithms.ccpo import CcpoConfig, CcpoLearner
 from farthing.experiments.base import Contender
 from farthing.policies import bundle
 from farthing.policies.random import RandomPolicy
+from farthing.traces.assemble import load
+from farthing.traces.parquet import write_parquet
 
 Farthing = Callable[..., Any]
 
@@ -44,6 +46,17 @@ def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
         assert "ends when The kind or mix of questions changes." in facts
     assert "120 to train, 40 to calibrate, 40 to test" in measured.err
     assert max(map(len, measured.out.splitlines())) <= 80
+
+
+def test_a_parquet_file_gives_the_same_figures(farthing: Farthing, runs: Path) -> None:
+    write_parquet("runs.parquet", load(runs))
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    farthing("calibrate", "--bundle", "b", "--traces", runs, "--alpha", "0.2")
+    lines, pieces = (
+        farthing("evaluate", "--bundle", "b", "--traces", path) for path in (runs, "runs.parquet")
+    )
+    assert pieces == lines
+    assert pieces.code == 0
 
 
 @pytest.mark.parametrize(
