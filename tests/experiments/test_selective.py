@@ -94,7 +94,7 @@ def test_a_bundle_says_nothing_where_it_is_unsure_and_is_calibrated_anew(
     assert (load(folder).kind, load(folder).empty) == ("stopping", before.empty)
 
 
-RUNS, FRESH, HELD = 400, 20_000, 200
+RUNS, FRESH, HELD = 150, 20_000, 200
 
 
 @pytest.mark.slow
