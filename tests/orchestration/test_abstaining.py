@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from farthing.calibration.base import Certificate
 from farthing.cli import main
 from farthing.errors import AuthenticationError, InputError
 from farthing.experiments.evaluate import replay
+from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.orchestration.answer import Answer
 from farthing.orchestration.base_agent import BaseAgent
@@ -183,12 +185,13 @@ def model(name: str, said: str | Exception) -> ScriptedModel:
     return ScriptedModel(lambda _: said, name=name)  # type: ignore[arg-type,return-value]
 
 
-def live(bundle: Bundle, last: BaseAgent | None) -> Answer:
+def live(bundle: Bundle, last: BaseAgent | None, budget_nano: int | None = None) -> Answer:
     base = BaseAgent(model("small", "Answer: Porto"))
     guide = BaseAgent(model("large", "Answer: Lisbon"), role="guide")
     plan = Independent((base, guide), 1, TEXT)
     orchestrator = Orchestrator(bundle, plan, TEXT, escalation=last)
-    return asyncio.run(orchestrator.answer(Question("q", "What is the capital of Portugal?")))
+    question = Question("q", "What is the capital of Portugal?")
+    return asyncio.run(orchestrator.answer(question, budget_nano=budget_nano))
 
 
 def test_the_threshold_alone_decides_whether_an_answer_is_given() -> None:
@@ -213,6 +216,15 @@ def test_a_key_that_is_wrong_for_the_last_model_alone_is_a_failure() -> None:
     found = live(unsure(0.5), last)
     assert (found.best, found.ended_by, found.escalated) == (None, "failure", None)
     assert "the key is wrong" in found.promise
+
+
+def test_a_budget_that_does_not_reach_the_last_model_is_said() -> None:
+    price = TokenPrice((Rates(Decimal(0), Decimal(0)),), Decimal("0.01"))
+    dear = ScriptedModel(lambda _: "Answer: Lisbon", name="huge", price=price)
+    found = live(unsure(0.5), BaseAgent(dear, role="escalation"), budget_nano=9_999_999)
+    assert (found.best, found.ended_by, found.escalated, dear.calls) == (None, "policy", None, [])
+    assert found.promise.startswith("No answer is given: the policy is not sure enough of any.")
+    assert "Besides, the question could not be passed on (" in found.promise
 
 
 def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:

@@ -253,7 +253,7 @@ def test_a_budget_is_never_passed_and_cuts_between_calls(cents: int) -> None:
         "guide": scripted("large", "Answer: Lisbon"),
     }
     orchestrator = Orchestrator.with_models(four_calls(), models, TEXT)
-    question = Question("q", "What is the capital of Portugal?")
+    question = Question("q", "What is the capital of Portugal?", ("Lisbon",))
     found = asyncio.run(orchestrator.answer(question, budget_nano=cents * CENT + 7))
     made = min(cents, 4)
     assert (found.rounds, found.cost_nano, found.bought) == (made, made * CENT, "calls")
@@ -269,6 +269,9 @@ def test_a_budget_is_never_passed_and_cuts_between_calls(cents: int) -> None:
         3: [("Lisbon", 1, "guide"), ("Porto", 2, "base")],
         4: [("Lisbon", 2, "guide"), ("Porto", 2, "base")],
     }[made]
+    if made:
+        assert jsonl.decode(jsonl.encode(found.trace)) == found.trace  # whatever call it lacks
+        assert assemble([found.trace]).cost_nano.sum() == found.cost_nano
     if made < 4:
         assert f"the budget cut it after {made} of 4 calls" in found.promise
 
