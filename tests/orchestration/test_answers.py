@@ -262,6 +262,21 @@ def test_other_models_end_the_promise() -> None:
     assert "made for the models small and larger, and these are small and large" in found.promise
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_calls_that_see_one_another_are_another_protocol(seen: bool) -> None:
+    """A guide that judges, where it answered by itself in the traces, or the reverse."""
+    base = BaseAgent(scripted("small", "Answer: Lisbon"))
+    alone = BaseAgent(scripted("large", "Answer: Lisbon"), role="guide")
+    judge = GuideAgent(scripted("large", "Yes"), samples=0)
+    plan = Dialogue((base, judge), 3) if seen else Independent((base, alone), 3, TEXT)
+    for independent in (None, seen, not seen):
+        origin = msgspec.structs.replace(ORIGIN, independent=independent)
+        orchestrator = Orchestrator(certified(FixedDepthPolicy(1), origin), plan, TEXT)
+        assert ask(orchestrator, QUESTION).guaranteed == (independent is not seen)
+        said = "".join(orchestrator.doubts)
+        assert ("made for calls that see" in said) == (independent is seen)
+
+
 def test_an_online_threshold_promises_nothing_once_it_is_frozen() -> None:
     state = OnlineThreshold(kappa=0.5, updates=10_000)
     certificate = certify_online(state, "0.1", fingerprint="f")

@@ -122,6 +122,15 @@ def other_models(bundle: Bundle, lines: Lines) -> str | None:
     return f"the bundle was made for the models {theirs}, and these are {' and '.join(ours)}"
 
 
+def other_protocol(bundle: Bundle, plan: Plan) -> str | None:
+    """Say that calls see one another here and not in the bundle's traces, or the reverse."""
+    if bundle.origin.independent in {None, plan.independent}:
+        return None
+    if plan.independent:
+        return "the bundle was made for calls that see one another, and these do not"
+    return "the bundle was made for calls that see nothing of one another, and these do"
+
+
 def _check_calls(bundle: Bundle, plan: Plan) -> None:
     if not by_call(bundle.policy):
         return

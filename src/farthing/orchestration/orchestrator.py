@@ -19,7 +19,7 @@ from farthing.models.money import usd_from_nano
 from farthing.orchestration.answer import Answer, Bought, Ending, Returned, selective
 from farthing.orchestration.base import Agent, Desk, DirectDesk
 from farthing.orchestration.base_agent import BaseAgent
-from farthing.orchestration.course import Lines, Step, by_call, course, other_models
+from farthing.orchestration.course import Lines, Step, by_call, course, other_models, other_protocol
 from farthing.orchestration.decision import Decision
 from farthing.orchestration.guide_agent import GuideAgent
 from farthing.orchestration.longest import Rehearsal
@@ -109,7 +109,11 @@ class Orchestrator:
         other = other_models(self.bundle, self._lines)
         certificate = self.bundle.certificate
         frozen = certificate is not None and certificate.guarantee == "online"
-        found = [other, "the online threshold is no longer updated" if frozen else None]
+        found = [
+            other,
+            other_protocol(self.bundle, self.plan),
+            "the online threshold is no longer updated" if frozen else None,
+        ]
         return tuple(clause for clause in found if clause)
 
     async def answer(

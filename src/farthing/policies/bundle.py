@@ -75,6 +75,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """SHA-256 of its training traces."""
     signals: tuple[str, ...] | None = None
     """The recorded numbers of its traces; None in bundles that do not say."""
+    independent: bool | None = None
+    """Whether no call of its traces saw another one; None likewise."""
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -114,6 +116,7 @@ def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
         horizon=traces.horizon,
         fingerprint=fingerprint,
         signals=tuple(traces.signals),
+        independent=bool(traces.independent.all()),
     )
 
 
