@@ -69,7 +69,7 @@ def test_every_number_is_that_of_many_questions_at_once(seed: int, shape: str) -
     reader = Reader(traces.roles, traces.horizon, expected)
     for q in range(8):
         flat = {name: values[q].ravel().tolist() for name, values in traces.signals.items()}
-        calls = np.flatnonzero(known[q]).tolist()
+        calls = tuple(np.flatnonzero(known[q]).tolist())
         found = reader.read(calls, traces.answer[q].ravel().tolist(), flat)
         for name, values in expected.items():
             assert found.get(name, np.nan) == pytest.approx(

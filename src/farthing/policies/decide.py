@@ -6,6 +6,7 @@ the numbers of what is known are those of `traces/seen.py`, and a test holds the
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
@@ -16,6 +17,10 @@ from farthing.policies.trees import Walker
 from farthing.traces.arrays import NO_ANSWER
 from farthing.traces.reading import OF_QUESTION
 from farthing.traces.seen import COUNTED, VERDICT, names_of_speakers
+
+REMEMBERED = 4_096
+"""Sets of calls of which it is remembered whose they are."""
+Calls = tuple[int, ...]
 
 
 class Choice(NamedTuple):
@@ -40,6 +45,7 @@ class Decider:
         self._reader = Reader(features.roles, features.horizon, features.names)
         self._missing = list(zip(features.names, features.missing, strict=True))
         self._belief = None if policy.latent is None else Belief(policy.latent)
+        self._known = lru_cache(REMEMBERED)(self._calls)
 
     def decide(
         self,
@@ -56,13 +62,7 @@ class Decider:
             signals: name to [T * L], NaN where unknown, likewise; what is known of the question
                 itself stands in every place.
         """
-        known = sorted(
-            cell
-            for line, count in zip(self._cells, bought, strict=True)
-            for item in line[:count]
-            for cell in item
-        )
-        found = self._reader.read(known, answers, signals)
+        found = self._reader.read(self._known(tuple(bought)), answers, signals)
         seen = [found.get(name, instead) for name, instead in self._missing]
         step = sum(bought)
         told = seen
@@ -76,6 +76,12 @@ class Decider:
             return Choice(best, 1.0 if best >= 0 else 0.0)
         worth = max(worth * self._price, 0.0)
         return Choice(best, worth / (1.0 + worth))
+
+    def _calls(self, bought: tuple[int, ...]) -> Calls:
+        lines = zip(self._cells, bought, strict=True)
+        return tuple(
+            sorted(call for line, count in lines for item in line[:count] for call in item)
+        )
 
 
 class _Estimator:
@@ -133,6 +139,15 @@ class _Speaker(NamedTuple):
     signals: list[tuple[str, _Signal]]
 
 
+class _Part(NamedTuple):
+    """What one of those who answer says in a set of calls."""
+
+    speaker: _Speaker
+    calls: Calls
+    compared: Calls
+    """Those whose verdict is known: where the round's base was asked too."""
+
+
 class Reader:
     """Reads the numbers of `farthing.traces.seen.columns` off one question."""
 
@@ -152,27 +167,24 @@ class Reader:
         }
         self._of_question = [signal for signal in OF_QUESTION if signal in spoken]
         self._weighs = any(name.startswith(("confidence ", "best ")) for name in names)
+        self._parts = lru_cache(REMEMBERED)(self._divided)
 
     def read(
-        self, known: Sequence[int], answers: Sequence[int], signals: Mapping[str, Sequence[float]]
+        self, known: Calls, answers: Sequence[int], signals: Mapping[str, Sequence[float]]
     ) -> dict[str, float]:
         """Return the numbers by name, without those that no known call tells."""
-        own: list[list[int]] = [[] for _ in self._speakers]
         votes: dict[int, int] = {}
         for call in known:
-            own[self._owner[call]].append(call)
             answer = answers[call]
             if answer != NO_ANSWER:
                 votes[answer] = votes.get(answer, 0) + 1
         leader = max(votes, key=votes.__getitem__, default=NO_ANSWER)
         found = self._unasked | _votes(len(known), votes, leader)
-        for speaker, calls in zip(self._speakers, own, strict=True):
-            if not calls:
-                continue
+        for speaker, calls, compared in self._parts(known):
             self._of_speaker(found, speaker, [answers[call] for call in calls], leader)
             for signal, names in speaker.signals:
                 if signal in signals:
-                    told = self._compared(calls, known) if signal == VERDICT else calls
+                    told = compared if signal == VERDICT else calls
                     _of_signal(found, names, told, signals[signal])
         said = {signal: signals[signal][0] for signal in self._of_question if signal in signals}
         found |= {signal: value for signal, value in said.items() if not math.isnan(value)}
@@ -180,11 +192,16 @@ class Reader:
             _weigh(found, known, answers, signals["confidence"], leader)
         return found
 
-    def _compared(self, calls: list[int], known: Sequence[int]) -> list[int]:
-        """Return the calls whose verdict is known: where the round's base was asked too."""
-        if self._base is None:
-            return calls
-        return [call for call in calls if call - call % self._roles + self._base in known]
+    def _divided(self, known: Calls) -> list[_Part]:
+        found = []
+        for place, speaker in enumerate(self._speakers):
+            calls = compared = tuple(call for call in known if self._owner[call] == place)
+            if self._base is not None:
+                base = self._base
+                compared = tuple(c for c in calls if c - c % self._roles + base in known)
+            if calls:
+                found.append(_Part(speaker, calls, compared))
+        return found
 
     def _of_speaker(
         self, found: dict[str, float], speaker: _Speaker, said: Sequence[int], leader: int
