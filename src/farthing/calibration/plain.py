@@ -58,7 +58,7 @@ def _coverage(certificate: Certificate) -> str:
 
 def _selective(certificate: Certificate) -> str:
     wrong = _of_hundred(Fraction(certificate.alpha or 0))
-    silent = _of_hundred(1 - Fraction(certificate.answered or 0, max(certificate.n, 1)))
+    silent = round(100 * (1 - (certificate.answered or 0) / certificate.n))
     return (
         f"At most {wrong} of 100 answers that are given are wrong, and you may be "
         f"{_sure(certificate)} % sure of that; about {silent} of 100 questions get no answer."
