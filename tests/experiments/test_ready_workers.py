@@ -18,7 +18,7 @@ class Look:
         return "colorsys" in sys.modules
 
 if __name__ == "__main__":
-    get_ready(sys.argv[1:])
+    get_ready(sys.argv[1:], 2)
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
     print(train_all([Look(), Look()], "questions", 2, ignore))
 """

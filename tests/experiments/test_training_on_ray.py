@@ -1,7 +1,9 @@
 """Trainings on a local Ray cluster: those of this process, to the last bit."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from farthing.errors import InputError
 from farthing.experiments.base import Event, ignore
 from farthing.experiments.compare import Plan, compare
 from farthing.experiments.contenders import Setting
+from farthing.experiments.sweep import Search, sweep
 from farthing.experiments.training import Job, train_all
 from farthing.experiments.training_on_ray import on_ray
 
@@ -47,6 +50,14 @@ def test_a_comparison_is_the_same_on_ray(small: Setting) -> None:
     expected = compare(small, plan)
     found = compare(small, Plan((ALPHA,), names, splits=3, workers=2, engine="ray"))
     assert [row.per_split for row in found.rows] == [row.per_split for row in expected.rows]
+
+
+def test_a_sweep_is_the_same_on_ray(small: Setting, tmp_path: Path) -> None:
+    search = Search("lookahead", ("trees=2,3", "iterations=1"), folds=2)
+    plan = Plan((ALPHA,), splits=2, workers=1)
+    expected = sweep(small, search, plan, tmp_path / "here")
+    found = sweep(small, search, replace(plan, workers=2, engine="ray"), tmp_path / "there")
+    assert (found.tried, found.test) == (expected.tried, expected.test)
 
 
 def test_a_learner_that_cannot_learn_says_why(small: Setting) -> None:

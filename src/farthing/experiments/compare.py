@@ -29,14 +29,16 @@ from farthing.experiments.evaluate import Entrant, frontier, metrics, play, repl
 from farthing.experiments.published import published
 from farthing.experiments.significance import differences
 from farthing.experiments.training import Job, get_ready, train_all
-from farthing.experiments.training_on_ray import on_ray
+from farthing.experiments.training_on_ray import get_ready_on_ray, on_ray
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.features import FeatureSet
 from farthing.traces.splits import Division, divide
 
 INTERRUPTED = "its training was interrupted"
-QUICKLY_LOADED = (contenders.__module__,)
+READY = {"processes": get_ready, "ray": get_ready_on_ray}
+"""What lets each engine's workers begin to load."""
+QUICKLY_LOADED = {contenders.__module__}
 """Policies of these modules need no training, and so no workers."""
 ENGINES = {"processes": train_all, "ray": on_ray}
 """Where trainings run: on this machine, or on a Ray cluster."""
@@ -167,9 +169,10 @@ def _taking_part(setting: Setting, plan: Plan) -> list[Contender]:
 def warm_up(plan: Plan) -> None:
     """Start to load what workers will need, where there will be any."""
     several = plan.policies is None or len(plan.policies) * len(plan.alphas) * plan.seeds > 1
-    if several and plan.engine == "processes" and (plan.workers or cores()) > 1:
-        modules = plugins.modules(GROUP, plan.policies)
-        get_ready([module for module in modules if module not in QUICKLY_LOADED])
+    workers = plan.workers or cores()
+    modules = set(plugins.modules(GROUP, plan.policies)) - QUICKLY_LOADED
+    if several and workers > 1 and modules:
+        READY[plan.engine](sorted(modules), workers)
 
 
 def cores() -> int:

@@ -99,14 +99,14 @@ def fit(
         return learner.fit(train, alpha, seed, progress)
 
 
-def get_ready(modules: Sequence[str]) -> None:
+def get_ready(modules: Sequence[str], workers: int) -> None:  # noqa: ARG001 - one serves all
     """Let a process begin to load modules, of which workers will be copies.
 
     Loading PyTorch and scikit-learn takes longer than some trainings. So it is done once for all
     workers, and beside whatever this process does meanwhile. Where that cannot be done, workers
     load what they need themselves.
     """
-    if START == "spawn" or not modules or _is_worker():
+    if START == "spawn" or _is_worker():
         return
     set_forkserver_preload(list(modules))
     resource_tracker.ensure_running()  # or the next line would be undone by it

@@ -1,6 +1,7 @@
 """The same trainings on a Ray cluster, one core each; the results are those of one process."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -9,6 +10,27 @@ from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.base import Event, Watch
 from farthing.experiments.training import Keep, Result, Work, drop
 from farthing.traces.arrays import TraceArrays
+
+
+def get_ready_on_ray(modules: Sequence[str], workers: int) -> None:
+    """Join or start the cluster, and let workers begin to load modules.
+
+    They do so beside whatever this process does meanwhile: loading PyTorch takes longer than some
+    trainings.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+    """
+    ray = _started()
+    load = ray.remote(num_cpus=1)(_load)
+    for _ in range(workers):
+        load.remote(list(modules))
+
+
+def _load(modules: Sequence[str]) -> None:
+    for module in modules:
+        with suppress(ImportError):  # whoever needs it will say so
+            import_module(module)
 
 
 def on_ray(
@@ -33,9 +55,7 @@ def on_ray(
         MissingExtraError: Ray is not installed.
         InputError: a learner cannot learn from these questions; the other trainings end.
     """
-    ray = _library()
-    if not ray.is_initialized():
-        ray.init(log_to_driver=False, include_dashboard=False)
+    ray = _started()
     shared, work = ray.put(train), ray.remote(max_retries=0, num_cpus=1)(_work)
     results: list[Result | None] = [None] * len(jobs)
     waiting, running = list(enumerate(jobs)), dict[Any, int]()
@@ -73,8 +93,12 @@ def _get(ray: Any, reference: Any) -> Any:
         raise error.cause from None
 
 
-def _library() -> Any:
+def _started() -> Any:
+    """Return the library, with a cluster behind it."""
     try:
-        return import_module("ray")
+        ray = import_module("ray")
     except ImportError as error:
         raise MissingExtraError("training on Ray", "ray") from error
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False)
+    return ray
