@@ -25,9 +25,8 @@ def marks(arrays: TraceArrays) -> Marks:
     """
     columns = (arrays.answer, arrays.correct, arrays.cost_nano)
     rows = np.stack([column.astype("<i8") for column in columns], axis=1)  # [n, 3, T, L]
-    recorded = rows.reshape(len(arrays), -1)
     return frozenset(
-        _mark(name, values) for name, values in zip(arrays.ids.tolist(), recorded, strict=True)
+        _mark(name, values) for name, values in zip(arrays.ids.tolist(), rows, strict=True)
     )
 
 

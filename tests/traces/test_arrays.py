@@ -1,0 +1,21 @@
+"""Pieces put together are the whole."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from farthing.environments.generator import generate
+from farthing.environments.presets import preset
+from farthing.traces.arrays import Replies, joined
+from farthing.traces.assemble import fingerprint
+
+
+def test_pieces_in_their_order_are_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    traces = generate(preset("hotpotqa-llama2-7b").config, 50, rng)
+    action = rng.integers(-1, 3, (50, 4)).astype(np.int8)
+    traces = replace(traces, replies={"exit-guide": Replies(action, rng.integers(0, 99, (50, 4)))})
+    pieces = [traces.rows(slice(*ends)) for ends in ((0, 20), (20, 20), (20, 49), (49, 50))]
+    assert fingerprint(joined(pieces)) == fingerprint(traces)
+    assert fingerprint(joined(pieces[::-1])) != fingerprint(traces)
+    assert joined([traces]) is traces
