@@ -286,7 +286,7 @@ def test_a_pool_is_played_as_a_cascade(data: st.DataObject) -> None:
         for i in range(3)
     ]
     whole = cascade(assemble(traces))
-    policy = network(whole)
+    policy = data.draw(st.sampled_from([network, lookahead]))(whole)
     kappa = float(data.draw(st.sampled_from(list(np.unique(policy.scores(whole))))))
     plan = Independent(playback(traces, names), 1, TEXT)
     bundle = bundle_of(policy, origin_of(whole, "f"), kappa)
