@@ -35,6 +35,7 @@ WIN = 0.25
 DEARER = 1.1
 """In a row no model costs less than the one before it by more than this factor."""
 _CLIP = 0.01
+_NOBODY = -2
 Row = tuple[int, ...]
 
 
@@ -168,7 +169,8 @@ def _steps(leading: LeadingAnswer, row: Row, traces: TraceArrays, unit: float) -
         p = np.clip(step.probability, _CLIP, 1 - _CLIP / 2)
         asked = list(row[:k])
         answer = traces.answer[:, 0, :]
-        agrees = answer[:, asked] == answer[every, step.model][:, None]
+        leads = np.where(step.model >= 0, answer[every, step.model], _NOBODY)
+        agrees = answer[:, asked] == leads[:, None]
         columns = [np.ones(len(p)), np.log(p / (1 - p)), *(replies.log_odds[:, asked] / 2).T]
         seen.append(np.stack([*columns, *(agrees.T if k > 1 else [])], axis=1))
         chosen.append(step.model)

@@ -97,21 +97,30 @@ def test_the_price_is_that_of_calls_that_gave_the_answer(name: str) -> None:
             assert menu.answered[i, g]
 
 
+def quiet(traces: TraceArrays) -> TraceArrays:
+    """The same questions; many replies hold no answer."""
+    silent = np.random.default_rng(8).random(traces.answer.shape) < 0.4
+    answer = np.where(silent, NO_ANSWER, traces.answer).astype(np.int16)
+    return TraceArrays(**{**vars(traces), "answer": answer, "correct": traces.correct & ~silent})
+
+
 @every_rival
-def test_no_decision_sees_a_call_that_was_not_made(name: str) -> None:
-    rival, menu = HONEST[name].fit(TRAIN, 0), MENUS[name]
+@pytest.mark.parametrize("test", [TEST, quiet(TEST)], ids=["answers", "silences"])
+def test_no_decision_sees_a_call_that_was_not_made(name: str, test: TraceArrays) -> None:
+    rival = HONEST[name].fit(TRAIN, 0)
+    menu = rival.menu(test)
     rng = np.random.default_rng(5)
     for g in range(0, menu.settings, max(menu.settings // 4, 1)):
         unmade = ~calls_made(menu)[:, g][:, None, :]
-        other = rng.integers(0, 4, TEST.answer.shape)
+        other = rng.integers(0, 4, test.answer.shape)
         changed = TraceArrays(
             **{
-                **vars(TEST),
-                "answer": np.where(unmade, other, TEST.answer).astype(np.int16),
-                "correct": np.where(unmade, other == 0, TEST.correct),
+                **vars(test),
+                "answer": np.where(unmade, other, test.answer).astype(np.int16),
+                "correct": np.where(unmade, other == 0, test.correct),
                 "signals": {
                     "confidence": np.where(
-                        unmade, rng.random(unmade.shape), TEST.signals["confidence"]
+                        unmade, rng.random(unmade.shape), test.signals["confidence"]
                     ).astype(np.float32)
                 },
             }
