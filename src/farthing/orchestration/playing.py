@@ -160,11 +160,9 @@ class ByWorth:
         if self.scored is not None:
             laid, scores = self.scored.arranged(on_offer(self.notes, answers, signals))
             return decide(scores, laid, steps, self.bundle, self.kappa)
-        places = iter(self._at)
-        made = [
-            (answers[next(places)], returned(c, 1.0, t)) for t, s in enumerate(steps) for c in s
-        ]
-        given = [(code, of) for code, of in made if code != NO_ANSWER]
+        heard = [returned(call, 1.0, t) for t, calls in enumerate(steps) for call in calls]
+        given = [(answers[at], of) for at, of in zip(self._at, heard, strict=True)]
+        given = [(code, of) for code, of in given if code != NO_ANSWER]
         kappa = min(self.kappa, 1.0)
         slack = ROUNDING * kappa * (1.0 - kappa)  # of w / (1 + w) at a worth w
         go_on = self._choice.line >= 0 and self._choice.score >= kappa - slack
