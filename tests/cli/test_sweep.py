@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from farthing.algorithms.lookahead import LookaheadLearner
 from farthing.cli.console import Trainings
 from farthing.experiments.base import Event
+from farthing.experiments.search import settings_of
 from farthing.experiments.sweep import ALL
 
 Farthing = Callable[..., Any]
 QUICK = ("--policy", "lookahead", "--try", "trees=2,3", "--try", "iterations=1")
-SMALL = ("--folds", 2, "--splits", 3, "--alpha", "0.2", "--workers", 1, "--out", "swept")
+SMALL = ("--folds", 2, "--splits", 3, "--alpha", "0.05", "--workers", 1, "--out", "swept")
 
 
 def test_a_sweep_prints_a_table_and_keeps_everything(farthing: Farthing, runs: Path) -> None:
@@ -22,17 +24,19 @@ def test_a_sweep_prints_a_table_and_keeps_everything(farthing: Farthing, runs: P
     assert done.code == 0, done
     assert "results: swept/results.csv" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
-    assert "lookahead, alpha = 0.2" in done.out
+    assert "lookahead, alpha = 0.05" in done.out
     assert "3 splits of questions that took no part" in " ".join(done.out.split())
     with Path("swept/results.csv").open() as file:
         rows = list(csv.DictReader(file))
     costs = [float(row["cost_usd"]) for row in rows]
     assert costs == sorted(costs)
-    assert {(row["trees"], row["iterations"], row["leaf"]) for row in rows} == {
-        ("2", "1", "20"),
-        ("3", "1", "20"),
-        ("48", "3", "20"),
+    present = settings_of(LookaheadLearner())
+    assert {(int(row["trees"]), int(row["iterations"])) for row in rows} == {
+        (2, 1),
+        (3, 1),
+        (present["trees"], present["iterations"]),
     }
+    assert {int(row["leaf"]) for row in rows} == {present["leaf"]}
     found = json.loads(Path("swept/results.json").read_text())
     assert found["winner"]["trees"] == int(rows[0]["trees"])
     assert found["sizes"] == {"train": 120, "calibrate": 40, "test": 40}
