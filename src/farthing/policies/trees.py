@@ -64,13 +64,13 @@ def joined(forests: Sequence[Forest]) -> Forest:
 class Walker:
     """The same forest as nested tuples: for one case they are much quicker than arrays.
 
-    A node is (feature, threshold, child for yes, child for no), a leaf (-1, what it predicts, and
-    nothing twice): of one length, so that one statement takes any of them apart.
+    A node is (feature, threshold, child for yes, child for no), a leaf (-1, its share of what is
+    predicted, and nothing twice): of one length, so that one statement takes any of them apart.
     """
 
     def __init__(self, forest: Forest) -> None:
         feature, threshold = forest.feature.tolist(), forest.threshold.tolist()
-        left, value = forest.left.tolist(), forest.value.tolist()
+        left, value = forest.left.tolist(), (forest.value / len(forest.roots)).tolist()
         nodes: list[Any] = [None] * len(feature)
         for place in reversed(range(len(feature))):  # children come after their parent
             if feature[place] == LEAF:
@@ -89,4 +89,4 @@ class Walker:
             while feature >= 0:
                 feature, threshold, yes, no = no if asked[feature] > threshold else yes
             found.append(threshold)
-        return [sum(output) / len(found) for output in zip(*found, strict=True)]
+        return list(map(sum, zip(*found, strict=True)))
