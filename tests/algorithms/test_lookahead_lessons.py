@@ -111,6 +111,8 @@ def test_no_question_is_judged_by_estimates_that_have_seen_its_grades(
         return visited(shelf, order)
 
     monkeypatch.setattr(lookahead, "visited", watched)
+    # one number, how forest and linear model are mixed, is fitted to all questions
+    monkeypatch.setattr(lookahead, "best_share", lambda *_: 0.5)
     traces = make_traces(1, 90)
     traces = replace(traces, recorded=np.full(90, 2, np.int16))
     config = replace(FEW, rules=rules)

@@ -133,7 +133,7 @@ def test_single_calls_are_bought_where_calls_are_independent(
     features = SeenFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
     root = np.zeros(1, dtype=np.int32)
     leaf = Forest(root + LEAF, root.astype(np.float32), root, np.ones((1, 4)), root, 0)
-    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2))
+    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
     lazy = LookaheadPolicy("lazy", features, estimate, 1.0)
     save("lazy", lazy, origin=origin_of("small", "large"), kappa=0.5)
     said = refused("ask", config, "--bundle", "lazy", CAPITAL)

@@ -216,7 +216,7 @@ def four_calls() -> Bundle:
     root = np.zeros(1, dtype=np.int32)
     gain_and_cost = np.array([[0.9, 0.5, 1.0, 1.0]])
     leaf = Forest(root + LEAF, root.astype(np.float32), root, gain_and_cost, root, 0)
-    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2))
+    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
     origin = Origin(
         roles=("base", "guide"),
         models=("small", "large"),

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
-from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner, exported
+from farthing.algorithms.estimates import exported
+from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner
 from farthing.environments.protocols import ProtocolName
 from farthing.environments.replay import outcome
 from farthing.errors import InputError

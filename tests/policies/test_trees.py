@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
-from farthing.algorithms.lookahead import exported
+from farthing.algorithms.estimates import exported
 from farthing.policies.trees import Forest, Walker, joined
 from farthing.traces.arrays import FloatArray
 

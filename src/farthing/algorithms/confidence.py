@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression
 
-from farthing.algorithms.lookahead import exported
+from farthing.algorithms.estimates import exported
 from farthing.policies.base import Policy
 from farthing.policies.confident import Confidence, ConfidentPolicy, Evidence, Walk, walk
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays

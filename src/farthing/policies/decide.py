@@ -92,13 +92,15 @@ class _Estimator:
         self._gain = estimate.gain_weights.tolist()
         self._cost = estimate.cost_weights.tolist()
         self._units = estimate.unit_nano.tolist()
+        self._share = estimate.share
 
     def worths(self, seen: Sequence[float], told: Sequence[float], step: int) -> list[float]:
         """Return gain per nano-dollar of each line; see `Estimate.predict`."""
         found, lines = self._forest.predict(seen), len(self._units)
-        if step < len(self._gain):
-            found[0] = (found[0] + _logistic(_linear(self._gain[step], told))) / 2.0
-            found[1] = (found[1] + max(_linear(self._cost[step], told), 0.0)) / 2.0
+        if self._share < 1 and step < len(self._gain):
+            linear = _logistic(_linear(self._gain[step], told)), _linear(self._cost[step], told)
+            found[0] = self._share * found[0] + (1 - self._share) * linear[0]
+            found[1] = self._share * found[1] + (1 - self._share) * max(linear[1], 0.0)
         return [
             gain / (max(cost, LEAST) * unit)
             for gain, cost, unit in zip(found, found[lines:], self._units, strict=False)

@@ -31,7 +31,7 @@ LEAST = 0.02
 class Estimate:
     """What each line's next purchase, and what follows it, would gain and cost.
 
-    One forest for all lines. With one line only, its mean with a linear model: the one sees what
+    One forest for all lines. With one line only, mixed with a linear model: the one sees what
     depends on what, the other needs little data. With several, states differ too much for that.
     The linear model looks at what a model of the conversation expects, where there is one, or else
     at what the forest looks at.
@@ -45,6 +45,8 @@ class Estimate:
     """[K, G + 1] cost in units of `unit_nano`, likewise."""
     unit_nano: FloatArray
     """[F] mean cost of a line's purchase in training, in nano-dollars."""
+    share: float
+    """Of the forest in the mixture; 1 where there is no linear model."""
 
     @property
     def lines(self) -> int:
@@ -62,12 +64,21 @@ class Estimate:
             step: [R] number of purchases that were made.
         """
         gain, cost = np.split(self.forest.predict(features), 2, axis=1)
-        if len(self.gain_weights):
-            odds = linear(self.gain_weights, outlook, step)[:, None]
-            spent = linear(self.cost_weights, outlook, step)[:, None]
-            gain = (gain + 1.0 / (1.0 + np.exp(np.minimum(-odds, 700.0)))) / 2.0
-            cost = (cost + np.maximum(spent, 0.0)) / 2.0
+        if self.share < 1:
+            spent = np.maximum(linear(self.cost_weights, outlook, step), 0.0)[:, None]
+            gain = self.share * gain + (1 - self.share) * self._odds(outlook, step)
+            cost = self.share * cost + (1 - self.share) * spent
         return gain, np.maximum(cost, LEAST) * self.unit_nano
+
+    def gains(self, features: FloatArray, outlook: FloatArray, step: IntArray) -> FloatArray:
+        """Return the gain of the one line by forest and by linear model, [R, 2]."""
+        forest = self.forest.predict(features)[:, :1]
+        return np.concatenate([forest, self._odds(outlook, step)], axis=1)
+
+    def _odds(self, outlook: FloatArray, step: IntArray) -> FloatArray:
+        odds = linear(self.gain_weights, outlook, step)[:, None]
+        gain: FloatArray = 1.0 / (1.0 + np.exp(np.minimum(-odds, 700.0)))
+        return gain
 
 
 def linear(weights: FloatArray, features: FloatArray, step: IntArray) -> FloatArray:
@@ -167,6 +178,7 @@ class LookaheadPolicy:
             "features": msgspec.to_builtins(self.features),
             "price_nano": self.price_nano,
             "depth": self.estimate.forest.depth,
+            "share": self.estimate.share,
             "latent": latent,
         }
 
@@ -174,7 +186,8 @@ class LookaheadPolicy:
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """Rebuild the policy from what `to_state` returned."""
         forest = Forest(depth=int(settings["depth"]), **{name: arrays[name] for name in FOREST})
-        estimate = Estimate(forest, arrays["gain"], arrays["cost"], arrays["unit_nano"])
+        weights = arrays["gain"], arrays["cost"], arrays["unit_nano"]
+        estimate = Estimate(forest, *weights, float(settings["share"]))
         features = msgspec.convert(settings["features"], SeenFeatures)
         latent = settings["latent"] and LatentDifficulty.from_state(arrays, settings["latent"])
         return cls(settings["rules"], features, estimate, float(settings["price_nano"]), latent)

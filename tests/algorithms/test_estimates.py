@@ -1,9 +1,10 @@
-"""One forest for targets that some cases do not know: each leaf against a loop over its cases."""
+"""What look-ahead is fitted with: leaves against a loop over their cases, mixtures against a grid."""
 
 import numpy as np
+import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
-from farthing.algorithms.lookahead import grown
+from farthing.algorithms.estimates import best_share, grown
 
 
 def model() -> ExtraTreesRegressor:
@@ -35,3 +36,13 @@ def test_a_leaf_predicts_the_mean_over_the_cases_that_know_the_target() -> None:
             expected[case, k] += (target[mine, k].mean() if mine.any() else everywhere) / 4
     assert empty
     np.testing.assert_allclose(forest.predict(seen), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("better", [0.2, 0.5, 0.8])
+def test_the_best_share_is_the_likeliest_of_all(better: float) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.uniform(0.05, 0.95, (2, 400))
+    first = np.where(rng.random(400) < better, 0.95, first)
+    shares = np.linspace(0.001, 0.999, 999)[:, None]
+    likely = np.log(shares * first + (1 - shares) * second).sum(axis=1)
+    assert abs(best_share(first, second) - shares[likely.argmax(), 0]) < 0.01
