@@ -1,4 +1,4 @@
-"""What look-ahead is fitted with: leaves against a loop over their cases, mixtures against a grid."""
+"""What look-ahead is fitted with: leaves against loops over their cases, shares against a grid."""
 
 import numpy as np
 import pytest
