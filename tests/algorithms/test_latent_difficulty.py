@@ -1,9 +1,11 @@
 """Fitting a conversation's hidden difficulty: it climbs, and finds what questions came from."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from farthing.algorithms import latent_difficulty as fitting
 from farthing.algorithms.latent_difficulty import fit_latent_difficulty
@@ -17,7 +19,7 @@ CONFIG = preset("hotpotqa-llama2-7b").config
 
 def log_likelihood(model: LatentDifficulty, traces: TraceArrays) -> float:
     lesson = fitting._Lesson.of(traces, model)
-    return float(np.log(lesson.weigh(model)[1]).sum())
+    return float(lesson.weigh(model)[1].sum())
 
 
 def test_every_step_makes_the_recordings_likelier() -> None:
@@ -81,3 +83,21 @@ def test_conversations_without_a_signal_are_weighed_by_answers_alone() -> None:
     model = fit_latent_difficulty(bare)
     assert model.signal == ""
     assert np.isfinite(model.outlook(bare)).all()
+
+
+def test_a_conversation_may_be_long() -> None:
+    """Of 200 rounds the probability is smaller than any number that a computer has."""
+    short = generate(replace(CONFIG, rounds=10), 40, np.random.default_rng(5))
+
+    def again(values: NDArray[Any]) -> NDArray[Any]:
+        return np.tile(values, (1, 20, 1))
+
+    long = replace(
+        short,
+        answer=again(short.answer),
+        correct=again(short.correct),
+        cost_nano=again(short.cost_nano),
+        signals={name: again(values) for name, values in short.signals.items()},
+        recorded=np.full(len(short), 200, dtype=np.int16),
+    )
+    assert np.isfinite(fit_latent_difficulty(long).outlook(long)).all()

@@ -43,7 +43,7 @@ def fit_latent_difficulty(train: TraceArrays) -> LatentDifficulty:
         _improved(replace(start, wrong_answers=number), lesson, FIRST_STEPS)
         for number in WRONG_ANSWERS
     ]
-    likeliest = max(tried, key=lambda model: float(np.log(lesson.weigh(model)[1]).sum()))
+    likeliest = max(tried, key=lambda model: float(lesson.weigh(model)[1].sum()))
     return _improved(likeliest, lesson, STEPS)
 
 
@@ -63,11 +63,11 @@ class _Lesson:
         return cls(Said.of(train.answer), train.correct, model.bins(train), made)
 
     def weigh(self, model: LatentDifficulty) -> tuple[FloatArray, FloatArray]:
-        """Return P(level | everything), [n, K], and P(everything), [n]."""
-        rounds = model.likelihood(self.said, self.right, self.bins)
-        weight = np.where(self.made[:, :, None], rounds, 1.0).prod(axis=1) * model.share
-        total = weight.sum(axis=1)
-        return weight / total[:, None], total
+        """Return P(level | everything), [n, K], and log P(everything), [n]."""
+        rounds = model.log_likelihood(self.said, self.right, self.bins)
+        weight = np.where(self.made[:, :, None], rounds, 0.0).sum(axis=1) + np.log(model.share)
+        total = np.logaddexp.reduce(weight, axis=1)
+        return np.exp(weight - total[:, None]), total
 
 
 def _start(train: TraceArrays) -> LatentDifficulty:

@@ -82,8 +82,10 @@ class LatentDifficulty:
         found = np.searchsorted(self.edges, values, side="right")
         return np.where(np.isnan(values), len(self.if_right) - 1, found)
 
-    def likelihood(self, said: "Said", right: BoolArray, bins: IntArray) -> FloatArray:
-        """Return P(a round | those before it, level), [n, T, K].
+    def log_likelihood(self, said: "Said", right: BoolArray, bins: IntArray) -> FloatArray:
+        """Return log P(a round | those before it, level), [n, T, K].
+
+        Logarithms, because of a hundred rounds the product is too small a number.
 
         Args:
             said: what was said.
@@ -96,8 +98,9 @@ class LatentDifficulty:
         agrees = np.where(right[:, :, :1], self.yes_if_right, self.yes_if_wrong)
         guide = np.where(said.agrees[:, :, None], agrees, (1 - agrees) * guide)
         told = np.where(right[:, :, 1], self.if_right[bins], self.if_wrong[bins])
-        likelihood: FloatArray = base * guide * told[:, :, None]
-        return likelihood
+        with np.errstate(divide="ignore"):  # a bin that was ruled out
+            log_likelihood: FloatArray = np.log(base * guide * told[:, :, None])
+        return log_likelihood
 
     def fresh(self, said: "Said", right: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return P(an answer like this one | given afresh, level) of base and guide, [n, T, K]."""
@@ -124,16 +127,20 @@ class LatentDifficulty:
         The right answer is one of those that were given so far, or none: Bayes' rule weighs them.
         """
         said, bins = Said.of(traces.answer), self.bins(traces)
-        none = np.zeros(traces.answer.shape, dtype=bool)
-        unfound = self.likelihood(said, none, bins).cumprod(axis=1) * self.share
-        total = unfound.sum(axis=2)
+        share = np.log(self.share)
+
+        def so_far(right: BoolArray) -> FloatArray:
+            rounds: FloatArray = self.log_likelihood(said, right, bins)
+            return rounds.cumsum(axis=1) + share
+
+        unfound = so_far(np.zeros(traces.answer.shape, dtype=bool))
+        total = np.logaddexp.reduce(unfound, axis=2)
         for code in range(traces.answer[0].size):
             right = traces.answer == code
             given = np.logical_or.accumulate(right.any(axis=2), axis=1)
-            weight = self.likelihood(said, right, bins).cumprod(axis=1) @ self.share
-            total += np.where(given, weight, 0.0)
-        share: FloatArray = unfound / total[:, :, None]
-        return share
+            found = np.logaddexp.reduce(so_far(right), axis=2)
+            total = np.logaddexp(total, np.where(given, found, -np.inf))
+        return np.exp(unfound - total[:, :, None])
 
     def hazard(self, same: BoolArray) -> FloatArray:
         """Return P(the next round has a right answer | level, none so far), [..., K].
