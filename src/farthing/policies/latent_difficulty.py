@@ -130,8 +130,8 @@ class LatentDifficulty:
         share = np.log(self.share)
 
         def so_far(right: BoolArray) -> FloatArray:
-            rounds: FloatArray = self.log_likelihood(said, right, bins)
-            return rounds.cumsum(axis=1) + share
+            log_likely: FloatArray = self.log_likelihood(said, right, bins).cumsum(axis=1) + share
+            return log_likely
 
         unfound = so_far(np.zeros(traces.answer.shape, dtype=bool))
         total = np.logaddexp.reduce(unfound, axis=2)
@@ -140,7 +140,8 @@ class LatentDifficulty:
             given = np.logical_or.accumulate(right.any(axis=2), axis=1)
             found = np.logaddexp.reduce(so_far(right), axis=2)
             total = np.logaddexp(total, np.where(given, found, -np.inf))
-        return np.exp(unfound - total[:, :, None])
+        weight: FloatArray = np.exp(unfound - total[:, :, None])
+        return weight
 
     def hazard(self, same: BoolArray) -> FloatArray:
         """Return P(the next round has a right answer | level, none so far), [..., K].
