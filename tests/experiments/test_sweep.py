@@ -16,6 +16,7 @@ from farthing.experiments.compare import Plan
 from farthing.experiments.contenders import Setting
 from farthing.experiments.sweep import ALL, KEPT, Search, Sweep, fold, sweep
 from farthing.experiments.training import fit
+from farthing.experiments.trials import Trials
 from farthing.traces.splits import divide
 
 ALPHA = Fraction(1, 20)  # at 1/5 one round suffices, and every setting costs the same
@@ -169,3 +170,23 @@ def test_a_search_must_name_each_setting_once(
 def test_folds_must_be_large_enough_for_the_promise(small: Setting, tmp_path: Path) -> None:
     with pytest.raises(TooFewTracesError, match="3 a fold"):
         sweep(small, replace(SEARCH, folds=60), PLAN, tmp_path)
+
+
+def test_a_line_may_be_cut_within_a_letter(tmp_path: Path) -> None:
+    path = tmp_path / KEPT
+    trials = Trials(path)
+    for name in ("é\u2028", "é"):
+        trials.add({"source": name}, {"cost_usd": 1.0})
+    written = path.read_bytes()
+    path.write_bytes(written[: written.rindex("é".encode()) + 1])
+    again = Trials(path)
+    assert again.get({"source": "é\u2028"}) == {"cost_usd": 1.0}
+    assert again.get({"source": "é"}) is None
+    again.add({"source": "é"}, {"cost_usd": 1.0})
+    assert path.read_bytes() == written
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / KEPT).write_bytes(b"\xff\xfe\n")
+    with pytest.raises(InputError, match="line 1: is no finished training"):
+        Trials(tmp_path / KEPT)

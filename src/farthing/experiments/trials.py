@@ -26,11 +26,10 @@ class Trials:
             InputError: the file is none of this kind.
         """
         self.path = path
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        self._whole = text[: text.rfind("\n") + 1]
-        self._found = dict(
-            _read(path, number, line) for number, line in enumerate(self._whole.splitlines(), 1)
-        )
+        text = path.read_bytes() if path.exists() else b""
+        *whole, cut_off = text.split(b"\n")
+        self._whole = len(text) - len(cut_off)
+        self._found = dict(_read(path, number, line) for number, line in enumerate(whole, 1))
 
     def get(self, key: Key) -> Figures | None:
         """Return the figures of a training, or None where it was not finished yet."""
@@ -42,15 +41,13 @@ class Trials:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         known = {name: None if math.isnan(value) else value for name, value in figures.items()}
         line = json.dumps({"trial": dict(key), "figures": known}, ensure_ascii=False) + "\n"
-        with self.path.open("a", encoding="utf-8") as file:
-            if file.tell() > len(self._whole.encode()):
-                file.truncate(len(self._whole.encode()))
-            file.write(line)
-        self._whole += line
+        with self.path.open("ab") as file:
+            file.truncate(self._whole)
+            self._whole += file.write(line.encode())
         self._found[_text(key)] = figures
 
 
-def _read(path: Path, number: int, line: str) -> tuple[str, Figures]:
+def _read(path: Path, number: int, line: bytes) -> tuple[str, Figures]:
     try:
         record = json.loads(line)
         figures = {
