@@ -17,6 +17,7 @@ from farthing.algorithms.lookahead import (
     visited,
 )
 from farthing.environments.protocols import ProtocolName, lazy, priced
+from farthing.errors import TooFewTracesError
 from farthing.experiments.evaluate import at_coverage
 from farthing.policies.lookahead import LookaheadPolicy, Order
 from farthing.traces.arrays import TraceArrays
@@ -183,3 +184,9 @@ def test_of_many_states_some_are_drawn_that_can_be_reached() -> None:
     share = [(whole.sum(axis=1) == k).mean() for k in range(9)]
     np.testing.assert_allclose(share, 1 / 9, atol=0.03)  # all numbers of purchases alike
     np.testing.assert_allclose(whole.mean(axis=0), 4 / 9, atol=0.05)  # and all calls alike
+
+
+def test_one_question_is_too_few() -> None:
+    fitted(QUICK, make_traces(0, 2))
+    with pytest.raises(TooFewTracesError, match="1 question to train on"):
+        fitted(QUICK, make_traces(0, 1))

@@ -15,7 +15,7 @@ from farthing.algorithms.lookahead import LookaheadConfig, LookaheadLearner
 from farthing.environments.generator import generate
 from farthing.environments.presets import preset
 from farthing.environments.protocols import lazy
-from farthing.errors import InputError
+from farthing.errors import InputError, TooFewTracesError
 from farthing.policies import bundle as bundles
 from farthing.policies.confident import Evidence, as_trained, walk
 from farthing.policies.fixed_depth import FixedDepthPolicy
@@ -132,3 +132,11 @@ def test_a_bundle_of_it_loads_without_learning_libraries(tmp_path: Path, rules: 
     )
     done = run([executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_too_few_answers_to_judge_any_without_its_question() -> None:
+    traces = drawn(40)
+    answer = np.full_like(traces.answer, NO_ANSWER)
+    answer[0] = traces.answer[0]
+    with pytest.raises(TooFewTracesError, match="have an answer"):
+        confident(FixedDepthPolicy(3), replace(traces, answer=answer), "argmax", ALPHA)

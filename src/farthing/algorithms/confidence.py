@@ -9,6 +9,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression
 
 from farthing.algorithms.estimates import exported
+from farthing.errors import TooFewTracesError
 from farthing.policies.base import Policy
 from farthing.policies.confident import Confidence, ConfidentPolicy, Evidence, Walk, walk
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
@@ -44,6 +45,9 @@ def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -
         train: the questions that it was trained on.
         empty: the mode of `replay.paths` that it was trained for.
         alpha: the share of wrong answers that is to be promised.
+
+    Raises:
+        TooFewTracesError: too few training questions have an answer.
     """
     walked = walk(policy, train, empty)
     evidence = Evidence.fit(train)
@@ -51,6 +55,8 @@ def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -
     known = evidence.of(train, walked.seen, walked.laid.answer)[given]
     right = walked.laid.correct[given]
     fold = (np.random.default_rng(0).permutation(len(train)) % FOLDS)[np.nonzero(given)[0]]
+    if len(set(fold.tolist())) < 2:  # what judges an answer is fitted without its question
+        raise TooFewTracesError("too few training questions have an answer; train on more")
     sure = np.zeros(given.shape)
     apart = np.zeros(len(known))
     for k in range(FOLDS):

@@ -19,6 +19,7 @@ from farthing.algorithms.base import Fitted, Progress
 from farthing.algorithms.estimates import best_share, grown, linear_weights, mean_where, together
 from farthing.algorithms.latent_difficulty import AGENTS, fit_latent_difficulty
 from farthing.environments.protocols import Ledger, ProtocolName, priced, protocol
+from farthing.errors import TooFewTracesError
 from farthing.models.money import usd_from_nano
 from farthing.policies.lookahead import (
     Estimate,
@@ -81,7 +82,15 @@ class LookaheadLearner:
     config: LookaheadConfig = LookaheadConfig()
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions for miscoverage `alpha`."""
+        """Train on recorded questions for miscoverage `alpha`.
+
+        Raises:
+            TooFewTracesError: there is one question, so that nothing can be judged without it.
+        """
+        if len(train) < 2:
+            raise TooFewTracesError(
+                f"{len(train)} question to train on; look-ahead needs 2 or more"
+            )
         training = _Training(self.config, train, alpha, seed)
         for done in range(self.config.iterations):
             progress.update(done + 1, self.config.iterations, training.improve())
