@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.environments.menu import of_calls, sweep, thinned
+from farthing.environments.menu import of_calls, sweep
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 
@@ -64,6 +64,6 @@ def test_questions_and_settings_are_taken_and_sets_are_covered() -> None:
     part = menu.take(np.array([4, 2]))
     assert len(part) == 2
     np.testing.assert_array_equal(part.cost_nano[1], menu.cost_nano[2])
-    few = thinned(menu, 3)
+    few = menu.keep(np.array([0, 4, 8]))
     assert few.knobs.tolist() == [0, 4, 8]
     np.testing.assert_array_equal(few.cost_nano, menu.cost_nano[:, [0, 4, 8]])

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,11 +110,6 @@ def test_a_policy_keeps_its_colour_whoever_else_is_shown() -> None:
     everyone = looks([*ORDER, "fixed-1", "fixed-2", "x", "y"])
     assert len(set(everyone.values())) == len(everyone)
     assert len({marker for _, marker in everyone.values()}) == len(everyone)
-
-
-def test_picture_is_a_png(comparison: Comparison, tmp_path: Path) -> None:
-    plots.picture(comparison, ALPHA, tmp_path / "x.png")
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_points_far_below_do_not_flatten_the_lines(comparison: Comparison) -> None:

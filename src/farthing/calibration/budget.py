@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from farthing.calibration.base import BoolArray, IntArray, Level, exact_level
-from farthing.calibration.betting import mean_p_value, mean_upper
+from farthing.calibration.betting import mean_p_value
 from farthing.calibration.sequence import proven
 from farthing.errors import CalibrationError
 
@@ -64,20 +64,6 @@ def budget_setting(spending: Spending, budget_nano: int, delta: Level) -> int | 
     found = np.flatnonzero(proven(p_values, limit))
     achieved = spending.achieved.sum(axis=0)
     return int(found[np.argmax(achieved[found])]) if found.size else None
-
-
-def cost_upper(cost_nano: IntArray, most_nano: int, delta: Level) -> int:
-    """Return an upper bound of the expected cost of one setting, in nano-dollars, rounded up.
-
-    At confidence 1 - delta, for a setting that these questions did not choose.
-
-    Args:
-        cost_nano: [n] in nano-dollars.
-        most_nano: the largest possible cost of a question.
-        delta: how often the bound may fail.
-    """
-    limit = float(exact_level(delta, "delta"))
-    return int(np.ceil(mean_upper(cost_nano / most_nano, limit) * most_nano))
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,3 @@ def sweep(
     place[rows, order] = np.arange(order.shape[1])
     made = place[:, None, :] <= stop[:, :, None]
     return of_calls(traces, knobs, made, chosen[rows, stop])
-
-
-def thinned(menu: Menu, most: int) -> Menu:
-    """Keep at most so many settings, evenly spaced, the cheapest and the dearest among them."""
-    return menu.keep(np.unique(np.linspace(0, menu.settings - 1, most).round().astype(np.int64)))

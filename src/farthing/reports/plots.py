@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from io import StringIO
-from pathlib import Path
 
 import numpy as np
 
@@ -166,14 +165,6 @@ def svg(figure: Figure, title: str) -> str:
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
     drawn = re.sub(r'<g id="[^"]*">', "<g>", drawn)  # several plots share the page's one id space
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)
-
-
-def picture(comparison: Comparison, alpha: Fraction, path: Path) -> None:
-    """Save the frontier as a PNG, for a page that shows no SVG."""
-    with rc_context(STYLE):
-        frontier(comparison, alpha).savefig(
-            path, dpi=160, facecolor="white", metadata={"Software": None}
-        )
 
 
 def _trainings(runs: Sequence[Run]) -> list[Run]:
