@@ -11,7 +11,7 @@ from farthing.orchestration.rounds import Desks, Plan, judged
 from farthing.policies.base import Arranging, Policy
 from farthing.policies.bundle import Bundle
 from farthing.policies.llm_replies import LlmExitPolicy, LlmPolicy
-from farthing.policies.lookahead import LookaheadPolicy
+from farthing.policies.lookahead import buying
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
@@ -73,14 +73,6 @@ where single calls are bought, each role, or each model of a pool, has its own."
 def by_call(policy: Policy) -> bool:
     """Return whether a policy buys single calls, in an order of its own."""
     return isinstance(policy, Arranging) and not policy.in_rounds
-
-
-def buying(policy: Policy) -> LookaheadPolicy | None:
-    """Return the look-ahead policy that chooses a policy's purchases: itself, or one within it."""
-    within: object = policy
-    while within is not None and not isinstance(within, LookaheadPolicy):
-        within = getattr(within, "inner", None)
-    return within
 
 
 def course(bundle: Bundle, plan: Plan) -> Lines:

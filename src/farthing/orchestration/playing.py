@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from farthing.environments.protocols import laid_out
-from farthing.orchestration.course import Lines, Step, buying, by_call
+from farthing.orchestration.course import Lines, Step, by_call
 from farthing.orchestration.decision import (
     AS_IT_IS,
     Decision,
@@ -24,7 +24,7 @@ from farthing.orchestration.observation import Notes, noted, notes_of, observed,
 from farthing.policies.base import Arranging
 from farthing.policies.bundle import Bundle
 from farthing.policies.decide import Choice, Decider
-from farthing.policies.lookahead import LookaheadPolicy
+from farthing.policies.lookahead import LookaheadPolicy, buying
 from farthing.tasks.base import Task
 from farthing.traces.arrays import NO_ANSWER
 from farthing.traces.base import Trace

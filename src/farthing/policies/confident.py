@@ -17,8 +17,7 @@ from farthing import plugins
 from farthing.environments.protocols import protocol
 from farthing.environments.replay import paths
 from farthing.policies.base import Arranging, Policy
-from farthing.policies.lookahead import FOREST, LookaheadPolicy
-from farthing.policies.thrift import ThriftyPolicy
+from farthing.policies.lookahead import FOREST, buying
 from farthing.policies.trees import Forest
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.reading import OF_QUESTION
@@ -57,10 +56,10 @@ def walk(policy: Policy, traces: TraceArrays, empty: str) -> Walk:
 
 
 def _seen(policy: Policy, traces: TraceArrays) -> BoolArray:
-    inner = policy.inner if isinstance(policy, ThriftyPolicy) else policy
-    if isinstance(inner, LookaheadPolicy) and not inner.in_rounds:
-        rules = protocol(inner.rules, traces)
-        line = inner.order(traces).line
+    buyer = buying(policy)
+    if buyer is not None and not buyer.in_rounds:
+        rules = protocol(buyer.rules, traces)
+        line = buyer.order(traces).line
         bought = (line[:, :, None] == np.arange(rules.lines)).cumsum(axis=1)
         known = rules.seen(bought.reshape(-1, rules.lines))
         return known.reshape(*line.shape, -1)

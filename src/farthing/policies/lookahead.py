@@ -197,6 +197,13 @@ class LookaheadPolicy:
         return None
 
 
+def buying(policy: object) -> LookaheadPolicy | None:
+    """Return the look-ahead policy that chooses a policy's purchases: itself, or one within it."""
+    while policy is not None and not isinstance(policy, LookaheadPolicy):
+        policy = getattr(policy, "inner", None)
+    return policy
+
+
 def outlooks(latent: LatentDifficulty | None, traces: TraceArrays) -> FloatArray | None:
     """Return what a model of the conversation expects before each round, [n, T + 1, 2].
 
