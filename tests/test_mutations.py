@@ -318,6 +318,34 @@ MUTATIONS = (
         "chunk.take(index[first:last] % len(chunk))",
         "experiments/test_measuring.py::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
     ),
+    Mutation(
+        "in a conversation, a right answer that was given counts among the wrong ones",
+        "policies/latent_difficulty.py",
+        "wrong_before = self.before - found.reshape(right.shape)",
+        "wrong_before = self.before",
+        "policies/test_latent_difficulty.py::test_the_next_gain_is_that_of_the_enumerated_histories",
+    ),
+    Mutation(
+        "a guide is expected to answer afresh, however stubborn it is",
+        "policies/latent_difficulty.py",
+        "afresh = 1 - base - self.guide_persistence * (1 - base - joins)",
+        "afresh = 1 - base",
+        "policies/test_latent_difficulty.py::test_the_next_gain_is_that_of_the_enumerated_histories",
+    ),
+    Mutation(
+        "an answer that was repeated counts as given afresh",
+        "algorithms/latent_difficulty.py",
+        "base_afresh = weight * (1 - base_kept)",
+        "base_afresh = weight",
+        "algorithms/test_latent_difficulty.py::test_no_rate_nearby_is_likelier",
+    ),
+    Mutation(
+        "a mixture takes the worse of two models",
+        "algorithms/estimates.py",
+        "weight / (weight + (1 - share) * second)",
+        "1 - weight / (weight + (1 - share) * second)",
+        "algorithms/test_estimates.py",
+    ),
 )
 
 

@@ -37,7 +37,8 @@ def test_every_step_makes_the_recordings_likelier() -> None:
 
 def test_no_rate_nearby_is_likelier() -> None:
     """At the end, a nudge to any rate, up or down, explains the recordings less well."""
-    traces = generate(CONFIG, 3_000, np.random.default_rng(1))
+    better = tuple(replace(of, base_later=of.base_first + 0.4) for of in CONFIG.levels)
+    traces = generate(replace(CONFIG, levels=better), 3_000, np.random.default_rng(1))
     model = replace(fitting._start(traces), wrong_answers=20)
     model = fitting._improved(model, fitting._Lesson.of(traces, model), 150)
     best = log_likelihood(model, traces)
