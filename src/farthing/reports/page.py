@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from farthing import __version__
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import MissingExtraError
 from farthing.experiments.base import Comparison
 from farthing.experiments.results import results_json
 from farthing.reports import plots, summary, tables, words
@@ -21,6 +21,7 @@ from farthing.reports.base import (
     rows_at,
     thousand,
 )
+from farthing.reports.folder import write_all
 from farthing.reports.style import looks
 
 try:
@@ -65,13 +66,7 @@ def write_report(comparison: Comparison, folder: Path) -> list[Path]:
         "table.md": tables.markdown(comparison),
         "report.html": html(comparison),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in contents.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write the report to {folder}: {error.strerror}") from error
-    return [folder / name for name in contents]
+    return write_all(folder, contents, "report")
 
 
 def html(comparison: Comparison) -> str:

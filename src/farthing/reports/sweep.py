@@ -12,7 +12,6 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farthing.errors import InputError
 from farthing.experiments.base import METRICS
 from farthing.experiments.results import results
 from farthing.experiments.search import written
@@ -27,6 +26,7 @@ from farthing.reports.base import (
     significant,
     thousand,
 )
+from farthing.reports.folder import write_all
 from farthing.reports.tables import Fitted
 
 SHOWN = 20
@@ -135,13 +135,7 @@ def write_sweep(sweep: Sweep, folder: Path) -> list[Path]:
         InputError: the folder cannot be made or written.
     """
     contents = {"results.json": sweep_json(sweep), "results.csv": sweep_csv(sweep)}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in contents.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write the results to {folder}: {error.strerror}") from error
-    return [folder / name for name in contents]
+    return write_all(folder, contents, "results")
 
 
 def sweep_json(sweep: Sweep) -> str:
