@@ -46,3 +46,8 @@ def test_the_best_share_is_the_likeliest_of_all(better: float) -> None:
     shares = np.linspace(0.001, 0.999, 999)[:, None]
     likely = np.log(shares * first + (1 - shares) * second).sum(axis=1)
     assert abs(best_share(first, second) - shares[likely.argmax(), 0]) < 0.01
+
+
+def test_what_neither_model_expects_does_not_decide_between_them() -> None:
+    first, second = np.array([0.0, 0.9]), np.array([0.0, 0.1])
+    assert best_share(first, second) > 0.9

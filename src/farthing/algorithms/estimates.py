@@ -18,6 +18,8 @@ from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 MIXING_STEPS = 100
 """Steps of expectation and maximisation for one share."""
+LEAST_LIKELY = 1e-12
+"""No model is taken to hold anything for less likely."""
 
 
 def together(parts: Sequence[Estimate]) -> Estimate:
@@ -41,6 +43,7 @@ def best_share(first: FloatArray, second: FloatArray) -> float:
     >>> round(best_share(np.array([0.9, 0.9, 0.1]), np.array([0.1, 0.1, 0.9])), 2)
     0.71
     """
+    first, second = np.maximum(first, LEAST_LIKELY), np.maximum(second, LEAST_LIKELY)
     share = 0.5
     for _ in range(MIXING_STEPS):
         weight = share * first
