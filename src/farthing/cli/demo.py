@@ -20,9 +20,10 @@ POLICIES = (
     "cpo-online",
     "ccpo",
     "stopping",
+    "lookahead",
     "optimum",
 )
-"""Two trainings of a quarter of a minute, and what needs none."""
+"""Two trainings of a quarter of a minute, two of a second or two, and what needs none."""
 
 
 def demo(
