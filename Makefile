@@ -18,8 +18,9 @@ help: ## list the targets
 demo: setup ## set up, then compare policies on generated traces and write demo-out/report.html
 	$(BIN)/farthing demo
 
+# A page's blocks build on one another, so that a file stays in one process.
 test: setup ## set up, then run tests, doctests and the code blocks of README and docs
-	$(TESTING)
+	$(TESTING) --dist loadfile
 
 check: setup ## formatting, lint, types, import contract, links and blocks of the docs, slow tests
 	$(BIN)/ruff format --check
