@@ -25,7 +25,7 @@ from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
 KILLS = 50
-QUESTIONS = 400
+QUESTIONS = 600
 JOB = """
 task = "text"
 questions = "questions.jsonl"
