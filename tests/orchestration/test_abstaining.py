@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
+from sums import farthing, write_job
 
 from farthing.calibration.base import Certificate
-from farthing.cli import main
 from farthing.errors import AuthenticationError, InputError
 from farthing.experiments.evaluate import replay
 from farthing.models.prices import Rates, TokenPrice
@@ -34,20 +34,6 @@ from farthing.traces.assemble import assemble
 from farthing.traces.store import Store
 
 QUESTIONS = 150
-JOB = """
-task = "gsm8k"
-questions = "questions.jsonl"
-rounds = 2
-mode = "independent"
-agents.base.model = "small"
-agents.guide.model = "large"
-models.small = {{ provider = "openai-compatible", model = "small", url = "{url}" }}
-models.large = {{ provider = "openai-compatible", model = "large", url = "{url}" }}
-models.huge = {{ provider = "openai-compatible", model = "huge", url = "{url}" }}
-prices.small = {{ input_per_million = 0.1, output_per_million = 0.4 }}
-prices.large = {{ input_per_million = 2.5, output_per_million = 10 }}
-prices.huge = {{ input_per_million = 25, output_per_million = 100 }}
-"""
 
 
 def say(body: dict[str, Any]) -> web.Response:
@@ -60,10 +46,6 @@ def say(body: dict[str, Any]) -> web.Response:
     return web.json_response(completion(body, f"Answer: {2 * number if right else 1}"))
 
 
-def farthing(*arguments: object) -> int:
-    return main._run([str(argument) for argument in arguments])
-
-
 @pytest.mark.parametrize("policy", ["lazy", "stopping"])
 def test_answers_are_withheld_where_a_replay_withholds_them(
     policy: str,
@@ -73,12 +55,7 @@ def test_answers_are_withheld_where_a_replay_withholds_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = [
-        json.dumps({"id": f"q{k}", "question": f"What is {k} + {k}?", "gold": [str(2 * k)]})
-        for k in range(100, 100 + QUESTIONS)
-    ]
-    Path("questions.jsonl").write_text("\n".join(lines))
-    Path("job.toml").write_text(JOB.format(url=endpoint.url))
+    write_job(tmp_path, endpoint.url, questions=QUESTIONS, rounds=2, mode="independent")
     endpoint.reply = say
     assert farthing("collect", "job.toml", "--store", "traces.db", "--max-cost", "9") == 0
     common = ("--traces", "traces.db")

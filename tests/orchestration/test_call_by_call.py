@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
+from sums import farthing, write_job
 
 from farthing.calibration.base import Certificate
-from farthing.cli import main
 from farthing.errors import InputError
 from farthing.experiments.evaluate import replay
 from farthing.models.base import Completion, Prompt, Usage
@@ -40,28 +40,6 @@ from farthing.traces.seen import SeenFeatures
 from farthing.traces.store import Store
 
 QUESTIONS, ROUNDS = 110, 2
-JOB = """
-task = "gsm8k"
-questions = "questions.jsonl"
-rounds = 2
-mode = "independent"
-agents.base.model = "small"
-agents.guide.model = "large"
-
-[models.small]
-provider = "openai-compatible"
-model = "small"
-url = "{url}"
-
-[models.large]
-provider = "openai-compatible"
-model = "large"
-url = "{url}"
-
-[prices]
-small = {{ input_per_million = 0.1, output_per_million = 0.4 }}
-large = {{ input_per_million = 2.5, output_per_million = 10 }}
-"""
 
 
 def say(body: dict[str, Any]) -> web.Response:
@@ -74,20 +52,11 @@ def say(body: dict[str, Any]) -> web.Response:
     return web.json_response(completion(body, f"Answer: {2 * number if right else 1}"))
 
 
-def farthing(*arguments: object) -> int:
-    return main._run([str(argument) for argument in arguments])
-
-
 @pytest.fixture
 def calibrated(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     """Collect, train and calibrate; return the server."""
     monkeypatch.chdir(tmp_path)
-    lines = [
-        json.dumps({"id": f"q{k}", "question": f"What is {k} + {k}?", "gold": [str(2 * k)]})
-        for k in range(100, 100 + QUESTIONS)
-    ]
-    Path("questions.jsonl").write_text("\n".join(lines))
-    Path("job.toml").write_text(JOB.format(url=endpoint.url))
+    write_job(tmp_path, endpoint.url, questions=QUESTIONS, rounds=ROUNDS, mode="independent")
     endpoint.reply = say
     assert farthing("collect", "job.toml", "--store", "traces.db", "--max-cost", "5") == 0
     assert len(endpoint.requests) == QUESTIONS * ROUNDS * 2

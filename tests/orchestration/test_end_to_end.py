@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, Messages
+from sums import farthing, write_job
 
-from farthing.cli import main
 from farthing.environments.replay import outcome, paths
 from farthing.policies import bundle as bundles
 from farthing.policies.bundle import Origin
@@ -17,27 +17,6 @@ from farthing.traces.assemble import assemble
 from farthing.traces.store import Store
 
 QUESTIONS, ROUNDS = 60, 3
-JOB = """
-task = "gsm8k"
-questions = "questions.jsonl"
-rounds = 3
-agents.base.model = "small"
-agents.guide.model = "large"
-
-[models.small]
-provider = "openai-compatible"
-model = "small"
-url = "{url}"
-
-[models.large]
-provider = "openai-compatible"
-model = "large"
-url = "{url}"
-
-[prices]
-small = {{ input_per_million = 0.1, output_per_million = 0.4 }}
-large = {{ input_per_million = 2.5, output_per_million = 10 }}
-"""
 
 
 def say(messages: Messages) -> str:
@@ -53,19 +32,6 @@ def say(messages: Messages) -> str:
     return f"I add them up.\nAnswer: {2 * number if right else 1}"
 
 
-def farthing(*arguments: object) -> int:
-    return main._run([str(argument) for argument in arguments])
-
-
-def write_job(folder: Path, url: str) -> None:
-    lines = [
-        json.dumps({"id": f"q{k}", "question": f"What is {k} + {k}?", "gold": [str(2 * k)]})
-        for k in range(100, 100 + QUESTIONS)
-    ]
-    (folder / "questions.jsonl").write_text("\n".join(lines))
-    (folder / "job.toml").write_text(JOB.format(url=url))
-
-
 def test_from_live_models_to_answers_with_a_promise(
     endpoint: Endpoint,
     tmp_path: Path,
@@ -74,7 +40,7 @@ def test_from_live_models_to_answers_with_a_promise(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     endpoint.answer = say
-    write_job(tmp_path, endpoint.url)
+    write_job(tmp_path, endpoint.url, questions=QUESTIONS, rounds=ROUNDS, mode="dialogue")
     assert farthing("collect", "job.toml", "--store", "traces.db", "--max-cost", "1") == 0
     assert len(endpoint.requests) == QUESTIONS * ROUNDS * 2
     common = ("--traces", "traces.db")
@@ -137,7 +103,7 @@ def test_a_key_that_is_refused_is_said_in_the_answer(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write_job(tmp_path, endpoint.url)
+    write_job(tmp_path, endpoint.url, questions=QUESTIONS, rounds=ROUNDS, mode="dialogue")
     origin = Origin(
         roles=("base", "guide"),
         models=("small", "large"),
