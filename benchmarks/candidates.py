@@ -24,20 +24,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from farthing.algorithms.base import Silent
-from farthing.algorithms.ccpo import CcpoLearner
-from farthing.algorithms.lookahead import Cases, some_states
-from farthing.algorithms.soft_set import soft_cost, soft_coverage, soft_paths
-from farthing.environments.generator import generate
-from farthing.environments.optimum import optimal_cost
-from farthing.environments.presets import preset
-from farthing.environments.protocols import Ledger, Protocol, arrange, priced, protocol
-from farthing.environments.replay import outcome, paths
 from farthing.experiments.evaluate import metrics
-from farthing.policies.lookahead import Order, offered, ordered
+from farthing.features.calls import SeenFeatures
+from farthing.methods.ccpo.learner import CcpoLearner
+from farthing.methods.learning import Silent
+from farthing.methods.lookahead.learner import Cases, some_states
+from farthing.methods.lookahead.policy import Order, offered, ordered
+from farthing.process.action_space import Ledger, Protocol, arrange, priced, protocol
+from farthing.process.generator.generate import generate
+from farthing.process.generator.optimum import optimal_cost
+from farthing.process.generator.presets import preset
+from farthing.process.replay import outcome, paths
+from farthing.rl.soft_set import soft_cost, soft_coverage, soft_paths
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import load
-from farthing.traces.seen import SeenFeatures
 
 RECORDED = "reasoning-llama2-13b-gpt4.jsonl.gz"
 PRESET = "hotpotqa-llama2-7b"

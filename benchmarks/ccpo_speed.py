@@ -18,15 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.algorithms.base import Silent
-from farthing.algorithms.ccpo import CcpoConfig, CcpoLearner
-from farthing.algorithms.cpo_step import step
-from farthing.algorithms.networks import HIDDEN, Network, multilayer
-from farthing.algorithms.rollout import Questions
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
+from farthing.features.rounds import FeatureSet
+from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
+from farthing.methods.learning import Silent
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+from farthing.rl.cpo_step import step
+from farthing.rl.networks import HIDDEN, Network, multilayer
+from farthing.rl.rollout import Questions
 from farthing.traces.arrays import FloatArray
-from farthing.traces.features import FeatureSet
 
 EPSILON, KAPPA, TARGET, RADIUS, DAMPING = 0.01, 0.2, 0.9, 0.01, 0.1
 LOOPED_UPDATES = 3

@@ -20,11 +20,11 @@ import model_overhead
 from model_overhead import PRICES, bare, question, serve, whole
 
 from farthing.models.openai_compatible import OpenAISettings
-from farthing.orchestration.base_agent import BaseAgent
-from farthing.orchestration.call_log import StoreBooks
-from farthing.orchestration.collector import Recording, collect, garbage_seldom
-from farthing.orchestration.desk import Paid, Till
-from farthing.orchestration.rounds import Independent
+from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.collector import Recording, collect, garbage_seldom
+from farthing.runtime.journal import StoreBooks
+from farthing.runtime.meter import Paid, Till
+from farthing.runtime.rounds import Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.store import Store

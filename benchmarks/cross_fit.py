@@ -14,15 +14,15 @@ from functools import partial
 
 import numpy as np
 
-from farthing.algorithms.base import Learner, Silent
 from farthing.calibration.base import FloatArray, IntArray
 from farthing.calibration.split import split_rank, split_threshold
-from farthing.environments.generator import GeneratorConfig, generate
-from farthing.environments.presets import preset
-from farthing.environments.replay import Paths
-from farthing.experiments.contenders import Setting, contenders
 from farthing.experiments.evaluate import replay
-from farthing.experiments.training import fit
+from farthing.experiments.registry import Setting, contenders
+from farthing.experiments.run import fit
+from farthing.methods.learning import Learner, Silent
+from farthing.process.generator.generate import GeneratorConfig, generate
+from farthing.process.generator.presets import preset
+from farthing.process.replay import Paths
 from farthing.traces.arrays import TraceArrays
 
 ALPHA = Fraction(1, 10)

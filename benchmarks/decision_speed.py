@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from farthing.algorithms.lookahead import LAZY, LookaheadConfig, LookaheadLearner
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
-from farthing.environments.protocols import protocol
-from farthing.policies.decide import Decider
-from farthing.policies.lookahead import LookaheadPolicy, outlooks
+from farthing.methods.lookahead.decide import Decider
+from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
+from farthing.methods.lookahead.policy import LookaheadPolicy, outlooks
+from farthing.process.action_space import protocol
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import cascade, load
 from farthing.traces.shapes import PROTOCOL_ROLES

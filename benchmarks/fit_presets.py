@@ -21,10 +21,10 @@ import numpy as np
 from scipy.optimize import least_squares, nnls
 from scipy.special import expit, logit
 
-from farthing.environments.generator import CallPrice, GeneratorConfig, Level, Uncertainty
-from farthing.environments.histories import UNSEEN, enumerate_histories
-from farthing.environments.optimum import optimal_cost
-from farthing.environments.presets import PRESETS
+from farthing.process.generator.generate import CallPrice, GeneratorConfig, Level, Uncertainty
+from farthing.process.generator.histories import UNSEEN, enumerate_histories
+from farthing.process.generator.optimum import optimal_cost
+from farthing.process.generator.presets import PRESETS
 
 TABLES = Path(__file__).parents[1] / "../shared/data/paper_tables.csv"
 QUESTIONS = 200

@@ -18,11 +18,11 @@ from fractions import Fraction
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
-from farthing.algorithms.base import Silent
-from farthing.algorithms.lookahead import LAZY, LookaheadConfig, LookaheadLearner
-from farthing.algorithms.pool_cover import PoolCover
-from farthing.algorithms.pool_gain import PoolGain
-from farthing.algorithms.supervised import StoppingLearner
+from farthing.methods.learning import Silent
+from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
+from farthing.methods.routers.pool_cover.policy import PoolCover
+from farthing.methods.routers.pool_gain.policy import PoolGain
+from farthing.methods.stopping.learner import StoppingLearner
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import cascade
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from farthing.calibration.split import split_threshold
-from farthing.experiments import training
+from farthing.experiments import run as training
 from farthing.experiments.base import ignore
-from farthing.experiments.contenders import Setting, contenders
 from farthing.experiments.evaluate import at_coverage, metrics, replay
+from farthing.experiments.registry import Setting, contenders
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide
 

@@ -25,15 +25,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
-from farthing.experiments.measuring import Evaluated, evaluate, evaluate_file
-from farthing.policies.bundle import Saveable, origin_of, save
-from farthing.policies.network import NetworkPolicy
-from farthing.policies.random import RandomPolicy
+from farthing.bundle import Saveable, origin_of, save
+from farthing.experiments.evaluate_bundle import Evaluated, evaluate, evaluate_file
+from farthing.features.rounds import FeatureSet
+from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint, load
-from farthing.traces.features import FeatureSet
 from farthing.traces.parquet import CHUNK_ROWS, write_parquet
 
 PRESET, KAPPA, LIMIT_GIB = "hotpotqa-llama2-7b", 0.3, 2.0

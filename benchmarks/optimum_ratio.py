@@ -16,13 +16,13 @@ from multiprocessing import get_context
 import numpy as np
 
 from farthing.calibration.split import split_threshold
-from farthing.environments.generator import generate
-from farthing.environments.optimum import optimal_cost
-from farthing.environments.presets import preset
-from farthing.experiments import training
+from farthing.experiments import run as training
 from farthing.experiments.base import ignore
-from farthing.experiments.contenders import Setting, contenders
 from farthing.experiments.evaluate import at_coverage, metrics, replay
+from farthing.experiments.registry import Setting, contenders
+from farthing.process.generator.generate import generate
+from farthing.process.generator.optimum import optimal_cost
+from farthing.process.generator.presets import preset
 
 FRESH = 100_000
 CALIBRATIONS = 200

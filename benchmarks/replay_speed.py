@@ -19,9 +19,9 @@ from statistics import median
 import numpy as np
 from million_traces import PRESET, network
 
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
-from farthing.environments.replay import outcome, paths
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+from farthing.process.replay import outcome, paths
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 KAPPA, REPEATS, LOOPED = 0.3, 25, 2_000

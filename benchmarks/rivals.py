@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.algorithms.rivals.embedding import Embedding, embed
-from farthing.environments.menu import Menu
-from farthing.experiments.rivals import (
+from farthing.experiments.pools import (
     Outcome,
     coverage,
     dearer,
@@ -26,6 +24,8 @@ from farthing.experiments.rivals import (
     rivals,
     summary,
 )
+from farthing.methods.routers.embedding import Embedding, embed
+from farthing.process.operating_points import Menu
 from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.jsonl import read_traces

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.algorithms.base import Silent
-from farthing.algorithms.confidence import confident
 from farthing.calibration.binomial import binomial_cdf
 from farthing.calibration.selective import answers_above, candidate_thresholds, selective_setting
 from farthing.cli.files import read_arrays
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
-from farthing.experiments.contenders import Setting, contenders
 from farthing.experiments.evaluate import replay
 from farthing.experiments.promises import grid
-from farthing.experiments.training import fit
-from farthing.policies.base import Policy
+from farthing.experiments.registry import Setting, contenders
+from farthing.experiments.run import fit
+from farthing.methods.base import Policy
+from farthing.methods.learning import Silent
+from farthing.methods.selective.learner import confident
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
 
 DELTA = Fraction(1, 10)

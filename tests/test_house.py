@@ -54,12 +54,13 @@ def test_what_is_installed_is_what_the_project_file_registers() -> None:
 
 
 @pytest.mark.parametrize(
-    "room", ["orchestration", "policies", "environments", "traces", "calibration"]
+    "room", ["runtime", "bundle", "process", "features", "traces", "calibration"]
 )
 def test_what_serves_loads_neither_torch_nor_sklearn(room: str) -> None:
     program = (
         f"import importlib, pkgutil, sys, farthing.{room} as room\n"
-        "for module in pkgutil.walk_packages(room.__path__, room.__name__ + '.'):\n"
+        "path = getattr(room, '__path__', [])\n"
+        "for module in pkgutil.walk_packages(path, room.__name__ + '.'):\n"
         "    importlib.import_module(module.name)\n"
         "print(*({'torch', 'sklearn'} & set(sys.modules)))"
     )

@@ -16,11 +16,11 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.algorithms.base import Fitted, Silent
-from farthing.algorithms.ccpo import CcpoConfig, CcpoLearner
 from farthing.calibration.split import split_rank
-from farthing.environments.generator import GeneratorConfig, generate
-from farthing.environments.presets import preset
+from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
+from farthing.methods.learning import Fitted, Silent
+from farthing.process.generator.generate import GeneratorConfig, generate
+from farthing.process.generator.presets import preset
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 

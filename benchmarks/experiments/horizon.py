@@ -25,16 +25,16 @@ from common import (
 from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from farthing.algorithms.ccpo import CcpoConfig
-from farthing.algorithms.supervised import still_to_gain
-from farthing.environments.generator import GeneratorConfig
-from farthing.environments.optimum import optimal_cost
 from farthing.errors import InputError
 from farthing.experiments.evaluate import at_coverage
-from farthing.models.money import usd_from_nano
+from farthing.features.rounds import FeatureSet
+from farthing.methods.ccpo.learner import CcpoConfig
+from farthing.methods.stopping.learner import still_to_gain
+from farthing.money import usd_from_nano
+from farthing.process.generator.generate import GeneratorConfig
+from farthing.process.generator.optimum import optimal_cost
 from farthing.reports.style import looks
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.features import FeatureSet
 
 HORIZONS = (4, 8, 16)
 MANY = 20_000

@@ -25,13 +25,13 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.algorithms.ccpo import CcpoConfig
 from farthing.calibration.groups import group_thresholds
 from farthing.calibration.online import OnlineThreshold, run_online
 from farthing.calibration.split import split_threshold
-from farthing.environments.generator import shift_mix
 from farthing.experiments.evaluate import Replayed, replay
-from farthing.models.money import usd_from_nano
+from farthing.methods.ccpo.learner import CcpoConfig
+from farthing.money import usd_from_nano
+from farthing.process.generator.generate import shift_mix
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray, IntArray
 

@@ -32,7 +32,7 @@ def modules(group: str, beginnings: Iterable[str] | None = None) -> list[str]:
     """Return the modules that names are loaded from: of every name, or of those that begin one.
 
     >>> modules("contenders", ["fixed-2"])
-    ['farthing.experiments.contenders']
+    ['farthing.experiments.registry']
     """
     registered = _registered(group)
     wanted = list(registered if beginnings is None else beginnings)

@@ -25,7 +25,7 @@ from farthing.calibration.certificate import (
 )
 from farthing.calibration.online import OnlineThreshold
 from farthing.calibration.parity import Paired
-from farthing.calibration.plain import plainly
+from farthing.calibration.plain_language import plainly
 from farthing.calibration.selective import Answers, answers_above
 from farthing.calibration.weighted import Weighted
 from farthing.errors import CalibrationError

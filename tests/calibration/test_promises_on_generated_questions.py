@@ -19,8 +19,8 @@ from farthing.calibration.selective import (
     candidate_thresholds,
     selective_setting,
 )
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from farthing.cli import main
-from farthing.environments.generated_traces import generate_traces
-from farthing.environments.presets import preset
+from farthing.process.generator.generated_traces import generate_traces
+from farthing.process.generator.presets import preset
 from farthing.traces.jsonl import write_traces
 
 

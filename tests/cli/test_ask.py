@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from farthing.bundle import Origin, save
 from farthing.calibration.certificate import certify_split
-from farthing.policies.bundle import Origin, save
-from farthing.policies.fixed_depth import FixedDepthPolicy
-from farthing.policies.lookahead import Estimate, LookaheadPolicy
-from farthing.policies.trees import LEAF, Forest
-from farthing.traces.seen import SeenFeatures
+from farthing.features.calls import SeenFeatures
+from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.methods.forest import LEAF, Forest
+from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]

@@ -120,7 +120,9 @@ def test_a_missing_extra_is_named(
     refused: Refused, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] in {"sklearn", "farthing"}]:
-        if name.startswith(("sklearn", "farthing.experiments.learned", "farthing.algorithms.sup")):
+        if name.startswith(
+            ("sklearn", "farthing.experiments.learned", "farthing.methods.stopping.l")
+        ):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     line = refused("train", "--traces", runs, "--policy", "stopping", "--out", "x")

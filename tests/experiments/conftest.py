@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
-from farthing.experiments.contenders import Setting
+from farthing.experiments.registry import Setting
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 
 PRESET = "hotpotqa-llama2-7b"
 

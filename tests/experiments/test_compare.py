@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farthing.algorithms.base import Silent
-from farthing.algorithms.supervised import StoppingLearner
 from farthing.errors import TooFewTracesError, UnknownNameError
 from farthing.experiments.base import METRICS, Comparison, Event, Row
 from farthing.experiments.compare import INTERRUPTED, Plan, compare
-from farthing.experiments.contenders import Setting
-from farthing.experiments.training import fit
-from farthing.policies.base import Policy
-from farthing.policies.fixed_depth import FixedDepthPolicy
-from farthing.policies.uala import UalaPolicy
+from farthing.experiments.registry import Setting
+from farthing.experiments.run import fit
+from farthing.methods.base import Policy
+from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.methods.baselines.uala import UalaPolicy
+from farthing.methods.learning import Silent
+from farthing.methods.stopping.learner import StoppingLearner
 from farthing.traces.arrays import FloatArray, Replies, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide, fixed_parts

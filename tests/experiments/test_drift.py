@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
 from farthing.errors import InputError
-from farthing.experiments.contenders import Setting
 from farthing.experiments.drift import LEVEL, check
+from farthing.experiments.pipeline import calibrate, calibrate_for, train
 from farthing.experiments.promises import Selective
-from farthing.experiments.single import calibrate, calibrate_for, train
+from farthing.experiments.registry import Setting
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 
 ALPHA = Fraction(1, 10)
 SAME = preset("hotpotqa-llama2-7b").config

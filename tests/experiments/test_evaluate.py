@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from farthing.algorithms.base import Fitted, Silent
-from farthing.environments.optimum import optimal_cost, optimal_scores
 from farthing.experiments.base import METRICS, Contender
-from farthing.experiments.contenders import OptimumPolicy, Setting, contenders
 from farthing.experiments.evaluate import (
     Entrant,
     Replayed,
@@ -17,8 +14,11 @@ from farthing.experiments.evaluate import (
     stream,
     swept,
 )
-from farthing.policies.random import RandomPolicy
-from farthing.policies.uala import UalaPolicy
+from farthing.experiments.registry import OptimumPolicy, Setting, contenders
+from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.uala import UalaPolicy
+from farthing.methods.learning import Fitted, Silent
+from farthing.process.generator.optimum import optimal_cost, optimal_scores
 
 
 def replayed(setting: Setting) -> Replayed:

@@ -10,19 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from farthing.bundle import load
 from farthing.calibration.base import Certificate
 from farthing.calibration.budget import Spending
 from farthing.calibration.certificate import verify
 from farthing.calibration.parity import Paired
-from farthing.environments.generator import generate
-from farthing.environments.menu import Menu
-from farthing.environments.presets import preset
-from farthing.environments.replay import Outcome, outcome, paths
 from farthing.errors import InputError, UnknownNameError
-from farthing.experiments.contenders import Setting
 from farthing.experiments.evaluate import replay
-from farthing.experiments.judging import Judged, judge
-from farthing.experiments.measuring import evaluate
+from farthing.experiments.evaluate_bundle import evaluate
+from farthing.experiments.pipeline import calibrate, calibrate_for, train
 from farthing.experiments.promises import (
     Asked,
     Budget,
@@ -36,9 +32,13 @@ from farthing.experiments.promises import (
     reference_right,
     strongest,
 )
-from farthing.experiments.single import calibrate, calibrate_for, train
-from farthing.policies.base import Policy
-from farthing.policies.bundle import load
+from farthing.experiments.registry import Setting
+from farthing.experiments.verdict import Judged, judge
+from farthing.methods.base import Policy
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+from farthing.process.operating_points import Menu
+from farthing.process.replay import Outcome, outcome, paths
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.splits import fixed_parts
 
@@ -202,7 +202,7 @@ def test_a_bundle_with_a_promise_loads_without_learning_libraries(
 ) -> None:
     calibrate_for(folder, small.traces, Parity(Fraction(1, 5), DELTA))
     program = (
-        "import sys; from farthing.policies.bundle import load; "
+        "import sys; from farthing.bundle import load; "
         f"b = load({str(folder)!r}); assert b.certificate.reference == 'guide'; "
         "assert not {'torch', 'sklearn'} & set(sys.modules)"
     )

@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import signal, sys
 from farthing.experiments.base import ignore
-from farthing.experiments.training import get_ready, train_all
+from farthing.experiments.run import get_ready, train_all
 
 class Look:
     name, instant = "look", False

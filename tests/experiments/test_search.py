@@ -9,10 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.algorithms.ccpo import CcpoLearner
-from farthing.algorithms.lookahead import LookaheadLearner
-from farthing.algorithms.supervised import StoppingLearner
-from farthing.algorithms.thrift import ThriftyLearner
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.search import (
     Choice,
@@ -24,6 +20,10 @@ from farthing.experiments.search import (
     with_settings,
     written,
 )
+from farthing.methods.ccpo.learner import CcpoLearner
+from farthing.methods.lookahead.learner import LookaheadLearner
+from farthing.methods.set_size_penalty.learner import ThriftyLearner
+from farthing.methods.stopping.learner import StoppingLearner
 
 
 def flat(record: dict[str, Any], above: str = "") -> dict[str, Any]:

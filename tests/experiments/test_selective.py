@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.algorithms.base import Silent
-from farthing.algorithms.confidence import Learned, confident
-from farthing.algorithms.lookahead import LAZY, LookaheadConfig, LookaheadLearner
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
-from farthing.experiments.contenders import Setting
+from farthing.bundle import load
 from farthing.experiments.evaluate import Replayed, replay
+from farthing.experiments.pipeline import calibrate, calibrate_for, train
 from farthing.experiments.promises import Part, Selective, selective
-from farthing.experiments.single import calibrate, calibrate_for, train
-from farthing.policies.base import Policy
-from farthing.policies.bundle import load
+from farthing.experiments.registry import Setting
+from farthing.methods.base import Policy
+from farthing.methods.learning import Silent
+from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
+from farthing.methods.selective.learner import Learned, confident
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
 
 ALPHA, DELTA = Fraction(1, 10), Fraction(1, 5)

@@ -9,10 +9,10 @@ import pytest
 SCRIPT = """
 from fractions import Fraction
 import numpy as np
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.experiments.compare import Plan, compare
-from farthing.experiments.contenders import Setting
+from farthing.experiments.registry import Setting
 
 questions = generate(preset("hotpotqa-llama2-7b").config, 3000, np.random.default_rng(0))
 compare(Setting("", questions), Plan((Fraction(1, 10),), ("ccpo", "cpo-batch"), 2, workers=2))

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.traces.arrays import Replies, joined
 from farthing.traces.assemble import fingerprint
 

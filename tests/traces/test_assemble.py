@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farthing import plugins
-from farthing.environments.generated_traces import generate_traces
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
 from farthing.errors import InputError, TraceFormatError, UnknownNameError
-from farthing.models.money import nano_from_usd
+from farthing.money import nano_from_usd
+from farthing.process.generator.generate import generate
+from farthing.process.generator.generated_traces import generate_traces
+from farthing.process.generator.presets import preset
 from farthing.tasks import text
 from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays
 from farthing.traces.assemble import View, asked, assemble, cascade, fingerprint, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import write_traces
-from farthing.traces.reading import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.shapes import is_reply
+from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 
 AssertSame = Callable[[TraceArrays, TraceArrays], None]
 RECORDED = Path(__file__).parents[2] / "../shared/data/traces"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farthing.environments.generator import generate
-from farthing.environments.presets import preset
 from farthing.errors import InputError, TraceFormatError
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, fingerprint, load
 from farthing.traces.base import Trace

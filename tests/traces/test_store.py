@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import StoreError
-from farthing.models.money import nano_from_usd
+from farthing.money import nano_from_usd
 from farthing.traces.base import Call, CallError, Trace
 from farthing.traces.store import APPLICATION_ID, BATCH, Store
 

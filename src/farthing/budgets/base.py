@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from farthing.errors import BudgetError
-from farthing.models.money import usd_from_nano
+from farthing.money import usd_from_nano
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from rich.text import Text
 from farthing.cli.collect import read_dollars
 from farthing.cli.console import remark, show
 from farthing.cli.options import Bundle
-from farthing.models.money import nano_from_usd
+from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
-    from farthing.orchestration.answer import Answer
-    from farthing.orchestration.job import Job
+    from farthing.runtime.answer import Answer
+    from farthing.runtime.job import Job
     from farthing.tasks.base import Question
 
 _BY = {"policy": "the policy", "budget": "the budget", "failure": "a failure"}
@@ -57,9 +57,9 @@ def ask(
 
     Example: farthing ask job.toml --bundle bundle "What is the capital of Portugal?"
     """
-    from farthing.orchestration.asking import answer_all
-    from farthing.orchestration.job import read_job
-    from farthing.policies import bundle as bundles
+    from farthing import bundle as bundles
+    from farthing.runtime.answering import answer_all
+    from farthing.runtime.job import read_job
 
     policy, job = bundles.load(bundle), read_job(config)
     job = job if escalate is None else job.escalating(escalate)

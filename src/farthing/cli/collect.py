@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from farthing.cli.console import counted, interruptible, remark
-from farthing.models.money import nano_from_usd, usd_from_nano
+from farthing.money import nano_from_usd, usd_from_nano
 
 if TYPE_CHECKING:
     from farthing.budgets.base import Balance
-    from farthing.orchestration import collector, estimate, local_engine
+    from farthing.runtime import collector, local_engine
+    from farthing.runtime import dry_run as estimate
 
 LISTED = 10
 """Failed questions and calls of unknown outcome that are named."""
@@ -64,8 +65,8 @@ def collect(
 
     Example: farthing collect job.toml --store traces.db --max-cost 5.00
     """
-    from farthing.orchestration import job as jobs
-    from farthing.orchestration import local_engine, ray_engine
+    from farthing.runtime import job as jobs
+    from farthing.runtime import local_engine, ray_engine
 
     job = jobs.read_job(config)
     cap_nano = nano_from_usd(max_cost)

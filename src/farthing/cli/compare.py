@@ -25,7 +25,7 @@ from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.experiments.compare import Plan
-    from farthing.experiments.contenders import Setting
+    from farthing.experiments.registry import Setting
 
 File = Annotated[
     Path | None,
@@ -112,9 +112,9 @@ def generated(
     """Draw questions of a preset; without `n`, as many as the paper had of each part."""
     import numpy as np
 
-    from farthing.environments import presets
-    from farthing.environments.generator import generate
-    from farthing.experiments.contenders import Setting
+    from farthing.experiments.registry import Setting
+    from farthing.process.generator import presets
+    from farthing.process.generator.generate import generate
 
     found = presets.preset(name)
     if n is None:
@@ -129,7 +129,7 @@ def read_setting(
     traces: Path | None, preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
 ) -> tuple["Setting", dict[str, int]]:
     """Read recorded traces or draw those of a preset, whichever was asked for."""
-    from farthing.experiments.contenders import Setting
+    from farthing.experiments.registry import Setting
 
     if preset is not None and traces is None:
         return generated(preset, n, seed, sizes)

@@ -30,8 +30,8 @@ def generate(
     """
     import numpy as np
 
-    from farthing.environments import presets
-    from farthing.environments.generated_traces import generate_traces
+    from farthing.process.generator import presets
+    from farthing.process.generator.generated_traces import generate_traces
 
     files.check_suffix(out)
     config = presets.preset(preset).config

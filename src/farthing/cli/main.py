@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli import ask, check, collect, compare, demo, generate, single, sweep, traces
+from farthing.cli import ask, check, collect, compare, demo, generate, traces
+from farthing.cli import pipeline as single
+from farthing.cli import tune as sweep
 from farthing.cli.flags import PlainCommand, PlainGroup
 from farthing.errors import CalibrationError, FarthingError, InputError
 

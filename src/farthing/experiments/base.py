@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from farthing.algorithms.base import Learner
+from farthing.methods.learning import Learner
 
 Calibration = Literal["none", "online", "split"]
 """`none`: acts as it is, by sampling its actions where it is stochastic; `online`: keeps the

@@ -9,10 +9,7 @@ from typing import Literal
 import numpy as np
 
 from farthing import plugins
-from farthing.algorithms.base import Fitted
 from farthing.calibration.base import Given
-from farthing.environments import optimum
-from farthing.environments.protocols import lazy
 from farthing.errors import InputError
 from farthing.experiments.base import (
     METRICS,
@@ -24,15 +21,18 @@ from farthing.experiments.base import (
     Watch,
     ignore,
 )
-from farthing.experiments.contenders import GROUP, Setting, contenders, left_out
 from farthing.experiments.evaluate import Entrant, frontier, metrics, play, replay, stream
 from farthing.experiments.published import published
+from farthing.experiments.registry import GROUP, Setting, contenders, left_out
+from farthing.experiments.run import Job, get_ready, train_all
+from farthing.experiments.run_on_ray import get_ready_on_ray, on_ray
 from farthing.experiments.significance import differences
-from farthing.experiments.training import Job, get_ready, train_all
-from farthing.experiments.training_on_ray import get_ready_on_ray, on_ray
+from farthing.features.rounds import FeatureSet
+from farthing.methods.learning import Fitted
+from farthing.process.action_space import lazy
+from farthing.process.generator import optimum
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
-from farthing.traces.features import FeatureSet
 from farthing.traces.splits import Division, divide
 
 INTERRUPTED = "its training was interrupted"

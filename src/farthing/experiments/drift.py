@@ -7,11 +7,11 @@ import numpy as np
 
 from farthing.calibration.label_shift import scores_p_value
 from farthing.errors import InputError
-from farthing.experiments import single
-from farthing.policies.base import Arranging, Policy
-from farthing.policies.confident import as_trained
+from farthing.experiments import pipeline as single
+from farthing.methods.base import Arranging, Policy
+from farthing.methods.selective.policy import as_trained
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.marks import marks
+from farthing.traces.question_hashes import marks
 
 LEVEL = 0.01
 """The p-value below which the mix of questions counts as changed: one false alarm in a hundred."""

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.algorithms.base import Fitted
 from farthing.calibration.base import Given, Level
 from farthing.calibration.split import split_threshold
-from farthing.environments.replay import Outcome, Paths, outcome, paths, sample
 from farthing.experiments.base import Contender
-from farthing.models.money import usd_from_nano
-from farthing.policies.base import Arranging, Policy
+from farthing.methods.base import Arranging, Policy
+from farthing.methods.learning import Fitted
+from farthing.money import usd_from_nano
+from farthing.process.replay import Outcome, Paths, outcome, paths, sample
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 FRONTIER_POINTS = 200

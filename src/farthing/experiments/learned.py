@@ -2,13 +2,13 @@
 
 from functools import cache
 
-from farthing.algorithms.ccpo import PUBLISHED, CcpoConfig, CcpoLearner
-from farthing.algorithms.cpo import CpoLearner
-from farthing.algorithms.lookahead import LAZY, LookaheadLearner
-from farthing.algorithms.supervised import StoppingLearner
-from farthing.algorithms.thrift import ThriftyLearner
 from farthing.experiments.base import Contender
-from farthing.experiments.contenders import Setting
+from farthing.experiments.registry import Setting
+from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner
+from farthing.methods.cpo.learner import CpoLearner
+from farthing.methods.lookahead.learner import LAZY, LookaheadLearner
+from farthing.methods.set_size_penalty.learner import ThriftyLearner
+from farthing.methods.stopping.learner import StoppingLearner
 
 SET_SIZE_PRICE = 0.86
 """lambda of the contenders that have one: the paper's 2e-4 USD in units of its mean round."""

@@ -22,17 +22,17 @@ from farthing.calibration.certificate import (
 from farthing.calibration.parity import Paired
 from farthing.calibration.selective import Answers, candidate_thresholds
 from farthing.calibration.weighted import Weighted
-from farthing.environments.menu import Menu
 from farthing.errors import UnknownNameError
 from farthing.experiments.evaluate import Replayed, replay
-from farthing.policies.base import Policy
-from farthing.policies.confident import as_trained
+from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Policy
+from farthing.methods.selective.policy import as_trained
+from farthing.process.operating_points import Menu
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
-from farthing.traces.features import FeatureSet
 
 if TYPE_CHECKING:
-    from farthing.algorithms.confidence import Learned
+    from farthing.methods.selective.learner import Learned
 
 SETTINGS = 50
 """Largest number of thresholds in a menu."""
@@ -121,7 +121,7 @@ def promise(asked: Asked, policy: Policy, train: Part, calibrate: Part, empty: s
     policy, empty = as_trained(policy, empty)
     match asked:
         case Selective():
-            from farthing.algorithms.confidence import confident  # noqa: PLC0415 - loads scikit-learn
+            from farthing.methods.selective.learner import confident  # noqa: PLC0415 - loads scikit-learn
 
             return selective(asked, confident(policy, train.played, empty, asked.alpha), calibrate)
         case Parity():
@@ -212,7 +212,7 @@ def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: st
     old, new, mine = (
         features.transform(part)[:, 0] for part in (train.played, asked.target, calibrate.played)
     )
-    from farthing.algorithms.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
+    from farthing.experiments.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
 
     ratio = fit_density_ratio(old, new)
     weights = ratio.weights(mine)

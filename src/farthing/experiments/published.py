@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 
-from farthing.environments.presets import preset
+from farthing.process.generator.presets import preset
 
 TEST_QUESTIONS = 200
 """Questions that the paper's costs are the sum over (section 5.1)."""

@@ -61,7 +61,7 @@ Choice = Listed | Range
 def settings_of(learner: Any) -> dict[str, Value]:
     """Return every setting of a learner that a user may set, with its present value.
 
-    >>> from farthing.algorithms.ccpo import CcpoLearner
+    >>> from farthing.methods.ccpo.learner import CcpoLearner
     >>> found = settings_of(CcpoLearner())
     >>> found["batch"], found["region.radius"]
     (10, 0.01)
@@ -72,7 +72,7 @@ def settings_of(learner: Any) -> dict[str, Value]:
 def with_settings(learner: Any, settings: Settings) -> Any:
     """Return the same learner with some settings changed.
 
-    >>> from farthing.algorithms.ccpo import CcpoLearner
+    >>> from farthing.methods.ccpo.learner import CcpoLearner
     >>> with_settings(CcpoLearner(), {"region.radius": 0.02}).config.region.radius
     0.02
     """
@@ -85,7 +85,7 @@ def with_settings(learner: Any, settings: Settings) -> Any:
 def read_choice(learner: Any, text: str) -> tuple[str, Choice]:
     """Read `NAME=VALUE,...` or `NAME=LOW..HIGH`.
 
-    >>> from farthing.algorithms.ccpo import CcpoLearner
+    >>> from farthing.methods.ccpo.learner import CcpoLearner
     >>> read_choice(CcpoLearner(), "batch=10,20")
     ('batch', Listed(values=(10, 20)))
     >>> read_choice(CcpoLearner(), "epsilon=0.001..0.1")

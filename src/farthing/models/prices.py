@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from farthing.errors import MissingExtraError, UnpricedModelError
 from farthing.models.base import Prompt, Usage, characters
-from farthing.models.money import nano_from_usd
+from farthing.money import nano_from_usd
 
 TOKENS_PER_MESSAGE = 8
 """Most tokens that a chat template puts around a message."""

@@ -9,7 +9,8 @@ from farthing import __version__
 from farthing.errors import MissingExtraError
 from farthing.experiments.base import Comparison
 from farthing.experiments.results import results_json
-from farthing.reports import plots, summary, tables, words
+from farthing.reports import glossary as words
+from farthing.reports import plots, summary, tables
 from farthing.reports.base import (
     Grid,
     alphas,

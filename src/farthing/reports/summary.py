@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.calibration.base import Certificate, Given, exact_text
-from farthing.calibration.plain import plainly
+from farthing.calibration.plain_language import plainly
 from farthing.experiments.base import OPTIMUM, SOLVABLE_ONLY, Comparison, Difference, Row
 from farthing.reports.base import (
     alphas,

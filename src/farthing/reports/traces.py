@@ -9,11 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.contenders import Setting
-from farthing.models.money import usd_from_nano
+from farthing.experiments.registry import Setting
+from farthing.features.rounds import FeatureSet
+from farthing.money import usd_from_nano
 from farthing.reports.base import significant
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
-from farthing.traces.features import FeatureSet
 
 NAMED = 6
 """Names of a long list that are spelled out."""

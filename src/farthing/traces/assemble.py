@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from farthing.errors import InputError, TraceFormatError, UnknownNameError
-from farthing.models.money import nano_from_usd
+from farthing.money import nano_from_usd
 from farthing.traces import parquet
 from farthing.traces.arrays import (
     NO_ANSWER,
@@ -30,11 +30,9 @@ from farthing.traces.arrays import (
     Signal,
     TraceArrays,
 )
-from farthing.traces.base import Call, Trace
-from farthing.traces.features import GRADES
+from farthing.traces.base import GRADES, Call, Trace
 from farthing.traces.grading import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
-from farthing.traces.reading import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.shapes import (
     PROTOCOL_ROLES,
     Checker,
@@ -44,6 +42,7 @@ from farthing.traces.shapes import (
     rounds_of,
     shape_of,
 )
+from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 
 View = Literal["auto", "paper", "pool", "cascade"]
 VIEWS = get_args(View)

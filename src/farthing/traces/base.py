@@ -17,6 +17,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Usd = Annotated[float, Meta(ge=0, le=1e6)]
 """A call of more than a million dollars is a mistake; below, dollars convert exactly."""
 SplitName = Literal["train", "calibrate", "test"]
+GRADES = ("correct", "f1", "score", "gold")
+"""Known only after the fact, so never a feature."""
 
 
 class CallError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

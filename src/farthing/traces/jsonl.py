@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, NoReturn
 import msgspec
 
 from farthing.errors import TraceFormatError
+from farthing.traces.atomic_file import replacing
 from farthing.traces.base import Call, Trace
+from farthing.traces.error_text import near, plain
 from farthing.traces.shapes import Checker
-from farthing.traces.whole import replacing
-from farthing.traces.wording import near, plain
 
 _TRACE_FIELDS = frozenset(Trace.__struct_fields__)
 _CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}

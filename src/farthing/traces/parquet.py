@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InputError, MissingExtraError, TraceFormatError
 from farthing.traces.arrays import NO_ANSWER, SPLITS, Replies, TraceArrays
-from farthing.traces.whole import replacing
+from farthing.traces.atomic_file import replacing
 
 CHUNK_ROWS = 65_536
 _KEY = b"farthing.traces"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
-from farthing.models.money import nano_from_usd
+from farthing.money import nano_from_usd
 from farthing.traces.base import Call, CallError, Trace
 
 _COPIED = (

@@ -1,1 +1,0 @@
-"""One learner a file, over pure mathematics on arrays."""

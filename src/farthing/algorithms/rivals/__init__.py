@@ -1,1 +1,0 @@
-"""Published ways to spend less on a pool of models, one a file, each behind the same two calls."""

@@ -1,0 +1,350 @@
+"""What ships: a folder with a policy's weights and everything needed to use them honestly.
+
+    bundle/
+    ├── weights.safetensors   the policy's arrays
+    └── bundle.json           what the policy is, its threshold, its certificate, its origin
+
+Nothing in it can run code: arrays are safetensors, the policy's class is looked up by its
+registered name, and neither torch nor scikit-learn is needed to load. The hashes in `bundle.json`
+reveal damage and edits; they are no signature, so take bundles from people you trust.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors import numpy as safetensors
+
+from farthing import __version__, plugins
+from farthing.calibration.base import Certificate
+from farthing.errors import BundleError, CalibrationError
+from farthing.methods.base import Policy
+from farthing.process.replay import EMPTY_SETS
+from farthing.traces.arrays import TraceArrays
+from farthing.traces.question_hashes import Marks
+
+Array = NDArray[Any]
+
+FORMAT = "farthing policy bundle"
+FORMAT_VERSION = 1
+BODY = "bundle.json"
+WEIGHTS = "weights.safetensors"
+
+_UNUSABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
+
+
+@runtime_checkable
+class Saveable(Policy, Protocol):
+    """A policy that a bundle can hold."""
+
+    def to_state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return its arrays by name, and its settings as JSON values.
+
+        A policy that reads features keeps their description under `features`.
+        """
+        ...
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        ...
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a policy comes from, and so where it may be used."""
+
+    roles: tuple[str, ...]
+    """The roles of its traces; its actions are these and then `next`."""
+    models: tuple[str, ...]
+    """The models that filled the roles."""
+    mean_cost_nano: tuple[int, ...]
+    """Mean price of each role's call in its traces, in nano-dollars, rounded up."""
+    horizon: int
+    """Number of rounds."""
+    fingerprint: str
+    """SHA-256 of its training traces."""
+    signals: tuple[str, ...] | None = None
+    """The recorded numbers of its traces; None in bundles that do not say."""
+    independent: bool | None = None
+    """Whether no call of its traces saw another one; None likewise."""
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions, in the order of the scores."""
+        return (*self.roles, "next")
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy, ready to use, and all that is known about it."""
+
+    policy: Policy
+    kind: str
+    """The name that the policy's class is registered under."""
+    origin: Origin
+    kappa: float | None
+    """The threshold; None for a policy whose actions are sampled."""
+    empty: str
+    """Whether sets may be empty (`allow`) or hold the likeliest action (`argmax`)."""
+    certificate: Certificate | None
+    """What is promised at that threshold."""
+    features: Mapping[str, Any] | None
+    """What the policy sees of a round; None where it reads no features."""
+    farthing_version: str
+    """The version that wrote the bundle."""
+    questions: Mapping[str, Marks] = {}
+    """`train` and `calibrate` to the marks of the questions that did it; empty where unknown."""
+
+
+def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
+    """Describe the traces that a policy was trained on."""
+    made = np.maximum((traces.cost_nano > 0).sum(axis=(0, 1)), 1)
+    mean = -(-traces.cost_nano.sum(axis=(0, 1)) // made)
+    return Origin(
+        roles=traces.roles,
+        models=traces.models,
+        mean_cost_nano=tuple(mean.tolist()),
+        horizon=traces.horizon,
+        fingerprint=fingerprint,
+        signals=tuple(traces.signals),
+        independent=bool(traces.independent.all()),
+    )
+
+
+def save(
+    folder: str | Path,
+    policy: Saveable,
+    *,
+    origin: Origin,
+    kappa: float | None = None,
+    certificate: Certificate | None = None,
+    empty: str = "argmax",
+    questions: Mapping[str, Marks] | None = None,
+) -> None:
+    """Write a bundle: the whole of it or nothing, and the same bytes for the same content.
+
+    Args:
+        folder: where to; an older bundle there is replaced, anything else is left alone.
+        policy: the policy; its class is registered under `farthing.policies`.
+        origin: what it was trained on (`origin_of`).
+        kappa: its threshold, if it acts through one.
+        certificate: what is promised at that threshold.
+        empty: the mode of `replay.paths` that the threshold was computed in.
+        questions: `train` and `calibrate` to the marks of the questions that did it.
+
+    Raises:
+        BundleError: the folder holds something else, an array is not finite, the settings are not
+            JSON, or the certificate is about another threshold.
+        UnknownNameError: the policy's class is not registered.
+    """
+    folder = Path(folder)
+    _check_threshold(folder, kappa, certificate, empty)
+    arrays, settings = policy.to_state()
+    arrays = {name: _portable(folder, name, arrays[name]) for name in sorted(arrays)}
+    weights = safetensors.save(arrays)
+    body = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "farthing_version": __version__,
+        "policy": {"kind": plugins.name_of("policies", type(policy)), "settings": settings},
+        "arrays": _shapes(arrays),
+        "origin": msgspec.to_builtins(origin),
+        "actions": list(origin.actions),
+        "kappa": "inf" if kappa == np.inf else kappa,
+        "empty": empty,
+        "certificate": certificate and certificate.to_json(),
+        "questions": {part: _packed(of) for part, of in (questions or {}).items()},
+        "sha256": {WEIGHTS: _hash(weights)},
+    }
+    try:
+        body["sha256"] = {WEIGHTS: _hash(weights), BODY: _hash(_canonical(body))}
+        text = json.dumps(body, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError) as problem:
+        raise BundleError(f"{folder}: the policy's settings are not JSON: {problem}") from None
+    _write(folder, {WEIGHTS: weights, BODY: text})
+
+
+def load(folder: str | Path) -> Bundle:
+    """Read a bundle, and refuse one that is not what was written.
+
+    Raises:
+        BundleError: it is no bundle, was changed or cut short, is of a newer format, or holds
+            arrays that are not finite; the message names the file.
+        UnknownNameError: the policy's class is not registered here.
+    """
+    folder = Path(folder)
+    body = _read_body(folder)
+    arrays = _read_weights(folder, body)
+    try:
+        settings = body["policy"]["settings"]
+        kind = body["policy"]["kind"]
+        certificate = body["certificate"] and Certificate.from_json(body["certificate"])
+        bundle = Bundle(
+            policy=plugins.load("policies", kind).from_state(arrays, settings),
+            kind=kind,
+            origin=msgspec.convert(body["origin"], Origin),
+            kappa=None if body["kappa"] is None else float(body["kappa"]),
+            empty=body["empty"],
+            certificate=certificate,
+            features=settings.get("features"),
+            farthing_version=body["farthing_version"],
+            questions={part: _unpacked(of) for part, of in body.get("questions", {}).items()},
+        )
+    except CalibrationError as problem:
+        raise BundleError(f"{folder / BODY}: {problem}") from None
+    except _UNUSABLE as problem:
+        raise BundleError(f"{folder / BODY}: the policy cannot be rebuilt: {problem!r}") from None
+    _check_threshold(folder, bundle.kappa, bundle.certificate, bundle.empty)
+    return bundle
+
+
+def _read_body(folder: Path) -> dict[str, Any]:
+    """Read `bundle.json` and check that it is ours, of a known format, and unchanged."""
+    path = folder / BODY
+    try:
+        body = _parse(path)
+    except OSError:
+        raise BundleError(f"{folder} is not a policy bundle: it has no readable {BODY}") from None
+    except (ValueError, RecursionError):
+        raise BundleError(f"{path} is damaged: it is not JSON; save the bundle again") from None
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise BundleError(f"{folder} is not a policy bundle: {BODY} is not Farthing's")
+    version = body.get("format_version")
+    if version != FORMAT_VERSION:
+        raise BundleError(
+            f"{path} has format version {version}, this Farthing reads {FORMAT_VERSION}; "
+            "update Farthing or save the bundle again"
+        )
+    hashes = body.get("sha256")
+    if not isinstance(hashes, dict) or hashes.pop(BODY, None) != _hash(_canonical(body)):
+        raise BundleError(f"{path} was changed after it was saved; save the bundle again")
+    return body
+
+
+def _read_weights(folder: Path, body: Mapping[str, Any]) -> dict[str, Array]:
+    path = folder / WEIGHTS
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise BundleError(f"{folder} is incomplete: it has no readable {WEIGHTS}") from None
+    if _hash(content) != body["sha256"].get(WEIGHTS):
+        raise BundleError(f"{path} was changed after it was saved; save the bundle again")
+    try:
+        arrays: dict[str, Array] = safetensors.load(content)
+    except SafetensorError as problem:
+        raise BundleError(f"{path} is not safetensors: {problem}") from None
+    if _shapes(arrays) != body.get("arrays"):
+        raise BundleError(f"{path} holds other arrays or shapes than {BODY} says")
+    return {name: _portable(folder, name, value) for name, value in arrays.items()}
+
+
+def _portable(folder: Path, name: str, value: Array) -> Array:
+    """Return a finite array of numbers in C order and this machine's byte order."""
+    array = np.array(value, order="C")
+    if array.dtype.kind not in "fiub":
+        raise BundleError(f"{folder}: the policy's array '{name}' holds {array.dtype}, not numbers")
+    if not np.isfinite(array).all():
+        raise BundleError(f"{folder}: the policy's array '{name}' holds NaN or inf; train it again")
+    return array.astype(array.dtype.newbyteorder("="))
+
+
+def _shapes(arrays: Mapping[str, Array]) -> dict[str, Any]:
+    return {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()}
+
+
+def _check_threshold(
+    folder: Path, kappa: float | None, certificate: Certificate | None, empty: str
+) -> None:
+    if empty not in EMPTY_SETS:
+        raise BundleError(f"{folder}: empty is '{empty}'; use one of {', '.join(EMPTY_SETS)}")
+    if kappa is not None and np.isnan(kappa):
+        raise BundleError(f"{folder}: the threshold is not a number; calibrate again")
+    if certificate is not None and certificate.kappa != kappa:
+        raise BundleError(
+            f"{folder}: the certificate is about kappa = {certificate.kappa}, "
+            f"the bundle acts with {kappa}; calibrate again"
+        )
+
+
+def _packed(marks: Marks) -> str:
+    return base64.b64encode(np.array(sorted(marks), dtype="<u8").tobytes()).decode()
+
+
+def _unpacked(text: str) -> Marks:
+    return frozenset(np.frombuffer(base64.b64decode(text), dtype="<u8").tolist())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _canonical(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files beside the folder, then put them in its place by renaming."""
+    _check_replaceable(folder)
+    mark = secrets.token_hex(4)
+    partial = folder.with_name(f".{folder.name}.{mark}.partial")
+    old = folder.with_name(f".{folder.name}.{mark}.old")
+    partial.mkdir(parents=True)
+    try:
+        for name, content in files.items():
+            with (partial / name).open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        _swap(partial, folder, old)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _swap(new: Path, folder: Path, old: Path) -> None:
+    if not folder.exists():
+        new.rename(folder)
+        return
+    folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
+
+
+def _check_replaceable(folder: Path) -> None:
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not folder.is_dir():
+        raise BundleError(f"{folder} is a file; name a folder for the bundle")
+    others = sorted({path.name for path in folder.iterdir()} - {BODY, WEIGHTS})
+    if others or not _is_ours(folder / BODY):
+        what = f"holds {', '.join(others[:3])}" if others else "is not a policy bundle"
+        raise BundleError(f"{folder} {what}; name a new or empty folder for the bundle")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        body = _parse(path)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and body.get("format") == FORMAT
+
+
+def _parse(path: Path) -> Any:
+    """Read strict JSON, which has no NaN and no Infinity."""
+    return json.loads(path.read_bytes(), parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

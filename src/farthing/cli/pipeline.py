@@ -1,0 +1,232 @@
+"""`farthing train`, `calibrate` and `evaluate`: one policy, each step on its own questions."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from farthing.cli import files
+from farthing.cli.console import Learning, interrupted, interruptible, remark, show, trainings
+from farthing.cli.options import (
+    Alpha,
+    Bundle,
+    CalibrateSize,
+    Features,
+    Given,
+    Seed,
+    TestSize,
+    TracesFile,
+    TrainSize,
+    sizes_of,
+)
+from farthing.cli.promises import (
+    Budget,
+    Delta,
+    Epsilon,
+    Most,
+    Options,
+    Promise,
+    Reference,
+    Target,
+)
+from farthing.errors import InputError
+
+if TYPE_CHECKING:
+    from farthing.calibration.base import Certificate
+    from farthing.methods.learning import Fitted
+
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
+
+
+def train(
+    traces: TracesFile,
+    policy: Annotated[str, typer.Option(metavar="NAME", help="Such as ccpo or stopping.")],
+    out: Out,
+    alpha: Alpha = Fraction(1, 10),
+    feature: Features = [],  # noqa: B006 - typer copies it
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+) -> None:
+    """Train one policy and save it as a bundle, with its training curves beside it.
+
+    Ctrl-C ends the training; what it has reached is saved.
+
+    Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
+    """
+    from farthing.experiments import pipeline as single
+    from farthing.experiments.registry import Setting
+
+    files.check_folder(out)
+    _check_nothing_is_lost(out)
+    setting = Setting(traces.name, files.read_arrays(traces), features=tuple(feature))
+    files.doubt_costs(setting.traces)
+    with interruptible("nothing was saved"), trainings() as shown:
+        trained = single.train(
+            setting,
+            policy,
+            alpha,
+            out,
+            seed=seed,
+            sizes=sizes_of(train, calibrate, test),
+            progress=Learning(shown, policy),
+        )
+    curves = _write_curves(out, trained.fitted)
+    _say_sizes(trained.sizes)
+    remark(f"bundle: {out}; it promises nothing until it is calibrated")
+    if curves:
+        remark(f"curves: {curves}")
+    if trained.fitted.stopped_early:
+        raise interrupted("the bundle holds what training had reached")
+
+
+def calibrate(
+    bundle: Bundle,
+    traces: TracesFile,
+    alpha: Alpha = Fraction(1, 10),
+    method: Annotated[
+        Literal["split", "pac", "groups", "online"],
+        typer.Option(help="On average over draws; with confidence; in each group; along a stream."),
+    ] = "split",
+    promise: Annotated[
+        Promise,
+        typer.Option(help="A right answer in the set; or another promise, with its own options."),
+    ] = "coverage",
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    reference: Reference = None,
+    budget: Budget = None,
+    most: Most = None,
+    target: Target = None,
+    given: Given = "all",
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+) -> None:
+    """Set a bundle's threshold on held-out questions, and print what that promises.
+
+    Give the seed and sizes of its training: then no question is used twice. Exit code 1: nothing
+    could be proved, and the bundle is left as it was.
+
+    | promise | options |
+    | --- | --- |
+    | coverage | --alpha, --method, --delta, --given |
+    | selective | --alpha, --delta |
+    | parity | --epsilon, --delta, --reference |
+    | budget | --budget, --most, --delta |
+    | shift | --alpha, --target |
+
+    Example: farthing calibrate --bundle bundle --traces runs.jsonl.gz --promise parity
+    --epsilon 0.05 --delta 0.1
+    """
+    from farthing import bundle as bundles
+    from farthing.experiments import pipeline as single
+    from farthing.reports.pipeline import promised
+
+    options = Options(delta, epsilon, reference, budget, most, target)
+    options.check(promise, coverage_only=method != "split" or given != "all")
+    asked = None if promise == "coverage" else options.asked(promise, alpha)
+    before = bundles.load(bundle).certificate
+    arrays, sizes = files.read_arrays(traces), sizes_of(train, calibrate, test)
+    if asked is None:
+        done = single.calibrate(
+            bundle,
+            arrays,
+            alpha,
+            method=method,
+            delta=delta,
+            given=given,
+            seed=seed,
+            sizes=sizes,
+        )
+    else:
+        done = single.calibrate_for(bundle, arrays, asked, seed=seed, sizes=sizes)
+    _say_sizes(done.sizes)
+    _doubt((*done.notes, *_too_short(done.certificate)))
+    show(promised(done.certificate))
+    if asked is not None and not done.certificate.promises:
+        remark("the bundle is left as it was")
+        raise typer.Exit(1)
+    if before is not None and before.guarantee != "none":
+        remark(f"replaced: {before.sentence()}")
+
+
+def evaluate(
+    bundle: Bundle,
+    traces: TracesFile,
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+) -> None:
+    """Measure a bundle on questions that neither trained nor calibrated it.
+
+    Give the seed and sizes of its training: then no question is used twice. A Parquet file may be
+    larger than memory: it is read in pieces, with the same figures.
+
+    Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
+    """
+    from farthing.experiments import evaluate_bundle as measuring
+    from farthing.reports.pipeline import measured
+
+    sizes = sizes_of(train, calibrate, test)
+    if traces.suffix == files.PARQUET:
+        with trainings() as shown:
+            found = measuring.evaluate_file(
+                bundle, traces, seed=seed, sizes=sizes, progress=Learning(shown, "evaluate")
+            )
+    else:
+        found = measuring.evaluate(bundle, files.read_arrays(traces), seed=seed, sizes=sizes)
+    _say_sizes(found.sizes)
+    _doubt(found.notes)
+    show(measured(found))
+
+
+def _too_short(certificate: "Certificate") -> list[str]:
+    from farthing.calibration.online import OnlineThreshold, updates_needed
+
+    if certificate.guarantee != "online" or certificate.promises:
+        return []
+    note = (
+        f"an online promise begins at {updates_needed(OnlineThreshold()):,} updates of 10 "
+        f"questions each, and this stream gave {certificate.n:,}; use --method split or pac"
+    )
+    return [note]
+
+
+def _check_nothing_is_lost(out: Path) -> None:
+    from farthing import bundle as bundles
+
+    if not (out / bundles.BODY).exists():
+        return
+    certificate = bundles.load(out).certificate
+    if certificate is not None and certificate.guarantee != "none":
+        raise InputError(
+            f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
+            "or remove that one first"
+        )
+
+
+def _write_curves(bundle: Path, fitted: "Fitted") -> Path | None:
+    """Write one line an update beside the bundle, whose folder holds nothing but itself."""
+    if not fitted.curves:
+        return None
+    path = bundle.with_name(f"{bundle.name}.curves.csv")
+    lines = [",".join(("update", *fitted.curves))]
+    rows = zip(*(values.tolist() for values in fitted.curves.values()), strict=True)
+    lines += [",".join(map(repr, (update, *row))) for update, row in enumerate(rows, start=1)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _say_sizes(sizes: Mapping[str, int]) -> None:
+    remark("questions: " + ", ".join(f"{size:,} to {part}" for part, size in sizes.items()))
+
+
+def _doubt(notes: tuple[str, ...]) -> None:
+    for note in notes:
+        remark(f"note: {note}")

@@ -1,0 +1,91 @@
+"""`farthing sweep`: try settings of a policy, and judge what won on questions it never saw."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farthing.cli import files
+from farthing.cli.compare import Engine, File, Preset, read_setting
+from farthing.cli.console import interrupted, interruptible, remark, show, trainings
+from farthing.cli.options import (
+    Alpha,
+    CalibrateSize,
+    Features,
+    Given,
+    Seed,
+    TestSize,
+    TrainSize,
+    sizes_of,
+)
+
+KEPT = "the trainings that were finished are kept, and the same command goes on with the others"
+
+
+def sweep(
+    policy: Annotated[str, typer.Option(metavar="NAME", help="Such as lookahead or ccpo.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the results go.")],
+    choices: Annotated[
+        list[str],
+        typer.Option(
+            "--try",
+            metavar="NAME=VALUES",
+            help="A setting with its values, as in leaf=10,20, or with a range, as in "
+            "epsilon=0.001..0.1; give it again for several.",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    draw: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Settings drawn at random; all unless said."),
+    ] = None,
+    alpha: Alpha = Fraction(1, 10),
+    traces: File = None,
+    preset: Preset = None,
+    n: Annotated[
+        int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
+    ] = None,
+    feature: Features = [],  # noqa: B006 - typer copies it
+    folds: Annotated[
+        int, typer.Option(min=2, metavar="N", help="Parts that the training questions make.")
+    ] = 3,
+    splits: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Times that the winner is judged.")
+    ] = 100,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings on each fold.")] = 1,
+    seed: Seed = 0,
+    train: TrainSize = None,
+    calibrate: CalibrateSize = None,
+    test: TestSize = None,
+    given: Given = "all",
+    workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")] = 0,
+    engine: Engine = "processes",
+) -> None:
+    """Try settings of one policy; the cheapest at the asked coverage wins.
+
+    The choice is made by cross-validation within the training part; test questions only judge
+    what won, beside the policy as it is. Interrupted, the same command goes on where it stopped.
+
+    Example: farthing sweep --traces runs.jsonl.gz --policy lookahead --try leaf=10,20,40 --out
+    sweep
+    """
+    from farthing.experiments import tune as room
+    from farthing.experiments.compare import Plan
+    from farthing.reports.tune import render_sweep, write_sweep
+
+    files.check_folder(out)
+    setting, sizes = read_setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
+    files.doubt_costs(setting.traces)
+    setting = replace(setting, features=tuple(feature))
+    search = room.Search(policy, tuple(choices), draw, folds)
+    plan = Plan((alpha,), None, splits, seeds, seed, sizes, workers, given, engine=engine)
+    with interruptible(KEPT), trainings() as shown:
+        done = room.sweep(setting, search, plan, out, shown.watch)
+    if done.resumed:
+        remark(f"{done.resumed} trainings were there already")
+    show(render_sweep(done))
+    *_, table = write_sweep(done, out)
+    remark(f"results: {table}")
+    if done.interrupted:
+        raise interrupted(KEPT)

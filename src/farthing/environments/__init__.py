@@ -1,1 +1,0 @@
-"""The decision process over traces: replay, generators, and the Gymnasium view."""

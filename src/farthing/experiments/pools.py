@@ -1,0 +1,188 @@
+"""Rivals side by side: the same training questions, the same calibration draws, the same test.
+
+Each keeps the promise by the cheapest setting that calibration proves; where it proves none it
+falls back to what needs no proof, and pays for that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.calibration.parity import Paired, parity_setting
+from farthing.methods.baselines.models import AlwaysAll, BestSingle, Oracle
+from farthing.methods.cascades.auto_mix.policy import AutoMix
+from farthing.methods.cascades.conformal_arbitrage.policy import ConformalArbitrage
+from farthing.methods.cascades.frugal_gpt.policy import FrugalGpt
+from farthing.methods.cascades.micp.policy import MiCP
+from farthing.methods.cascades.trust_or_escalate.policy import TrustOrEscalate
+from farthing.methods.cascades.ucci.policy import Ucci
+from farthing.methods.lookahead.pool import PoolLookahead
+from farthing.methods.pool import Rival
+from farthing.methods.routers.cascade_routing.policy import CascadeRouting
+from farthing.methods.routers.embedding import Embedding
+from farthing.methods.routers.pool_cover.policy import PoolCover
+from farthing.methods.routers.pool_gain.policy import PoolGain
+from farthing.methods.routers.route_llm.policy import RouteLlm
+from farthing.process.operating_points import Menu
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+
+PER_THOUSAND = 1e-6
+"""Nano-dollars a question as dollars per 1,000 questions."""
+
+
+def rivals(embedding: Embedding, strong: str | None) -> Mapping[str, Rival]:
+    """Return every rival by name.
+
+    Args:
+        embedding: vectors of all questions, for the routers.
+        strong: the model that rows of models end in, where a rival leaves that open; none: each
+            picks its own.
+    """
+    return {
+        "oracle (foresight)": Oracle(),
+        "pool gain (ours)": PoolGain(strong),
+        "pool cover (ours)": PoolCover(),
+        "lazy (ours)": PoolLookahead(),
+        "FrugalGPT": FrugalGpt(),
+        "AutoMix": AutoMix(),
+        "RouteLLM, similarity": RouteLlm(embedding, "similarity", strong),
+        "RouteLLM, factorisation": RouteLlm(embedding, "factorisation", strong),
+        "cascade routing": CascadeRouting(),
+        "UCCI": Ucci(strong),
+        "conformal arbitrage": ConformalArbitrage(strong),
+        "Trust or Escalate": TrustOrEscalate(strong),
+        "MiCP": MiCP(strong=strong),
+        "best single model": BestSingle(),
+        "always all": AlwaysAll(),
+    }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one rival did on one split."""
+
+    cost: float
+    """Dollars per 1,000 test questions."""
+    margin: float
+    """What was promised, as realised on the test questions, above what was asked for."""
+    fell_back: bool
+    """Whether nothing was proved."""
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """What needs no proof."""
+
+    cost_nano: IntArray
+    """[n]"""
+    right: BoolArray
+    """[n]"""
+
+
+def reference_model(traces: TraceArrays, name: str) -> Fallback:
+    """Return what always asking one model costs and gets right."""
+    place = traces.roles.index(name)
+    return Fallback(traces.cost_nano[:, 0, place], traces.correct[:, 0, place])
+
+
+def everything(traces: TraceArrays) -> Fallback:
+    """Return what asking every model costs, and whether any of them is right."""
+    return Fallback(traces.cost_nano.sum(axis=(1, 2)), traces.solvable)
+
+
+def parity(
+    menu: Menu,
+    reference: Fallback,
+    rows: tuple[IntArray, IntArray],
+    *,
+    epsilon: float,
+    delta: float,
+) -> Outcome:
+    """Prove parity with the reference on calibration questions and realise it on test questions.
+
+    Args:
+        menu: every setting on all questions, [n, G].
+        reference: the model to be on a par with, which is also what is fallen back on.
+        rows: the calibration and the test questions.
+        epsilon: accuracy that may be lost.
+        delta: chance that the proof is wrong.
+    """
+    calibrate, test = rows
+    proof = menu.take(calibrate)
+    paired = Paired(proof.cost_nano, proof.correct, reference.right[calibrate])
+    setting = parity_setting(paired, epsilon, delta)
+    cost, right = _realised(menu, reference, setting, test)
+    goal = float(reference.right[test].mean()) - epsilon
+    return Outcome(cost.mean() * PER_THOUSAND, float(right.mean()) - goal, setting is None)
+
+
+def coverage(
+    menu: Menu, fallback: Fallback, rows: tuple[IntArray, IntArray], *, alpha: float
+) -> Outcome:
+    """Promise coverage of the solvable questions, with every answer paid for in the set.
+
+    A setting counts as missing a question if it or any dearer one does, so that misses only fall
+    along the menu; then the cheapest setting whose misses conformal risk control allows is valid.
+
+    Args:
+        menu: every setting on all questions, [n, G].
+        fallback: every model, which covers all solvable questions.
+        rows: the calibration and the test questions.
+        alpha: share of the solvable questions that may be missed.
+
+    Source: Angelopoulos et al. 2024, conformal risk control, theorem 1.
+    """
+    calibrate, test = (part[fallback.right[part]] for part in rows)
+    missed = np.logical_or.accumulate(~menu.covered[calibrate][:, ::-1], axis=1)[:, ::-1]
+    allowed = np.flatnonzero(missed.sum(axis=0) + 1 <= alpha * (len(calibrate) + 1))
+    setting = int(allowed[0]) if allowed.size else None
+    covered = _realised(menu.as_sets(), fallback, setting, test)[1]
+    cost = _realised(menu, fallback, setting, rows[1])[0]
+    return Outcome(cost.mean() * PER_THOUSAND, float(covered.mean()) - (1 - alpha), setting is None)
+
+
+def _realised(
+    menu: Menu, fallback: Fallback, setting: int | None, rows: IntArray
+) -> tuple[IntArray, BoolArray]:
+    if setting is None:
+        return fallback.cost_nano[rows], fallback.right[rows]
+    return menu.cost_nano[rows, setting], menu.correct[rows, setting]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Means over splits."""
+
+    cost: float
+    cost_error: float
+    """Standard error of the mean over splits."""
+    margin: float
+    margin_error: float
+    kept: float
+    """Share of splits whose test questions kept what was promised."""
+    fell_back: float
+    """Share of splits in which nothing was proved."""
+
+
+def summary(outcomes: list[Outcome]) -> Summary:
+    """Average outcomes over splits."""
+    cost = np.array([o.cost for o in outcomes])
+    margin = np.array([o.margin for o in outcomes])
+    return Summary(
+        *_mean_and_error(cost),
+        *_mean_and_error(margin),
+        kept=float((margin >= 0).mean()),
+        fell_back=float(np.mean([o.fell_back for o in outcomes])),
+    )
+
+
+def _mean_and_error(values: FloatArray) -> tuple[float, float]:
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return float(values.mean()), float(error)
+
+
+def dearer(theirs: list[Outcome], ours: list[Outcome]) -> tuple[float, float]:
+    """Return by how much they cost more on the same splits, and its standard error."""
+    pairs = zip(theirs, ours, strict=True)
+    return _mean_and_error(np.array([their.cost - our.cost for their, our in pairs]))

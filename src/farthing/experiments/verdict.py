@@ -1,0 +1,119 @@
+"""What came of a promise, on questions that neither trained nor calibrated the policy."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from farthing.calibration.base import Certificate
+from farthing.calibration.betting import mean_upper
+from farthing.experiments.significance import clopper_pearson
+from farthing.money import usd_from_nano
+from farthing.process.replay import Outcome
+from farthing.traces.arrays import BoolArray
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The figure that a promise is about, as measured."""
+
+    what: str
+    """In words."""
+    value: float
+    interval: tuple[float, float]
+    """95 % interval of what is true of a new question, valid at every sample size."""
+    promised: float
+    at_most: bool = False
+    """Whether the figure was promised to stay below, rather than above."""
+
+    @property
+    def verdict(self) -> str:
+        """`kept`, `missed within chance` or `broken` (the whole interval is on the wrong side)."""
+        sign = -1.0 if self.at_most else 1.0
+        best = self.interval[0] if self.at_most else self.interval[1]
+        if sign * self.value >= sign * self.promised:
+            return "kept"
+        return "missed within chance" if sign * best >= sign * self.promised else "broken"
+
+    def sentence(self) -> str:
+        """Say in one sentence what came of it.
+
+        >>> print(Judged("coverage", 0.92, (0.88, 0.95), 0.9).sentence())
+        On these test questions: coverage 0.92 (95 % interval 0.88 to 0.95), at least 0.9 was \
+promised: kept.
+        """
+        low, high = self.interval
+        limit = "at most" if self.at_most else "at least"
+        return (
+            f"On these test questions: {self.what} {self.value:.3g} (95 % interval {low:.3g} to "
+            f"{high:.3g}), {limit} {self.promised:.3g} was promised: {self.verdict}."
+        )
+
+
+def judge(
+    certificate: Certificate | None, found: Outcome, reference: BoolArray | None = None
+) -> Judged | None:
+    """Measure what a certificate promises; None where it promises nothing of a new question.
+
+    Args:
+        certificate: the promise.
+        found: what the policy did on the test questions.
+        reference: [n] whether the reference of a parity is right (`reference_right`).
+    """
+    if certificate is None or not certificate.promises or certificate.guarantee == "online":
+        return None
+    if certificate.guarantee == "selective":
+        return _selective(certificate, found)
+    if certificate.guarantee == "parity":
+        return _parity(certificate, found.best_correct, reference)
+    if certificate.guarantee == "budget":
+        return _budget(certificate, found)
+    return _coverage(certificate, found)
+
+
+def _coverage(certificate: Certificate, found: Outcome) -> Judged | None:
+    if certificate.guarantee == "weighted":
+        return _share("coverage in the mix of this file", found.covered, certificate)
+    if certificate.given == "solvable":
+        return _share("coverage given solvable", found.in_set[found.solvable], certificate)
+    return _share("coverage", found.covered, certificate)
+
+
+def _selective(certificate: Certificate, found: Outcome) -> Judged | None:
+    answered = found.set_size > 0
+    what = f"accuracy of the {int(answered.sum()):,} answers given"
+    return _share(what, found.best_correct[answered], certificate)
+
+
+def _share(what: str, right: BoolArray, certificate: Certificate) -> Judged | None:
+    if not len(right):
+        return None
+    promised = float(1 - Fraction(certificate.alpha or 0))
+    interval = clopper_pearson(int(right.sum()), len(right))
+    return Judged(what, float(right.mean()), interval, promised)
+
+
+def _parity(
+    certificate: Certificate, right: BoolArray, reference: BoolArray | None
+) -> Judged | None:
+    """The interval joins those of the shares lost and won, at half the error each."""
+    if reference is None:
+        return None
+    n = len(right)
+    lost = clopper_pearson(int((reference & ~right).sum()), n, 0.975)
+    won = clopper_pearson(int((~reference & right).sum()), n, 0.975)
+    value = float(right.mean() - reference.mean())
+    interval = (won[0] - lost[1], won[1] - lost[0])
+    what = f"accuracy less that of {certificate.reference}"
+    return Judged(what, value, interval, -float(Fraction(certificate.epsilon or 0)))
+
+
+def _budget(certificate: Certificate, found: Outcome) -> Judged | None:
+    most, limit = certificate.most_nano, certificate.budget_nano
+    if most is None or limit is None:
+        return None
+    shares = np.clip(found.cost_nano / most, 0, 1)
+    ends = 1 - mean_upper(1 - shares, 0.025), mean_upper(shares, 0.025)
+    low, high = (float(end) * usd_from_nano(most) for end in ends)
+    mean = usd_from_nano(int(found.cost_nano.sum())) / len(shares)
+    return Judged("USD a question", mean, (low, high), usd_from_nano(limit), at_most=True)

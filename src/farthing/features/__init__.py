@@ -1,0 +1,1 @@
+"""What a policy sees of a state: of rounds, of calls, of the question's text."""

@@ -1,0 +1,43 @@
+"""Learners of policies that need no training."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from farthing.methods.base import Policy
+from farthing.methods.baselines.uala import UalaPolicy, best_source
+from farthing.methods.learning import Fitted, Progress
+from farthing.traces.arrays import TraceArrays
+
+
+@dataclass(frozen=True)
+class FixedLearner:
+    """Hands back the policy that it was given, whatever the traces."""
+
+    policy: Policy
+
+    def fit(
+        self,
+        train: TraceArrays,  # noqa: ARG002
+        alpha: Fraction,  # noqa: ARG002
+        seed: int,  # noqa: ARG002
+        progress: Progress,
+    ) -> Fitted:
+        """Return the policy."""
+        progress.update(1, 1, {})
+        return Fitted(self.policy)
+
+
+@dataclass(frozen=True)
+class UalaLearner:
+    """Looks up which of the guide's doubts the traces recorded; there is nothing else to learn."""
+
+    def fit(
+        self,
+        train: TraceArrays,
+        alpha: Fraction,  # noqa: ARG002
+        seed: int,  # noqa: ARG002
+        progress: Progress,
+    ) -> Fitted:
+        """Return UALA over the best doubt there is."""
+        progress.update(1, 1, {})
+        return Fitted(UalaPolicy(best_source(train)))

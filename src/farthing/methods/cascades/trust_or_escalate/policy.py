@@ -1,0 +1,77 @@
+"""Trust or Escalate: each model's answer is trusted only where its threshold keeps the error small.
+
+Models are asked from the cheapest on. The threshold of each is the lowest at which trusted answers
+are wrong on a share of at most alpha, tested in a fixed sequence by an exact binomial bound. What
+nobody is trusted with is answered by the last model, as nothing may be left open here. The knob is
+alpha.
+
+Source: Jung, Brahman and Choi 2025, arXiv:2407.18370, sections 2 and 3.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.calibration.beta import beta_cdf
+from farthing.methods.cascades.micp.policy import Turns
+from farthing.methods.pool import SETTINGS, ladder, strongest, tables
+from farthing.methods.scorer import fit_scorers
+from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+
+DELTA = 0.1
+"""Chance that one threshold breaks its promise."""
+
+
+@dataclass(frozen=True)
+class TrustOrEscalate:
+    """Fits thresholds for selective accuracy on the training questions that reach each model."""
+
+    strong: str | None = None
+    """The last model; none: the most accurate one in training."""
+
+    def fit(self, train: TraceArrays, seed: int) -> Turns:  # noqa: ARG002
+        """Set the thresholds of every model for every alpha."""
+        pool, scorers = tables(train), fit_scorers(train)
+        score = scorers.p_right(train)
+        models = ladder(pool, strongest(train, self.strong))
+        alphas = np.linspace(0.6, 0.0, SETTINGS)
+        every = [
+            _thresholds(score[:, models], pool.right[:, models], float(alpha)) for alpha in alphas
+        ]
+        return Turns(scorers, models, alphas, np.array(every))
+
+
+def _thresholds(score: FloatArray, right: BoolArray, alpha: float) -> FloatArray:
+    """[K - 1] one a model, each on the questions that the ones before did not settle."""
+    left = np.ones(len(score), dtype=bool)
+    found = np.full(score.shape[1] - 1, np.inf)
+    for turn in range(len(found)):
+        found[turn] = _lowest(score[left, turn], right[left, turn], alpha)
+        left &= score[:, turn] < found[turn]
+    return found
+
+
+def _lowest(score: FloatArray, right: BoolArray, alpha: float) -> float:
+    """Go down from the highest score until the error can no longer be bounded by alpha.
+
+    The sequence starts where a run without a mistake would just be proof enough.
+    """
+    if not 0 < alpha < 1:
+        return np.inf
+    order = np.argsort(-score, kind="stable")
+    score, wrong = score[order], np.cumsum(~right[order])
+    ends = [*(score[1:] < score[:-1]).nonzero()[0].tolist(), len(score) - 1]
+    least = np.log(DELTA) / np.log1p(-alpha)
+    lowest = np.inf
+    for i in ends:
+        if i + 1 < least:
+            continue
+        if _p_value(int(wrong[i]), i + 1, alpha) > DELTA:
+            break
+        lowest = float(score[i])
+    return lowest
+
+
+def _p_value(wrong: int, n: int, alpha: float) -> float:
+    """Return P(Bin(n, alpha) <= wrong)."""
+    return 1.0 if wrong >= n else 1 - beta_cdf(alpha, wrong + 1, n - wrong)

@@ -1,0 +1,212 @@
+"""Conformal Constrained Policy Optimization (Si et al. 2025, arXiv 2511.11828).
+
+A policy over {base answer, guide answer, next round} and a threshold kappa, learned together. What
+the paper prints wrongly or leaves open is settled in `docs/ccpo.md`.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from farthing.calibration.online import OnlineThreshold, update
+from farthing.features.rounds import FeatureSet
+from farthing.methods.cpo.export import to_policy
+from farthing.methods.learning import Fitted, Progress
+from farthing.methods.recorder import Recorder
+from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate
+from farthing.rl.rollout import Episodes, Questions, draw
+from farthing.rl.soft_set import (
+    critical_threshold,
+    policy_metric,
+    set_metric,
+    soft_cost,
+    soft_coverage,
+    soft_mask_log,
+    soft_paths,
+    soft_set_policy,
+    soft_set_size,
+)
+from farthing.rl.trust_region import Problem, Surrogate, TrustRegion, improve, probabilities
+from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+
+Credit = Literal["end", "leaf"]
+
+
+@dataclass(frozen=True)
+class CcpoConfig:
+    """The settings of one training."""
+
+    updates: int = 2_000
+    batch: int = 10
+    """Questions an update."""
+    constraint: Literal["exact", "leaf-count"] = "exact"
+    """`exact`: mean sigmoid((kappa* - kappa) / epsilon); `leaf-count`: the paper's upper bound."""
+    cost: Literal["exact", "sampled"] = "exact"
+    """`sampled`: what the soft stand-in S of the set policy pays (the paper); `exact` adds what the
+    set policy C itself pays."""
+    set_size_price: float = 0.0
+    """lambda: price of an answer in the set, in units of the mean cost of a round."""
+    set_size_credit: Credit = "end"
+    """Whether the set is charged where the episode ends (the paper) or leaf by leaf."""
+    epsilon: float = 0.01
+    """Width of the soft mask."""
+    region: TrustRegion = field(default_factory=TrustRegion)
+
+
+PUBLISHED = CcpoConfig(constraint="leaf-count", cost="sampled")
+"""CCPO as published; its sets may be empty (`empty="allow"`)."""
+
+
+@dataclass(frozen=True)
+class CcpoLearner:
+    """Learns a policy network and a threshold together."""
+
+    config: CcpoConfig = field(default_factory=CcpoConfig)
+    extra_features: tuple[str, ...] = ()
+
+    def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
+        """Train on recorded questions; the same seed gives the same policy, bit for bit."""
+        torch.set_num_threads(1)
+        features = FeatureSet.fit(train, self.extra_features)
+        questions = Questions.of(train, features.transform(train))
+        training = _Training(self.config, questions, alpha, seed)
+        recorder = Recorder(progress, self.config.updates)
+        stopped = recorder.run(training.update)
+        policy = to_policy(training.parts.network, features)
+        return Fitted(policy, training.threshold.kappa, recorder.curves(), stopped)
+
+
+class _Training:
+    """Algorithm 1: alternate a CPO step on the policy and an online step on the threshold."""
+
+    def __init__(
+        self, config: CcpoConfig, questions: Questions, alpha: Fraction, seed: int
+    ) -> None:
+        self.parts = ActorCritic(questions, config.batch, seed)
+        self.threshold = OnlineThreshold()
+        self._config, self._alpha = config, alpha
+
+    def update(self) -> dict[str, float]:
+        """Run one iteration and return its figures."""
+        batch, epsilon = self.parts.batch(), self._config.epsilon
+        kappa = min(self.threshold.kappa, 1.0)
+        pi = probabilities(self.parts.network, batch.observations)
+        log_mask = soft_mask_log(pi, kappa, epsilon)
+        problem = Problem(
+            batch.observations,
+            _Objective(self._config, batch, kappa, self._roll_out(batch, pi, log_mask, kappa)),
+            policy_metric(pi) + set_metric(pi, log_mask, epsilon),
+            float(1 - self._alpha),
+        )
+        done = improve(self.parts.network, problem, self._config.region)
+        self.parts.network = done.network
+        pi = probabilities(done.network, batch.observations)
+        return {"violation": done.violation, **self._follow(batch, pi, kappa)}
+
+    def _roll_out(
+        self, batch: Questions, pi: Tensor, log_mask: Tensor, kappa: float
+    ) -> SampledSurrogate:
+        behaviour, target = pi.numpy(), soft_set_policy(log_mask).numpy()
+        episodes = draw(behaviour, batch.correct, self.parts.rng)
+        leaves = leaf_count(episodes, log_mask.exp().numpy())
+        weight = episodes.product(episodes.of_action(target) / episodes.of_action(behaviour))
+        level = float((weight * leaves).mean() + 1.0 - batch.solvable.mean())
+        cost = batch.cost + self._set_charge(batch, episodes, behaviour, kappa)
+        coverage = episodes.final * leaves[:, None]
+        return self.parts.criticise(
+            RollOut(batch, episodes, behaviour, target, cost, coverage, level)
+        )
+
+    def _set_charge(
+        self, batch: Questions, episodes: Episodes, pi: FloatArray, kappa: float
+    ) -> FloatArray:
+        """Return lambda |C(q)|, [B, T], where it is charged."""
+        if not self._config.set_size_price:
+            return np.zeros(batch.cost.shape)
+        _, member = followed(pi, batch, kappa)
+        charge = set_charge(episodes, member, self._config.set_size_credit)
+        return self._config.set_size_price * charge
+
+    def _follow(self, batch: Questions, pi: Tensor, kappa: float) -> dict[str, float]:
+        """Update the threshold on the new policy's coverage, and return the update's figures."""
+        run, member = followed(pi.numpy(), batch, kappa)
+        critical = critical_threshold(soft_paths(pi)[1], torch.from_numpy(batch.correct))
+        self.threshold = update(self.threshold, critical.numpy(), self._alpha)
+        covered = (member & batch.correct).any(axis=(1, 2)) | ~batch.solvable
+        return {
+            "cost": float((batch.cost * run).sum(axis=1).mean()),
+            "coverage": float(covered.mean()),
+            "kappa": self.threshold.kappa,
+            "length": float(run.sum(axis=1).mean()),
+            "set_size": float(member.sum(axis=(1, 2)).mean()),
+        }
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """What a new policy is worth on one batch at a fixed threshold."""
+
+    config: CcpoConfig
+    batch: Questions
+    kappa: float
+    sampled: SampledSurrogate
+
+    def __call__(self, probabilities: Tensor) -> Surrogate:
+        config, kappa = self.config, self.kappa
+        target = soft_set_policy(soft_mask_log(probabilities, kappa, config.epsilon))
+        reach, path = soft_paths(probabilities)
+        cost = self.sampled.cost(target)
+        if config.cost == "exact":
+            cost = cost + self._exact_cost(reach, path)
+        if config.constraint == "exact":
+            correct = torch.from_numpy(self.batch.correct)
+            coverage = soft_coverage(path, correct, kappa, config.epsilon)
+        else:
+            coverage = self.sampled.coverage(target)
+        return Surrogate(cost, coverage, (probabilities, target))
+
+    def _exact_cost(self, reach: Tensor, path: Tensor) -> Tensor:
+        paid = torch.from_numpy(self.batch.cost)
+        cost = soft_cost(reach, paid, self.kappa, self.config.epsilon)
+        if self.config.set_size_price:
+            answered = torch.from_numpy(self.batch.answered)
+            size = soft_set_size(path, answered, self.kappa, self.config.epsilon)
+            cost = cost + self.config.set_size_price * size
+        return cost
+
+
+def leaf_count(episodes: Episodes, mask: FloatArray) -> FloatArray:
+    """Return prod_t sum_a m(a, o_t) where an episode's answer is right, and 0 elsewhere, [B].
+
+    Its expectation under S is the expected number of right leaves in the set, each leaf counting
+    the product of the masks on its path: the paper's bound on the coverage (section 4.2).
+
+    Args:
+        episodes: the episodes.
+        mask: [B, T, A] the soft mask m.
+    """
+    return episodes.product(mask.sum(axis=2)) * episodes.right
+
+
+def set_charge(episodes: Episodes, member: BoolArray, credit: Credit) -> FloatArray:
+    """Return the answers that each step is charged for, [B, T].
+
+    Args:
+        episodes: the episodes.
+        member: [B, T, L] which leaves are in the set.
+        credit: `end`: all of them where the episode ends; `leaf`: each in its own round.
+    """
+    leaves: FloatArray = member.sum(axis=2, dtype=np.float64)
+    if credit == "end":
+        leaves = episodes.final * leaves.sum(axis=1, keepdims=True)
+    return leaves
+
+
+def followed(pi: FloatArray, batch: Questions, kappa: float) -> tuple[BoolArray, BoolArray]:
+    """Follow the set policy: which rounds are run, [B, T], and which leaves taken, [B, T, L]."""
+    reach, path = soft_paths(torch.from_numpy(pi))
+    return reach.numpy() >= kappa, (path.numpy() >= kappa) & batch.answered

@@ -1,0 +1,1 @@
+"""Constrained policy optimisation."""

@@ -1,0 +1,1 @@
+"""Look-ahead: buy what gains most for its money."""

@@ -1,0 +1,265 @@
+"""Buy what gains most for its money, looking ahead: the next call is chosen, then thresholded.
+
+For each call that could be bought next, two things are estimated from what is known: the
+probability that it, or what would be bought after it, makes the answers right that are not yet, and
+what all of that costs. What gains most per dollar is bought next, and that gain is the score of
+going on. The order of purchases does not depend on the threshold, so that sets are nested in it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InputError
+from farthing.features.calls import SeenFeatures
+from farthing.methods.forest import Forest
+from farthing.methods.lookahead.latent_difficulty import LatentDifficulty
+from farthing.process.action_space import Protocol, ProtocolName, arrange, priced, protocol
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+
+FOREST = ("feature", "threshold", "left", "value", "roots")
+"""The arrays of a forest, in its order."""
+LEAST = 0.02
+"""No purchase is taken to cost less, in units of its mean cost."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What each line's next purchase, and what follows it, would gain and cost.
+
+    One forest for all lines. With one line only, mixed with a linear model: the one sees what
+    depends on what, the other needs little data. With several, states differ too much for that.
+    The linear model looks at what a model of the conversation expects, where there is one, or else
+    at what the forest looks at.
+    """
+
+    forest: Forest
+    """2 F outputs: gain of each line in [0, 1], then cost of each in units of `unit_nano`."""
+    gain_weights: FloatArray
+    """[K, G + 1] log-odds of the gain after k purchases, the constant last; no row: forest only."""
+    cost_weights: FloatArray
+    """[K, G + 1] cost in units of `unit_nano`, likewise."""
+    unit_nano: FloatArray
+    """[F] mean cost of a line's purchase in training, in nano-dollars."""
+    share: float
+    """Of the forest in the mixture; 1 where there is no linear model."""
+
+    @property
+    def lines(self) -> int:
+        """The number of lines, F."""
+        return len(self.unit_nano)
+
+    def predict(
+        self, features: FloatArray, outlook: FloatArray, step: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return gain and cost in nano-dollars, [R, F] each.
+
+        Args:
+            features: [R, C] what the forest looks at.
+            outlook: [R, G] what the linear model looks at.
+            step: [R] number of purchases that were made.
+        """
+        gain, cost = np.split(self.forest.predict(features), 2, axis=1)
+        if self.share < 1:
+            spent = np.maximum(linear(self.cost_weights, outlook, step), 0.0)[:, None]
+            gain = self.share * gain + (1 - self.share) * self._odds(outlook, step)
+            cost = self.share * cost + (1 - self.share) * spent
+        return gain, np.maximum(cost, LEAST) * self.unit_nano
+
+    def gains(self, features: FloatArray, outlook: FloatArray, step: IntArray) -> FloatArray:
+        """Return the gain of the one line by forest and by linear model, [R, 2]."""
+        forest = self.forest.predict(features)[:, :1]
+        return np.concatenate([forest, self._odds(outlook, step)], axis=1)
+
+    def _odds(self, outlook: FloatArray, step: IntArray) -> FloatArray:
+        odds = linear(self.gain_weights, outlook, step)[:, None]
+        gain: FloatArray = 1.0 / (1.0 + np.exp(np.minimum(-odds, 700.0)))
+        return gain
+
+
+def linear(weights: FloatArray, features: FloatArray, step: IntArray) -> FloatArray:
+    """Return the weighted sums of features [R, F] under the weights of each case's step, [R]."""
+    own = weights[step]
+    total: FloatArray = (features * own[:, :-1]).sum(axis=1) + own[:, -1]
+    return total
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order to buy for each question, and how much each purchase is worth."""
+
+    line: IntArray
+    """[n, S] the line of each purchase; -1 once nothing is on offer."""
+    worth: FloatArray
+    """[n, S] gain per dollar of a purchase and what follows it; infinite for the first."""
+
+
+@dataclass(frozen=True)
+class LookaheadPolicy:
+    """Follows an estimate of what every line of its protocol gains and costs."""
+
+    rules: ProtocolName
+    """Name of the protocol."""
+    features: SeenFeatures
+    estimate: Estimate
+    price_nano: float
+    """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
+    latent: LatentDifficulty | None = None
+    """A model of the conversation, where a base and a guide talk in rounds."""
+    stochastic: bool = False
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether it buys whole rounds in their order."""
+        return self.estimate.lines == 1
+
+    def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
+        """Return the questions in this policy's order of purchases, and its scores there."""
+        rules = protocol(self.rules, traces)
+        order = self.order(traces)
+        return arrange(traces, rules, order.line), self._scores(order, rules)
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        """Return the scores in the paper's order of rounds, [n, T, L + 1].
+
+        Raises:
+            InputError: the policy chooses an order of its own; use `arranged`.
+        """
+        rules = protocol(self.rules, traces)
+        if not self.in_rounds:
+            raise InputError(
+                "this policy buys call by call in an order of its own, not in rounds; train "
+                "`lookahead` instead of `lazy` for answers in rounds"
+            )
+        return self._scores(self.order(traces), rules)
+
+    def _scores(self, order: Order, rules: Protocol) -> FloatArray:
+        """Score each answer 1, and going on w / (1 + w) for a worth of w prices of coverage."""
+        worth = np.maximum(order.worth[:, 1:] * self.price_nano, 0.0)
+        scores = np.ones((len(worth), rules.steps, rules.cells.shape[2] + 1))
+        scores[:, :-1, -1] = worth / (1.0 + worth)
+        scores[:, -1, -1] = 0.0
+        return scores
+
+    def order(self, traces: TraceArrays) -> Order:
+        """Choose every purchase of every question until nothing is left to buy."""
+        rules = protocol(self.rules, traces)
+
+        outlook = outlooks(self.latent, traces)
+
+        def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
+            seen, step = self.features.look(traces, row, rules.seen(bought)), bought.sum(axis=1)
+            told = seen if outlook is None else outlook[row, step]
+            return self.estimate.predict(seen, told, step)
+
+        on_offer = priced(traces, rules).on_offer
+        if self.in_rounds:
+            on_offer = np.ones_like(on_offer)  # a round that is yet to come was not recorded
+        return ordered(on_offer, judge)
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        arrays: dict[str, NDArray[Any]] = {
+            "gain": self.estimate.gain_weights,
+            "cost": self.estimate.cost_weights,
+            "unit_nano": self.estimate.unit_nano,
+        }
+        arrays |= {name: getattr(self.estimate.forest, name) for name in FOREST}
+        latent = None
+        if self.latent is not None:
+            found, latent = self.latent.to_state()
+            arrays |= found
+        return arrays, {
+            "rules": self.rules,
+            "features": msgspec.to_builtins(self.features),
+            "price_nano": self.price_nano,
+            "depth": self.estimate.forest.depth,
+            "share": self.estimate.share,
+            "latent": latent,
+        }
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        forest = Forest(depth=int(settings["depth"]), **{name: arrays[name] for name in FOREST})
+        weights = arrays["gain"], arrays["cost"], arrays["unit_nano"]
+        estimate = Estimate(forest, *weights, float(settings["share"]))
+        features = msgspec.convert(settings["features"], SeenFeatures)
+        latent = settings["latent"] and LatentDifficulty.from_state(arrays, settings["latent"])
+        return cls(settings["rules"], features, estimate, float(settings["price_nano"]), latent)
+
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
+        """Deciding costs nothing."""
+        return None
+
+
+def buying(policy: object) -> LookaheadPolicy | None:
+    """Return the look-ahead policy that chooses a policy's purchases: itself, or one within it."""
+    while policy is not None and not isinstance(policy, LookaheadPolicy):
+        policy = getattr(policy, "inner", None)
+    return policy
+
+
+def outlooks(latent: LatentDifficulty | None, traces: TraceArrays) -> FloatArray | None:
+    """Return what a model of the conversation expects before each round, [n, T + 1, 2].
+
+    Before the first it is zeros; without a model it is nothing at all.
+    """
+    if latent is None:
+        return None
+    found = latent.outlook(traces)
+    return np.concatenate([np.zeros_like(found[:, :1]), found], axis=1)
+
+
+Judge = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
+"""(row [R], bought [R, F]) to gain [R, F] and cost in nano-dollars [R, F] of each line."""
+
+
+def best_line(gain: FloatArray, cost: FloatArray, can: BoolArray) -> tuple[IntArray, FloatArray]:
+    """Return the line of greatest gain per nano-dollar, [R], and that gain, [R].
+
+    Where nothing can be bought it is -1, worth -inf.
+    """
+    worth = np.where(can, gain / cost, -np.inf)
+    line = worth.argmax(axis=1)
+    best = worth[np.arange(len(line)), line]
+    return np.where(can.any(axis=1), line, -1), best
+
+
+def ordered(on_offer: BoolArray, judge: Judge) -> Order:
+    """Choose purchases one after another, as if every one of them were made.
+
+    Args:
+        on_offer: [n, F, K] the items that can be bought.
+        judge: what the lines of a case are estimated to gain and cost.
+    """
+    n, lines, items = on_offer.shape
+    every = np.arange(n)
+    bought = np.zeros((n, lines), dtype=np.int64)
+    line = np.full((n, lines * items), -1)
+    worth = np.full((n, lines * items), -np.inf)
+    for step in range(lines * items):
+        can = offered(on_offer, every, bought)
+        line[:, step], worth[:, step] = best_line(*judge(every, bought), can)
+        made = line[:, step] >= 0
+        bought[every[made], line[made, step]] += 1
+    worth[:, 0] = np.inf
+    return Order(line, worth)
+
+
+def offered(on_offer: BoolArray, row: IntArray, bought: IntArray) -> BoolArray:
+    """Return from which lines something can still be bought, [R, F].
+
+    Args:
+        on_offer: [n, F, K] the items that can be bought.
+        row: [R] which question each case is about.
+        bought: [R, F] how many items of each line it has.
+    """
+    items = on_offer.shape[2]
+    place = np.minimum(bought, items - 1)[:, :, None]
+    can: BoolArray = np.take_along_axis(on_offer[row], place, axis=2)[..., 0] & (bought < items)
+    return can

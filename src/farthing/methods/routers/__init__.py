@@ -1,0 +1,1 @@
+"""Which model of a pool to ask, in any order."""

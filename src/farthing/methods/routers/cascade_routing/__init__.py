@@ -1,0 +1,1 @@
+"""Cascade routing."""

@@ -1,0 +1,1 @@
+"""One answer and how sure it is."""

@@ -1,0 +1,1 @@
+"""Look-ahead with a price on each answer in the set."""

@@ -1,1 +1,0 @@
-"""The live loop: agents that ask models, rounds, collection, and answers under a policy."""

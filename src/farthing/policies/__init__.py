@@ -1,1 +1,0 @@
-"""From what was observed to what to do: scores of actions, by numpy alone."""

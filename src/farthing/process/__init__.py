@@ -1,0 +1,1 @@
+"""What may happen to a question: states, action spaces, exact replay, the generator."""

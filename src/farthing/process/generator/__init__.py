@@ -1,0 +1,1 @@
+"""Made-up questions whose cheapest policy is known."""

@@ -1,0 +1,189 @@
+"""The cheapest policy for a generator at a given coverage, exactly.
+
+This is the paper's protocol with lambda = 0: adding an answer to the set is free, so a policy is
+a rule when to stop, and all answers seen are returned. A question is covered when a right answer
+appeared before the stop, or never appears. For every price mu of coverage, backward induction
+maximises mu E[coverage] - E[cost]. A history goes on exactly when mu exceeds its own price, the
+least E[cost] / E[gain] that a rule for stopping later can offer from there; so every price's
+optimum is one threshold on that index (Gittins 1979), and between two neighbouring thresholds the
+frontier is the straight line of drawing lots.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.money import usd_from_nano
+from farthing.process.generator.generate import (
+    GeneratorConfig,
+    first_appearance,
+    uncertainty_bin,
+)
+from farthing.process.generator.histories import (
+    Histories,
+    child_key,
+    enumerate_histories,
+    first_seen_next,
+)
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """What the best policies cost and cover, and how they decide."""
+
+    cost_nano: FloatArray
+    """[V] mean cost of a question at the corners of the frontier, ascending, in nano-dollars."""
+    coverage: FloatArray
+    """[V] coverage at the corners: the first one stops after round 1, the last one covers all."""
+    histories: tuple[Histories, ...]
+    """The histories after rounds 1..T-1, after which there is something to decide."""
+    price: tuple[FloatArray, ...]
+    """For each of `histories`, [H] the price in nano-dollars per unit of coverage from which going
+    on pays; +inf where nothing is left to gain."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretch:
+    """What going on buys, in pieces: each is bought whole, at one price."""
+
+    owner: IntArray
+    """[P] index of the history that the piece follows."""
+    gain: FloatArray
+    """[P] coverage gained."""
+    cost: FloatArray
+    """[P] money spent."""
+
+    @property
+    def price(self) -> FloatArray:
+        """[P] cost per unit of coverage; +inf where there is no gain."""
+        price: FloatArray = np.full(len(self.gain), np.inf)
+        return np.divide(self.cost, self.gain, out=price, where=self.gain > 0)
+
+
+def frontier(config: GeneratorConfig) -> list[tuple[float, float]]:
+    """Return (cost in USD a question, coverage) of every corner of the optimal frontier, ascending.
+
+    Raises:
+        InputError: there are too many histories to enumerate.
+    """
+    best = solve(config)
+    return [
+        (usd_from_nano(cost), float(covered))
+        for cost, covered in zip(best.cost_nano, best.coverage, strict=True)
+    ]
+
+
+def optimal_cost(config: GeneratorConfig, coverage: float) -> float:
+    """Return the least mean cost of a question, in USD, of any policy with at least this coverage.
+
+    Raises:
+        InputError: there are too many histories to enumerate.
+    """
+    best = solve(config)
+    return usd_from_nano(float(np.interp(coverage, best.coverage, best.cost_nano)))
+
+
+def optimal_scores(config: GeneratorConfig, traces: TraceArrays) -> FloatArray:
+    """Score the generator's own questions so that thresholds replay the optimal policies.
+
+    Returns:
+        [n, T, 3] base and guide 1 (all answers seen are returned); `next` scores the cheapest
+        round's price over the history's own, in [0, 1]: the coverage gained for that money.
+
+    Raises:
+        InputError: the traces show what this generator cannot produce.
+    """
+    best = solve(config)
+    scores = np.ones((*traces.answer.shape[:2], 3))
+    scores[:, :, 2] = 0.0
+    for t, index in enumerate(_locate(config, best.histories, traces)):
+        scores[:, t, 2] = config.round_cost_nano.min() / best.price[t][index]
+    return scores
+
+
+@lru_cache(maxsize=16)
+def solve(config: GeneratorConfig) -> Optimum:
+    """Solve for every price of coverage at once, from the last decision back to the first.
+
+    Raises:
+        InputError: there are too many histories to enumerate.
+    """
+    levels = enumerate_histories(config, config.rounds - 1)
+    later = _Stretch(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    prices: list[FloatArray] = []
+    for histories, round_cost in zip(levels[::-1], config.round_cost_nano[:0:-1], strict=True):
+        following = _Stretch(
+            np.arange(len(histories)),
+            first_seen_next(config, histories),
+            histories.probability * round_cost,
+        )
+        bought, left = _cheapest(following, later)
+        prices.append(bought.price)
+        later = _handed_up(bought, left, histories.parent)
+    cost, coverage = _corners(later, float(config.round_cost_nano[0]))
+    return Optimum(cost, coverage, tuple(levels), tuple(prices[::-1]))
+
+
+def _cheapest(following: _Stretch, later: _Stretch) -> tuple[_Stretch, _Stretch]:
+    """Join to each history's next round those later pieces that lower its cost per gain.
+
+    The pieces cheaper than the price so far are taken and the price is computed anew, until none
+    leaves: Newton's steps on a convex, piecewise linear function, which end at its exact root.
+    """
+    joined = following
+    while True:
+        taken = later.price < joined.price[later.owner]
+        owner, size = later.owner[taken], len(following.owner)
+        better = _Stretch(
+            following.owner,
+            following.gain + np.bincount(owner, later.gain[taken], size),
+            following.cost + np.bincount(owner, later.cost[taken], size),
+        )
+        if np.array_equal(better.gain, joined.gain):
+            rest = _Stretch(later.owner[~taken], later.gain[~taken], later.cost[~taken])
+            return joined, rest
+        joined = better
+
+
+def _handed_up(bought: _Stretch, left: _Stretch, parent: IntArray) -> _Stretch:
+    """Return all pieces as belonging to the histories one round earlier; drop those of no gain."""
+    owner = np.concatenate([bought.owner, left.owner])
+    gain, cost = np.concatenate([bought.gain, left.gain]), np.concatenate([bought.cost, left.cost])
+    useful = gain > 0
+    return _Stretch(parent[owner[useful]], gain[useful], cost[useful])
+
+
+def _corners(pieces: _Stretch, first_round: float) -> tuple[FloatArray, FloatArray]:
+    """Buy the pieces in the order of their prices, from stopping after round 1 on."""
+    order = np.argsort(pieces.price, kind="stable")
+    gained = np.concatenate([[0.0], pieces.gain[order].cumsum()])
+    spent = np.concatenate([[0.0], pieces.cost[order].cumsum()])
+    return first_round + spent, 1 - gained[-1] + gained
+
+
+def _locate(
+    config: GeneratorConfig, histories: tuple[Histories, ...], traces: TraceArrays
+) -> list[IntArray]:
+    """Return, for each round before the last, [n] the index of every question's history."""
+    if traces.answer.shape[1:] != (config.rounds, 2) or "uncertainty" not in traces.signals:
+        raise InputError(
+            f"these traces are not the generator's: it gives {config.rounds} rounds of two answers "
+            "and an uncertainty; generate them with the same settings"
+        )
+    labels = first_appearance(traces.answer.astype(np.int64))
+    drawn = uncertainty_bin(config, traces.signals["uncertainty"][:, :, 1])
+    index = np.zeros(len(traces), dtype=np.int64)
+    found = []
+    for t, level in enumerate(histories):
+        key = child_key(config, index, labels[:, t, 0], labels[:, t, 1], drawn[:, t])
+        index = np.minimum(np.searchsorted(level.key, key), len(level) - 1)
+        if not np.array_equal(level.key[index], key):
+            raise InputError(
+                f"these traces show in round {t + 1} what this generator cannot produce; "
+                "generate them with the same settings"
+            )
+        found.append(index)
+    return found

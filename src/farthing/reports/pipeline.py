@@ -1,0 +1,73 @@
+"""How one bundle did on its test questions, for a terminal."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farthing.calibration.base import Certificate
+from farthing.calibration.plain_language import plainly
+from farthing.experiments.evaluate_bundle import Evaluated
+from farthing.reports.base import significant
+
+LINES = {
+    "cost_usd": "cost, USD a question",
+    "total_cost_usd": "cost, USD in all",
+    "coverage": "coverage",
+    "coverage_solvable": "coverage given solvable",
+    "in_set": "a right answer in the set",
+    "solvable": "solvable questions",
+    "accuracy": "accuracy of the best answer",
+    "avg_len": "rounds",
+    "set_size": "distinct answers",
+    "set_size_leaves": "answers, with repetitions",
+    "empty": "empty sets",
+}
+"""Each metric of an evaluation as a reader calls it."""
+MONEY = ("cost_usd", "total_cost_usd")
+
+
+def measured(found: Evaluated) -> Group:
+    """Show every metric, the interval where there is one, and what was promised."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column(f"{found.sizes['test']:,} test questions")
+    table.add_column("Value", justify="right")
+    table.add_column("95 % interval", justify="right")
+    for metric, heading in LINES.items():
+        value = found.metrics[metric]
+        shown = significant(value) if metric in MONEY else f"{value:.3f}"
+        interval = found.intervals.get(metric)
+        table.add_row(heading, shown, f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "")
+    return Group(table, Text(""), *_promise(found))
+
+
+def promised(certificate: Certificate) -> Group:
+    """Show what is promised, in plain words too, on what evidence, and until when."""
+    plain = f"In plain words: {plainly(certificate)}"
+    return Group(Text(certificate.sentence()), Text(plain), Text(""), _facts(certificate))
+
+
+def _facts(certificate: Certificate) -> Table:
+    """Show what a certificate says beside its sentence."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    of = f", rank {certificate.k} of {certificate.n} questions" if certificate.k else ""
+    table.add_row("threshold", f"kappa = {certificate.kappa:.4g}{of}")
+    if certificate.interval is not None:
+        low, high = certificate.interval
+        table.add_row("evidence", f"coverage of {low:.3f} to {high:.3f} in 95 % of such draws")
+    for name, sentences in (
+        ("holds if", certificate.conditional_on),
+        ("ends when", certificate.invalid_when),
+    ):
+        for i, sentence in enumerate(sentences):
+            table.add_row("" if i else name, sentence)
+    return table
+
+
+def _promise(found: Evaluated) -> list[RenderableType]:
+    certificate = found.bundle.certificate
+    if certificate is None:
+        return [Text("Nothing is promised: the bundle was not calibrated.")]
+    if found.judged is None:
+        return [promised(certificate)]
+    return [promised(certificate), Text(""), Text(found.judged.sentence())]

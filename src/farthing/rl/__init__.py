@@ -1,0 +1,1 @@
+"""The mathematics of training by reinforcement, on arrays."""

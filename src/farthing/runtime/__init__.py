@@ -1,0 +1,1 @@
+"""Live episodes: agents, the meter, the journal, collection, answers under a policy."""

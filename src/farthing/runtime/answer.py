@@ -1,0 +1,121 @@
+"""What came of a question: the answers, what they cost, and what is promised of them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from farthing.calibration.base import Certificate
+from farthing.money import usd_from_nano
+from farthing.traces.base import Call, Trace
+
+Ending = Literal["policy", "budget", "failure"]
+"""Who ended it: the policy (or there was no round left), the budget, or a key that is wrong."""
+
+Bought = Literal["rounds", "calls"]
+"""What the policy buys at a time."""
+
+ABSTAINS = "No answer is given: the policy is not sure enough of any."
+NO_CERTIFICATE = "No certificate: the bundle was not calibrated, so nothing is promised."
+
+
+def selective(certificate: Certificate | None) -> bool:
+    """Return whether answers are promised to be right where they are given, and not given else."""
+    return certificate is not None and certificate.guarantee == "selective" and certificate.promises
+
+
+@dataclass(frozen=True)
+class Returned:
+    """One answer of the set."""
+
+    text: str
+    """As it was given, where equal ones scored highest."""
+    score: float
+    """What the policy thinks of it, in [0, 1]."""
+    round: int
+    """From 1; in a pool, as the how-manieth the model was asked."""
+    role: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one question."""
+
+    id: str
+    answers: tuple[Returned, ...]
+    """The set: distinct answers, the best first; empty where there is none."""
+    best: str | None
+    """The single best answer, as a replay ranks them; after an escalation, what that gave."""
+    cost_nano: int | None
+    """What was paid, in nano-dollars; None where some price is not known."""
+    rounds: int
+    """Rounds that were run in full; where the policy buys single calls, calls that were made."""
+    most_rounds: int
+    """How many there can be."""
+    bought: Bought
+    """Which of the two."""
+    certificate: Certificate | None
+    """The promise of the bundle."""
+    caveats: tuple[str, ...]
+    """Why it does not hold for this answer, a clause each; nothing where it does."""
+    ended_by: Ending
+    trace: Trace
+    """Everything that the policy asked and heard; truncated where rounds are left."""
+    escalated: Call | None = None
+    """The call to whom the question was passed on because the policy abstained."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What was paid, in US dollars, for display."""
+        return None if self.cost_nano is None else usd_from_nano(self.cost_nano)
+
+    @property
+    def abstained(self) -> bool:
+        """Whether the policy withholds its answer, as a promise about given answers asks it to."""
+        return selective(self.certificate) and not self.answers and self.ended_by == "policy"
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether a promise holds for this answer; not where none is given."""
+        promises = self.certificate is not None and self.certificate.promises
+        return promises and not self.caveats and not self.abstained
+
+    @property
+    def promise(self) -> str:
+        """Say in one or two plain sentences what is promised of this answer."""
+        clauses = "; ".join(self.caveats)
+        if self.abstained:
+            return self._withheld()
+        if self.certificate is not None and self.certificate.promises:
+            broken = f"The bundle's promise does not hold for this answer: {clauses}."
+            return broken if clauses else self.certificate.sentence()
+        nothing = self.certificate.sentence() if self.certificate else NO_CERTIFICATE
+        return f"{nothing} Besides, {clauses}." if clauses else nothing
+
+    def _withheld(self) -> str:
+        why = "".join(f" Besides, {clause}." for clause in self.caveats)
+        if self.escalated is None:
+            return f"{ABSTAINS}{why}"
+        whose = f"the question was passed on to {self.escalated.model}, whose answers are not part"
+        return f"The policy is not sure enough of any answer; {whose} of the promise.{why}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        return {
+            "id": self.id,
+            "question": self.trace.question,
+            "answer": self.best,
+            "answers": [msgspec.to_builtins(returned) for returned in self.answers],
+            "cost_usd": self.cost_usd,
+            "cost_nano": self.cost_nano,
+            "rounds": self.rounds,
+            "bought": self.bought,
+            "ended_by": self.ended_by,
+            "guaranteed": self.guaranteed,
+            "abstained": self.abstained,
+            "escalated": self.escalated and msgspec.to_builtins(self.escalated),
+            "promise": self.promise,
+            "caveats": list(self.caveats),
+            "certificate": self.certificate and self.certificate.to_json(),
+            "trace": msgspec.to_builtins(self.trace),
+        }

@@ -1,0 +1,126 @@
+"""Many questions under a policy, with the models of a job: open, answer, close."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from farthing.bundle import Bundle
+from farthing.models.base import Model
+from farthing.runtime.answer import Answer
+from farthing.runtime.base import Agent, Desk
+from farthing.runtime.job import Job
+from farthing.runtime.journal import Attempt, Books, StoreBooks, only_writer
+from farthing.runtime.meter import LoggedDesk, Paid, Till
+from farthing.runtime.orchestrator import Orchestrator, directly
+from farthing.runtime.question_budget import Pursed
+from farthing.runtime.rounds import Desks
+from farthing.tasks.base import Question
+from farthing.traces.store import Store
+
+SOURCE = "ask"
+"""What a store calls the origin of what is asked here."""
+NO_CAP = 2**62
+"""Nano-dollars that nobody has: questions have budgets here, the store has none."""
+
+Show = Callable[[Answer], None]
+"""Is shown every answer."""
+Doubt = Callable[[str], None]
+"""Is told, before anything is paid, why the certificate will hold for no answer."""
+
+
+def answer_all(
+    job: Job,
+    bundle: Bundle,
+    questions: Sequence[Question],
+    *,
+    budget_nano: int | None = None,
+    store: Path | None = None,
+    show: Show,
+    doubt: Doubt,
+) -> None:
+    """Answer questions with the models of a job, many at a time; show the answers in order.
+
+    Args:
+        job: the agents and their models.
+        bundle: the policy.
+        questions: what is asked.
+        budget_nano: the most that each of them may cost, in nano-dollars; none: no limit.
+        store: the trace store whose call log is read and written: what it has is not paid again.
+        show: is shown each answer.
+        doubt: is told why the certificate holds for no answer.
+
+    Raises:
+        InputError: the bundle does not fit the agents, a key or a price is missing, or another
+            process is writing the store.
+    """
+    with _books(store) as books:
+        asyncio.run(_answer_all(_Asked(job, bundle, books, budget_nano), questions, show, doubt))
+
+
+@contextmanager
+def _books(store: Path | None) -> Iterator[StoreBooks | None]:
+    if store is None:
+        yield None
+        return
+    with only_writer(store), Store.open(store) as opened:
+        yield StoreBooks(opened, NO_CAP, SOURCE)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    job: Job
+    bundle: Bundle
+    books: Books | None
+    budget_nano: int | None
+
+    @asynccontextmanager
+    async def orchestrator(self) -> AsyncIterator[Orchestrator]:
+        """Open the models while the block runs."""
+        till = None if self.books is None else Till(self.books)
+
+        def around_try(model: Model) -> Model:
+            return Pursed(model if till is None else Paid(model, till))
+
+        recording, closing = self.job.open(around_try)
+        desks: Desks = directly
+        if self.books is not None and till is not None:
+            desks = _logged(self.books, till, recording.parameters)
+        try:
+            yield Orchestrator(
+                self.bundle, recording.plan, recording.task, desks, recording.escalation
+            )
+        finally:
+            for one in closing:
+                await one.aclose()
+
+
+def _logged(books: Books, till: Till, parameters: Mapping[str, str]) -> Desks:
+    def desk(question: Question, number: int, agent: Agent) -> Desk:
+        attempt = Attempt(question.id, number, agent.role, parameters.get(agent.role, ""))
+        return LoggedDesk(attempt, books, till)
+
+    return desk
+
+
+async def _answer_all(
+    asked: _Asked, questions: Sequence[Question], show: Show, doubt: Doubt
+) -> None:
+    room = asyncio.Semaphore(asked.job.section.at_once)
+    async with asked.orchestrator() as orchestrator:
+        for clause in orchestrator.doubts:
+            doubt(clause)
+
+        async def answer(question: Question) -> Answer:
+            async with room:
+                return await orchestrator.answer(question, budget_nano=asked.budget_nano)
+
+        tasks = [asyncio.ensure_future(answer(question)) for question in questions]
+        try:
+            for task in tasks:
+                show(await task)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

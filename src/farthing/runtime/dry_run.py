@@ -1,0 +1,90 @@
+"""What a job would cost, before anything is paid."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from farthing.models.base import Completion, Model, Prompt
+from farthing.runtime.base import Agent
+from farthing.runtime.collector import Recording
+from farthing.runtime.cost_bound import TOOL_REPLY, longest_completion
+from farthing.runtime.journal import Attempt, Books, entry
+from farthing.tasks.base import Question
+from farthing.tasks.tools import Tool, ToolReply
+
+
+@dataclass
+class Estimate:
+    """What the calls cost that a job still has to make."""
+
+    questions: int
+    acts: dict[str, int] = field(default_factory=dict)
+    """Role to the times that it still has to act."""
+    calls: int = 0
+    """The most calls to models that these can take, without retries."""
+    largest_nano: int = 0
+    """The most that they can cost, in nano-dollars, without retries."""
+    likely_nano: int | None = None
+    """From what the log's calls of the same roles cost; None where a role has none."""
+
+
+async def estimate(
+    questions: Sequence[Question],
+    recording: Recording,
+    books: Books,
+    mean_cost_nano: Mapping[str, float],
+) -> Estimate:
+    """Price a job by playing it through with the longest replies; asks nobody.
+
+    A reply of n tokens counts as n tokens where a later prompt repeats it. What the log has
+    already costs nothing.
+
+    Args:
+        questions: those that are not in the store.
+        recording: what is to be recorded.
+        books: where known replies are.
+        mean_cost_nano: role to the mean cost of its calls so far.
+
+    Raises:
+        UnpricedModelError: a model has no price; the message gives the line to add.
+    """
+    sums = Estimate(len(questions))
+
+    def desk(question: Question, number: int, agent: Agent) -> _Desk:
+        parameters = recording.parameters.get(agent.role, "")
+        return _Desk(Attempt(question.id, number, agent.role, parameters), books, sums)
+
+    for question in questions:
+        await recording.plan.calls(question, desk)
+    if all(role in mean_cost_nano for role in sums.acts):
+        sums.likely_nano = round(sum(n * mean_cost_nano[role] for role, n in sums.acts.items()))
+    return sums
+
+
+class _Desk:
+    def __init__(self, attempt: Attempt, books: Books, sums: Estimate) -> None:
+        self._attempt, self._books, self._sums = attempt, books, sums
+        self._acts = False
+
+    async def ask(self, model: Model, prompt: Prompt) -> Completion:
+        known = await self._books.find(entry(self._attempt, model.name, prompt, 0))
+        if known.reply is not None:
+            return msgspec.json.decode(known.reply, type=Completion)
+        self._sums.calls += 1
+        self._pay(model.largest_cost_nano(prompt))
+        return longest_completion(model, prompt)
+
+    async def use(self, tool: Tool, query: str) -> ToolReply:
+        known = await self._books.find(entry(self._attempt, tool.name, query, 0))
+        if known.reply is not None:
+            return msgspec.json.decode(known.reply, type=ToolReply)
+        self._pay(tool.cost_nano)
+        return ToolReply("x" * TOOL_REPLY)
+
+    def _pay(self, nano: int) -> None:
+        self._sums.largest_nano += nano
+        if not self._acts:
+            self._acts = True
+            role = self._attempt.role
+            self._sums.acts[role] = self._sums.acts.get(role, 0) + 1

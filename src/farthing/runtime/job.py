@@ -1,0 +1,264 @@
+"""A collection as a TOML file says it, beside the models that it names (see `models/config.py`).
+
+    task = "gsm8k"
+    questions = "test.jsonl"
+    limit = 200
+    rounds = 4
+    mode = "dialogue"
+
+    [agents.base]
+    model = "small"
+
+    [agents.guide]
+    model = "large"
+
+In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+
+from farthing import plugins
+from farthing.errors import ConfigError
+from farthing.models.base import MAX_TOKENS, Model, Prompt
+from farthing.models.config import ModelsConfig, models_from
+from farthing.models.sections import convert, read_toml
+from farthing.runtime.base import Agent
+from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.collector import AT_ONCE, Recording
+from farthing.runtime.guide_agent import GuideAgent
+from farthing.runtime.llm_agents import LlmExitAgent, LlmPolicyAgent
+from farthing.runtime.react_agent import ReactAgent
+from farthing.runtime.rounds import Dialogue, Independent, Plan
+from farthing.tasks.base import Question, Task
+from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
+from farthing.tasks.questions import load_questions
+from farthing.tasks.templates import BUILT_IN, Prompts
+from farthing.tasks.tools import Toolbox, always
+from farthing.tasks.wikipedia import Wikipedia
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+_NOT_SENT = frozenset({"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s"})
+"""Settings of a model that leave its replies as they are."""
+
+
+class AgentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One section `[agents.NAME]`."""
+
+    model: str
+    """Name of a section `[models.NAME]`."""
+    max_tokens: Positive = MAX_TOKENS
+    """Most output tokens of a reply."""
+    search: str | None = None
+    """Search for the base: `own` (the question's paragraphs), `wikipedia`, or a corpus file."""
+    coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.9
+    """What an LLM as the policy is told to aim at."""
+
+
+class JobSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields at the top of the file."""
+
+    task: str
+    questions: str
+    limit: Positive | None = None
+    seed: int | None = None
+    split: Literal["train", "calibrate", "test"] | None = None
+    rounds: Positive = 4
+    mode: Literal["dialogue", "independent"] = "dialogue"
+    agents: dict[str, AgentSection] = {}
+    pool: list[str] = []
+    prompts: str | None = None
+    """Folder of prompts of your own."""
+    at_once: Positive = AT_ONCE
+    """Questions under way at any moment."""
+
+
+ESCALATION = "escalation"
+"""The role of the model that is asked where a policy abstains."""
+_SECTIONS = frozenset({*JobSection.__struct_fields__, "models", "limits", "prices"})
+
+
+@dataclass(frozen=True)
+class Job:
+    """A collection that was read and checked; nothing is opened yet."""
+
+    file: str
+    section: JobSection
+    models: ModelsConfig
+    escalate: str | None = None
+    """The model, a section `[models.NAME]`, that is asked where a policy abstains."""
+
+    def escalating(self, name: str) -> "Job":
+        """Return the job with a model to pass questions on to.
+
+        Raises:
+            ConfigError: there is no such model.
+        """
+        _check_models(self, {name})
+        return replace(self, escalate=name)
+
+    def questions(self) -> list[Question]:
+        """Load the questions; raises like `load_questions`, or where one cannot be graded."""
+        section = self.section
+        questions = load_questions(
+            section.task,
+            section.questions,
+            limit=section.limit,
+            seed=section.seed,
+            split=section.split,
+        )
+        for question in questions:
+            if not question.gold:
+                problem = f"hold '{question.id}' without an accepted answer; its trace would be"
+                raise ConfigError(self.file, "questions", f"{problem} of no use: give its gold")
+        return questions
+
+    def open(
+        self, around_try: Callable[[Model], Model] | None = None, *, workers: int = 1
+    ) -> tuple[Recording, list["Closable"]]:
+        """Open the models in use; return what is to be recorded, and what to close afterwards.
+
+        Raises:
+            InputError: a key, a price, a file or an optional package is missing.
+        """
+        sections = {name: self.models.sections[name] for name in self._used()}
+        config = ModelsConfig(sections, self.models.limits, self.models.prices)
+        models = config.open(around_try, workers=workers)
+        for model in models.values():
+            model.largest_cost_nano(Prompt(()))
+        task: Task = plugins.load("tasks", self.section.task)
+        wikipedia = Wikipedia() if self._searches("wikipedia") else None
+        plan = self._plan(_Parts(models, wikipedia, self._prompts()), task)
+        closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
+        last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
+        return Recording(plan, task, self._parameters(), last or None), closing
+
+    def _used(self) -> list[str]:
+        used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
+        return sorted(used | ({self.escalate} if self.escalate else set()))
+
+    def _searches(self, where: str) -> bool:
+        return any(agent.search == where for agent in self.section.agents.values())
+
+    def _prompts(self) -> Prompts:
+        return Prompts(Path(self.section.prompts)) if self.section.prompts else BUILT_IN
+
+    def _plan(self, parts: "_Parts", task: Task) -> Plan:
+        section = self.section
+        if section.pool:
+            pool = tuple(
+                BaseAgent(parts.models[name], parts.prompts, role=name) for name in section.pool
+            )
+            return Independent(pool, 1, task)
+        alone = section.mode == "independent"
+        order = sorted(section.agents, key=lambda name: (name != "base", name != "guide"))
+        agents = tuple(_agent(name, section.agents[name], parts, alone=alone) for name in order)
+        if alone:
+            return Independent(agents, section.rounds, task)
+        return Dialogue(agents, section.rounds)
+
+    def _parameters(self) -> dict[str, str]:
+        roles = {name: name for name in self.section.pool}
+        roles |= {name: agent.model for name, agent in self.section.agents.items()}
+        roles |= {ESCALATION: self.escalate} if self.escalate else {}
+        return {role: _fingerprint(self.models, name) for role, name in roles.items()}
+
+
+def _fingerprint(models: ModelsConfig, name: str) -> str:
+    settings = msgspec.to_builtins(models.sections[name].settings)
+    sent = {key: value for key, value in settings.items() if key not in _NOT_SENT}
+    return sha256(msgspec.json.encode(sent, order="sorted")).hexdigest()[:16]
+
+
+class Closable(Protocol):
+    """Something that holds connections."""
+
+    async def aclose(self) -> None:
+        """Close them."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What agents are made of."""
+
+    models: Mapping[str, Model]
+    wikipedia: Wikipedia | None
+    prompts: Prompts
+
+    def toolbox(self, search: str) -> Toolbox:
+        if search == "own":
+            return own_paragraphs()
+        if self.wikipedia is not None and search == "wikipedia":
+            return always(self.wikipedia)
+        return always(LocalSearch(read_corpus(search)))
+
+
+def _agent(name: str, section: AgentSection, parts: _Parts, *, alone: bool) -> Agent:
+    model, prompts = parts.models[section.model], parts.prompts
+    if name.startswith("policy-"):
+        return LlmPolicyAgent(model, name.removeprefix("policy-"), section.coverage, prompts)
+    if name.startswith("exit-"):
+        return LlmExitAgent(model, name.removeprefix("exit-"), prompts)
+    if name == "guide" and not alone:
+        return GuideAgent(model, prompts)
+    if section.search is not None:
+        return ReactAgent(model, parts.toolbox(section.search), prompts, name, section.max_tokens)
+    return BaseAgent(model, prompts, name, section.max_tokens)
+
+
+def read_job(file: Path) -> Job:
+    """Read a job; paths in it are relative to its folder.
+
+    Raises:
+        ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
+    """
+    tables = read_toml(file)
+    for unknown in tables.keys() - _SECTIONS:
+        raise ConfigError(
+            str(file), unknown, f"is unknown; there are {', '.join(sorted(_SECTIONS))}"
+        )
+    section = convert(tables, JobSection, str(file))
+    job = Job(str(file), _placed(section, file.absolute().parent), models_from(tables, str(file)))
+    _check(job)
+    return job
+
+
+def _placed(section: JobSection, folder: Path) -> JobSection:
+    placed: dict[str, Any] = {}
+    if not section.questions.startswith("dataset:"):
+        placed["questions"] = str(folder / section.questions)
+    if section.prompts is not None:
+        placed["prompts"] = str(folder / section.prompts)
+    placed["agents"] = {
+        name: agent
+        if agent.search in {None, "own", "wikipedia"}
+        else msgspec.structs.replace(agent, search=str(folder / str(agent.search)))
+        for name, agent in section.agents.items()
+    }
+    return msgspec.structs.replace(section, **placed)
+
+
+def _check(job: Job) -> None:
+    section = job.section
+    if bool(section.pool) == bool(section.agents):
+        raise ConfigError(job.file, "agents", "give either agents or a pool of models")
+    if section.agents and not {"base", "guide"} <= section.agents.keys():
+        raise ConfigError(job.file, "agents", "needs [agents.base] and [agents.guide]")
+    for name in section.agents.keys() - {"base", "guide"}:
+        if section.mode == "independent" or not name.startswith(("policy-", "exit-")):
+            problem = "is no role; in a dialogue there are base, guide, policy-NAME, exit-ROLE"
+            raise ConfigError(job.file, f"agents.{name}", problem)
+    if len(set(section.pool)) < len(section.pool):
+        raise ConfigError(job.file, "pool", "names a model twice")
+    _check_models(job, {*section.pool, *(agent.model for agent in section.agents.values())})
+
+
+def _check_models(job: Job, names: set[str]) -> None:
+    for name in sorted(names - job.models.sections.keys()):
+        raise ConfigError(job.file, "models", f"lacks a section [models.{name}]")

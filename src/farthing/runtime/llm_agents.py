@@ -1,0 +1,92 @@
+"""An LLM that decides: as the policy (paper, section 8.3), or whether to exit (section 8.2).
+
+Their calls are replies, recorded under roles that `traces` knows, so that a replay can decide as
+they did.
+"""
+
+from dataclasses import dataclass
+
+from farthing.models.base import Model, Prompt
+from farthing.runtime.base import Desk, Moment
+from farthing.runtime.usage import Meter, Said, recorded
+from farthing.tasks.replies import read_exit, read_number
+from farthing.tasks.templates import BUILT_IN, NOTHING, Prompts, asked
+from farthing.traces.base import Call
+
+_MOST_TOKENS = 16
+_AGREES = {True: "yes", False: "no", None: "unknown"}
+
+
+@dataclass(frozen=True)
+class LlmPolicyAgent:
+    """Chooses an action: 1 the base's answer, 2 the guide's, 3 another round."""
+
+    model: Model
+    name: str
+    """What follows `policy-` in the role, such as the model's name."""
+    coverage: float = 0.9
+    """Share of right answers that it is told to aim at."""
+    prompts: Prompts = BUILT_IN
+
+    @property
+    def role(self) -> str:
+        """`policy-NAME`."""
+        return f"policy-{self.name}"
+
+    async def act(self, moment: Moment, desk: Desk) -> Call:
+        """Return the reply, `answer` the number; None where it names no action, or several."""
+        return await recorded(self, moment, desk, self._speak)
+
+    async def _speak(self, moment: Moment, meter: Meter) -> Said:
+        calls = {call.role: call for call in moment.so_far if call.round == moment.round}
+        base, guide = calls.get("base"), calls.get("guide")
+        uncertainty = guide.uncertainty if guide else None
+        messages = self.prompts["policy"].fill(
+            {
+                "question": asked(moment.question),
+                "answer": base.answer if base else None,
+                "guide_answer": guide.answer if guide else None,
+            },
+            {
+                "verdict": _AGREES[guide.verdict if guide else None],
+                "uncertainty": "unknown" if uncertainty is None else f"{uncertainty:.3f}",
+                "coverage": f"{self.coverage:g}",
+            },
+        )
+        completion = await meter.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
+        return Said(completion.text, read_number(completion.text, 3))
+
+
+@dataclass(frozen=True)
+class LlmExitAgent:
+    """Says, after each answer of one role, whether to exit or to continue (Lu et al. 2025)."""
+
+    model: Model
+    answering: str
+    """Role whose answers it looks at: `base` or `guide`."""
+    prompts: Prompts = BUILT_IN
+
+    @property
+    def role(self) -> str:
+        """`exit-ROLE`."""
+        return f"exit-{self.answering}"
+
+    async def act(self, moment: Moment, desk: Desk) -> Call:
+        """Return the reply, `answer` one of exit and continue; None where it is neither."""
+        return await recorded(self, moment, desk, self._speak)
+
+    async def _speak(self, moment: Moment, meter: Meter) -> Said:
+        calls = sorted(
+            (c for c in moment.so_far if c.role == self.answering), key=lambda call: call.round
+        )
+        answers = "\n".join(f"{call.round}. {_line(call.answer)}" for call in calls)
+        messages = self.prompts["exit"].fill(
+            {"question": asked(moment.question), "answers": answers}
+        )
+        completion = await meter.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
+        return Said(completion.text, read_exit(completion.text))
+
+
+def _line(answer: str | None) -> str:
+    """Return an answer on one line, so that it cannot pass for several."""
+    return " ".join((answer or NOTHING).split())

@@ -1,0 +1,307 @@
+"""Answer questions under a trained policy: buy calls until it says stop, and say what is promised.
+
+After each step, a round or a single call, the policy scores what is known as a replay would, so
+that it decides live as it was calibrated.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+from zlib import crc32
+
+import numpy as np
+from msgspec import structs
+
+from farthing.budgets.memory_ledger import MemoryLedger
+from farthing.bundle import Bundle
+from farthing.errors import AuthenticationError, BudgetError, InputError
+from farthing.models.base import Model
+from farthing.money import usd_from_nano
+from farthing.runtime.answer import Answer, Bought, Ending, Returned, selective
+from farthing.runtime.base import Agent, Desk, DirectDesk
+from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.cost_bound import Rehearsal
+from farthing.runtime.decision import Decision
+from farthing.runtime.episode import Begin, Play, player
+from farthing.runtime.guide_agent import GuideAgent
+from farthing.runtime.question_budget import Purse
+from farthing.runtime.rounds import Desks, Dialogue, Independent, Plan, judged
+from farthing.runtime.steps import Lines, Step, by_call, course, other_models, other_protocol
+from farthing.tasks.base import Question, Task, is_answer
+from farthing.traces.base import Call, Trace
+from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
+
+
+def directly(question: Question, number: int, agent: Agent) -> Desk:  # noqa: ARG001 - a `Desks`
+    """Open a desk that makes every call there and then."""
+    return DirectDesk()
+
+
+@dataclass(frozen=True)
+class Orchestrator:
+    """A bundle, the agents it decides about, and the task; safe to ask many things at once."""
+
+    bundle: Bundle
+    plan: Plan
+    """The agents, as their traces were collected; its number of rounds is the bundle's."""
+    task: Task
+    desks: Desks = directly
+    """Opens the desk of each call: a log's, so that nothing is paid twice, or none."""
+    escalation: Agent | None = None
+    """Answers by itself where the policy abstains; nothing is promised of what it says."""
+
+    _lines: Lines = field(init=False, repr=False)
+    _begin: Begin = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse agents that the policy was not trained for, before anything is paid.
+
+        Raises:
+            InputError: they have other roles, a pool lacks a model, or the policy buys single
+                calls and these agents see one another's, or there is somebody to escalate to and
+                the bundle never abstains.
+        """
+        if self.escalation is not None and not selective(self.bundle.certificate):
+            raise InputError(
+                "the bundle never abstains, so there is nothing to escalate; leave that out, or "
+                "calibrate with --promise selective"
+            )
+        lines = course(self.bundle, self.plan)
+        object.__setattr__(self, "_lines", lines)
+        object.__setattr__(self, "_begin", player(self.bundle, lines, self.task))
+
+    @classmethod
+    def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
+        """Return an orchestrator whose agents are as plain as can be.
+
+        Args:
+            bundle: the policy.
+            models: who fills each role: `base` and `guide`, of the paper's dialogue or, where the
+                policy buys single calls, each by itself; else the models of a pool, by the names
+                that they have in its traces.
+            task: says when two answers are the same.
+
+        Raises:
+            InputError: the policy was trained for other roles or models.
+        """
+        if models.keys() != set(PROTOCOL_ROLES):
+            pool = tuple(BaseAgent(model, role=name) for name, model in models.items())
+            return cls(bundle, Independent(pool, 1, task), task)
+        rounds, base = bundle.origin.horizon, BaseAgent(models["base"])
+        if by_call(bundle.policy):
+            alone = (base, BaseAgent(models["guide"], role="guide"))
+            return cls(bundle, Independent(alone, rounds, task), task)
+        return cls(bundle, Dialogue((base, GuideAgent(models["guide"])), rounds), task)
+
+    @property
+    def steps(self) -> int:
+        """The most rounds, or single calls, that a question can take."""
+        return sum(map(len, self._lines))
+
+    @property
+    def bought(self) -> Bought:
+        """What one step is."""
+        return "calls" if by_call(self.bundle.policy) else "rounds"
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why the bundle's certificate holds for no answer of these agents, a clause each."""
+        other = other_models(self.bundle, self._lines)
+        certificate = self.bundle.certificate
+        frozen = certificate is not None and certificate.guarantee == "online"
+        found = [
+            other,
+            other_protocol(self.bundle, self.plan),
+            "the online threshold is no longer updated" if frozen else None,
+        ]
+        return tuple(clause for clause in found if clause)
+
+    async def answer(
+        self,
+        question: Question,
+        *,
+        budget_nano: int | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Answer:
+        """Answer one question.
+
+        A call that failed is part of the trace, as no answer, and the policy decides about it. A
+        wrong key and a spent budget end the question with what there is. A step after the first,
+        a round or a call, is begun only if the most that it can cost fits the budget; where it does
+        not, and the policy would have gone on, the set is what the steps so far give: at least
+        their best answer.
+
+        Args:
+            question: what is asked; `gold` may be empty.
+            budget_nano: the most that may be paid for it, in nano-dollars; none: no limit. It is
+                hard for models with `Pursed` inside their retries.
+            rng: draws the actions of a policy without a threshold; by default the question's id
+                is its seed.
+
+        Raises:
+            UnpricedModelError: a budget applies to a model without a price.
+        """
+        rng = rng or np.random.default_rng(crc32(question.id.encode(errors="surrogatepass")))
+        play = self._begin(blank(question, self), rng)
+        return await _Episode(self, question, _purse(budget_nano), play).play()
+
+
+def blank(question: Question, orchestrator: Orchestrator) -> Trace:
+    """Return the trace of a question before anything was asked."""
+    return Trace(
+        id=question.id,
+        question=question.text,
+        gold=list(question.gold),
+        calls=[],
+        task=orchestrator.task.name,
+        group=question.group,
+        split=question.split,  # type: ignore[arg-type]  # the loaders check it
+        independent=orchestrator.plan.independent,
+        truncated=True,
+    )
+
+
+def _purse(budget_nano: int | None) -> Purse:
+    return Purse() if budget_nano is None else Purse(MemoryLedger(budget_nano))
+
+
+@dataclass
+class _Episode:
+    """One question under way."""
+
+    orchestrator: Orchestrator
+    question: Question
+    purse: Purse
+    policy: Play
+    steps: list[list[Call]] = field(default_factory=list)
+    """The calls of each round, or each single call, that was made in full."""
+    broken: list[Call] = field(default_factory=list)
+    """The calls of the round that could not be finished."""
+    decision: Decision | None = None
+    """After the last full step."""
+    ended_by: Ending = "policy"
+    why: str = ""
+    escalated: Call | None = None
+
+    async def play(self) -> Answer:
+        """Take steps until the policy, the budget or a failure ends it."""
+        while step := self.policy.next():
+            if not await self._affordable(step) or not await self._run(step):
+                break
+            self.decision = self.policy.decide(self.steps)
+        await self._escalate()
+        return self._answer()
+
+    async def _escalate(self) -> None:
+        """Pass the question on where the policy abstains; a budget or a wrong key may forbid it."""
+        agent = self.orchestrator.escalation
+        if agent is None or self.ended_by != "policy" or self._returned():
+            return
+        made: list[Call] = []
+        step, task = Step(1, (agent,), independent=True), self.orchestrator.task
+        try:
+            await step.play(self.question, [], self._desk, made, task)
+        except BudgetError as error:
+            self.why = str(error)
+        except AuthenticationError as error:
+            self._end("failure", str(error))
+        self.escalated = made[0] if made else None
+
+    async def _affordable(self, step: Step) -> bool:
+        """Return whether a step fits the budget at its dearest; the first is tried anyhow."""
+        left = self.purse.left_nano
+        if left is None:
+            return True
+        rehearsal = Rehearsal()
+        task = self.orchestrator.task
+        await step.play(self.question, self._before(), lambda *_: rehearsal, [], task)
+        if not self.steps or rehearsal.largest_nano <= left:
+            return True
+        what = self.orchestrator.bought.removesuffix("s")
+        self._end(
+            "budget", f"the next {what} can cost ${usd_from_nano(rehearsal.largest_nano):.3g}"
+        )
+        return False
+
+    async def _run(self, step: Step) -> bool:
+        """Play a step; return whether it could be finished."""
+        made: list[Call] = []
+        try:
+            await step.play(self.question, self._before(), self._desk, made, self.orchestrator.task)
+        except BudgetError as error:
+            self._end("budget", str(error))
+        except AuthenticationError as error:
+            self._end("failure", str(error))
+        if self.ended_by != "policy":
+            self.broken = made
+            return False
+        self.steps.append(made)
+        if self.orchestrator.bought == "calls":  # a verdict is known when both calls are
+            known = judged(self._before(), self.orchestrator.task)
+            self.steps = [[call] for call in known]
+        return True
+
+    def _desk(self, question: Question, number: int, agent: Agent) -> Desk:
+        return self.purse.desk(self.orchestrator.desks(question, number, agent))
+
+    def _before(self) -> list[Call]:
+        return [call for calls in self.steps for call in calls]
+
+    def _end(self, by: Ending, why: str) -> None:
+        self.ended_by, self.why = by, why
+
+    def _answer(self) -> Answer:
+        returned = self._returned()
+        passed_on = self.escalated.answer if self.escalated else None
+        bundle, question = self.orchestrator.bundle, self.question
+        return Answer(
+            id=question.id,
+            answers=returned,
+            best=returned[0].text if returned else passed_on,
+            cost_nano=self.purse.spent_nano,
+            rounds=len(self.steps),
+            most_rounds=self.orchestrator.steps,
+            bought=self.orchestrator.bought,
+            certificate=bundle.certificate,
+            caveats=self._caveats(),
+            ended_by=self.ended_by,
+            trace=self._trace(),
+            escalated=self.escalated,
+        )
+
+    def _trace(self) -> Trace:
+        return structs.replace(
+            blank(self.question, self.orchestrator),
+            calls=[*self._before(), *self.broken],
+            truncated=len(self.steps) < self.orchestrator.steps,
+        )
+
+    def _returned(self) -> tuple[Returned, ...]:
+        """Return the distinct answers of the set, the best first; where it is cut, at least one.
+
+        Unless answers are promised to be right: then none is better than one that may not be.
+        """
+        if selective(self.orchestrator.bundle.certificate):
+            return self.decision.answers if self.decision else ()
+        if self.decision is None:
+            given = [c for c in self.broken if is_answer(c.answer) and not is_reply(c.role)]
+            return tuple(Returned(c.answer or "", 0.0, 1, c.role) for c in given[-1:])
+        if self.ended_by == "policy" or self.decision.answers:
+            return self.decision.answers
+        return (self.decision.otherwise,) if self.decision.otherwise else ()
+
+    def _caveats(self) -> tuple[str, ...]:
+        caveats = list(self.orchestrator.doubts)
+        certificate, group = self.orchestrator.bundle.certificate, self.question.group
+        if certificate is not None and certificate.groups and group not in certificate.groups:
+            caveats.append(f"the question's group, {group or 'none'}, was not calibrated")
+        if self.ended_by == "budget":
+            most, what = self.orchestrator.steps, self.orchestrator.bought
+            caveats.append(
+                f"the budget cut it after {len(self.steps)} of {most} {what} ({self.why})"
+            )
+        if self.ended_by == "policy" and self.why:
+            caveats.append(f"the question could not be passed on ({self.why})")
+        if self.ended_by == "failure":
+            caveats.append(f"it could not go on ({self.why})")
+        return tuple(caveats)

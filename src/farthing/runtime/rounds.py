@@ -1,0 +1,139 @@
+"""Which calls make up a trace, and in which order they are made."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from msgspec import structs
+
+from farthing.runtime.base import Agent, Desk, Moment
+from farthing.tasks.base import Question, Task, is_answer
+from farthing.traces.base import Call, Trace
+
+FINAL = frozenset({"refused", "context_too_long"})
+"""Failures that are results: asked again, the same call would fail again."""
+Desks = Callable[[Question, int, Agent], Desk]
+"""Opens the desk at which an agent acts on a question in a round."""
+
+
+class Plan(Protocol):
+    """What is to be recorded of each question."""
+
+    @property
+    def independent(self) -> bool:
+        """Whether no call sees another one's output."""
+        ...
+
+    def acts(self) -> list[tuple[int, Agent]]:
+        """Return every (round, agent) of a question."""
+        ...
+
+    async def calls(self, question: Question, desks: Desks) -> list[Call]:
+        """Make all calls for one question.
+
+        Raises:
+            FarthingError: as `Agent.act`, once every call that was begun has ended.
+        """
+        ...
+
+
+def may_succeed_later(call: Call) -> bool:
+    """Return whether a call failed in a way that may pass."""
+    return call.error is not None and call.error.type not in FINAL
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """The paper's protocol: in each round the agents act in turn and see what came before."""
+
+    agents: tuple[Agent, ...]
+    """`base`, `guide`, then those that only comment, such as an LLM as the policy."""
+    rounds: int
+    independent: bool = False
+
+    def acts(self) -> list[tuple[int, Agent]]:
+        """Return every (round, agent) of a question."""
+        return [(t, agent) for t in range(1, self.rounds + 1) for agent in self.agents]
+
+    async def calls(self, question: Question, desks: Desks) -> list[Call]:
+        """Make all calls for one question, one after another, up to one to be made again.
+
+        What followed would have seen the failure, and be paid for in vain.
+        """
+        so_far: list[Call] = []
+        for number, agent in self.acts():
+            moment = Moment(question, number, tuple(so_far))
+            so_far.append(await agent.act(moment, desks(question, number, agent)))
+            if may_succeed_later(so_far[-1]):
+                break
+        return so_far
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Attempts that know nothing of each other: any subset of the calls could have been made.
+
+    Agents that answer the question by themselves, all at the same time: base and guide in T rounds,
+    or the models of a pool in one. The guide's verdict is whether its answer is the base's.
+    """
+
+    agents: tuple[Agent, ...]
+    rounds: int
+    task: Task
+    """Says when two answers are the same."""
+    independent: bool = True
+
+    def acts(self) -> list[tuple[int, Agent]]:
+        """Return every (round, agent) of a question."""
+        return [(t, agent) for t in range(1, self.rounds + 1) for agent in self.agents]
+
+    async def calls(self, question: Question, desks: Desks) -> list[Call]:
+        """Make all calls for one question at the same time."""
+        calls = await _all(
+            [
+                agent.act(Moment(question, number), desks(question, number, agent))
+                for number, agent in self.acts()
+            ]
+        )
+        return judged(calls, self.task)
+
+
+def judged(calls: Sequence[Call], task: Task) -> list[Call]:
+    """Return independent attempts with the guide's verdict: whether its answer is the base's."""
+    bases = {call.round: call for call in calls if call.role == "base"}
+    return [_judged(call, bases.get(call.round), task) for call in calls]
+
+
+def _judged(call: Call, base: Call | None, task: Task) -> Call:
+    if call.role != "guide" or base is None or call.error or base.error:
+        return call
+    if call.answer is None or base.answer is None:
+        return call
+    if not (is_answer(call.answer) and is_answer(base.answer)):
+        return call
+    same = task.normalise(call.answer) == task.normalise(base.answer)
+    return structs.replace(call, verdict=same)
+
+
+async def _all(acts: list[Coroutine[Any, Any, Call]]) -> list[Call]:
+    """Wait for all, and only then raise the first failure: what was begun is paid for."""
+    results = await asyncio.gather(*acts, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if isinstance(result, Call)]
+
+
+async def record(question: Question, plan: Plan, task: Task, desks: Desks) -> Trace:
+    """Make all calls for one question and return its trace; raises like `Plan.calls`."""
+    return Trace(
+        id=question.id,
+        question=question.text,
+        gold=list(question.gold),
+        calls=await plan.calls(question, desks),
+        task=task.name,
+        group=question.group,
+        split=question.split,  # type: ignore[arg-type]  # the loaders check it
+        independent=plan.independent,
+    )

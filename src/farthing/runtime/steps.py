@@ -1,0 +1,174 @@
+"""Which calls a policy may play: its bundle fitted to the agents that there are."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farthing.bundle import Bundle
+from farthing.errors import InputError
+from farthing.methods.base import Arranging, Policy
+from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
+from farthing.methods.lookahead.policy import buying
+from farthing.runtime.base import Agent, Moment
+from farthing.runtime.observation import CASCADE
+from farthing.runtime.rounds import Desks, Plan, judged
+from farthing.tasks.base import Question, Task
+from farthing.traces.base import Call
+from farthing.traces.shapes import is_reply
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is asked before one decision: a round, or a single call."""
+
+    number: int
+    """The round as the trace has it, from 1; every model of a pool is asked in round 1."""
+    agents: tuple[Agent, ...]
+    independent: bool
+    """Whether no agent sees what another one said."""
+
+    async def play(
+        self, question: Question, before: Sequence[Call], desks: Desks, made: list[Call], task: Task
+    ) -> None:
+        """Make the calls of the step.
+
+        Args:
+            question: what is asked.
+            before: the calls of earlier steps.
+            desks: where the agents act.
+            made: each call is added to it when it is made, so that none is lost if another fails.
+            task: says when two answers are the same.
+
+        Raises:
+            FarthingError: as `Agent.act`, once every call that was begun has ended.
+        """
+        if self.independent:
+            await self._together(question, desks, made, task)
+            return
+        for agent in self.agents:
+            moment = Moment(question, self.number, (*before, *made))
+            made.append(await agent.act(moment, desks(question, self.number, agent)))
+
+    async def _together(
+        self, question: Question, desks: Desks, made: list[Call], task: Task
+    ) -> None:
+        results = await asyncio.gather(
+            *(
+                agent.act(Moment(question, self.number), desks(question, self.number, agent))
+                for agent in self.agents
+            ),
+            return_exceptions=True,
+        )
+        made += judged([result for result in results if isinstance(result, Call)], task)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+
+Lines = tuple[tuple[Step, ...], ...]
+"""Of each line the next step may be played, as in `process.action_space`: rounds are one line;
+where single calls are bought, each role, or each model of a pool, has its own."""
+
+
+def by_call(policy: Policy) -> bool:
+    """Return whether a policy buys single calls, in an order of its own."""
+    return isinstance(policy, Arranging) and not policy.in_rounds
+
+
+def course(bundle: Bundle, plan: Plan) -> Lines:
+    """Return the steps that a bundle's policy decides about, with the agents of a plan.
+
+    Agents that only comment are left out, unless the policy goes by what they say. In rounds a pool
+    is asked one model after another, in the order of the bundle.
+
+    Raises:
+        InputError: the policy was trained for other roles or models, or it buys single calls and
+            the agents see one another's, or it is of a kind that only a replay can play.
+    """
+    _check_calls(bundle, plan)
+    agents = [agent for number, agent in plan.acts() if number == 1]
+    single = by_call(bundle.policy)
+    if bundle.origin.roles == CASCADE:
+        steps = _cascade(bundle, agents)
+        return tuple((step,) for step in steps) if single else (steps,)
+    named = {agent.role: agent for agent in agents if not is_reply(agent.role)}
+    _check_roles(bundle, set(named))
+    chosen = tuple(named[role] for role in bundle.origin.roles)
+    horizon = range(1, bundle.origin.horizon + 1)
+    if single:
+        return tuple(tuple(Step(t, (a,), independent=True) for t in horizon) for a in chosen)
+    together = chosen + _asked_for(bundle, agents)
+    return (tuple(Step(number, together, plan.independent) for number in horizon),)
+
+
+def other_models(bundle: Bundle, lines: Lines) -> str | None:
+    """Say which models the bundle was made for, where these are others; None where they are not."""
+    if bundle.origin.roles == CASCADE:
+        return None  # they were found by name
+    agents = {agent.role: agent for line in lines for agent in line[0].agents}
+    ours = [agents[role].model.name for role in bundle.origin.roles]
+    pairs = zip(bundle.origin.models, ours, strict=True)
+    if all(theirs in {"", mine} for theirs, mine in pairs):
+        return None
+    theirs = " and ".join(bundle.origin.models)
+    return f"the bundle was made for the models {theirs}, and these are {' and '.join(ours)}"
+
+
+def other_protocol(bundle: Bundle, plan: Plan) -> str | None:
+    """Say that calls see one another here and not in the bundle's traces, or the reverse."""
+    if bundle.origin.independent in {None, plan.independent}:
+        return None
+    if plan.independent:
+        return "the bundle was made for calls that see one another, and these do not"
+    return "the bundle was made for calls that see nothing of one another, and these do"
+
+
+def _check_calls(bundle: Bundle, plan: Plan) -> None:
+    if not by_call(bundle.policy):
+        return
+    if buying(bundle.policy) is None:
+        raise InputError(
+            f"a policy '{bundle.kind}' that buys call by call is replayed only so far; train "
+            "`lazy` to answer questions call by call"
+        )
+    if not plan.independent:
+        raise InputError(
+            "the bundle's policy buys call by call, and here calls see one another; write "
+            'mode = "independent" in the job, which is how its traces were recorded'
+        )
+
+
+def _check_roles(bundle: Bundle, ours: set[str]) -> None:
+    if set(bundle.origin.roles) != ours:
+        raise InputError(
+            f"the bundle's policy is for {' and '.join(bundle.origin.roles)}, and here answer "
+            f"{' and '.join(sorted(ours)) or 'none'}; use the agents that its traces were made with"
+        )
+
+
+def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Return the agent that the policy goes by, if it does."""
+    if not isinstance(bundle.policy, LlmPolicy | LlmExitPolicy):
+        return ()
+    role = bundle.policy.replies
+    found = tuple(agent for agent in agents if agent.role == role)
+    if not found:
+        raise InputError(f"the bundle's policy asks an LLM what to do; add the agent '{role}'")
+    return found
+
+
+def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Step, ...]:
+    order = bundle.origin.models[0].split(" -> ")
+    if len(set(order)) < len(order):
+        raise InputError(
+            f"the bundle's policy asks {', '.join(order)} in turn, and two of these have one name; "
+            "record a pool whose models are named apart"
+        )
+    by_name = {agent.role: agent for agent in agents} | {a.model.name: a for a in agents}
+    missing = [name for name in order if name not in by_name]
+    if missing:
+        raise InputError(
+            f"the bundle's policy asks {', '.join(order)} in turn, and {', '.join(missing)} is not "
+            "among these models; use the pool that its traces were made with"
+        )
+    return tuple(Step(1, (by_name[name],), independent=True) for name in order)

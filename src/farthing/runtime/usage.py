@@ -1,0 +1,107 @@
+"""What one call of a trace took, summed over its prompts and tools, whether or not it failed."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from farthing.errors import AuthenticationError, ModelError
+from farthing.models.base import Completion, Model, Prompt
+from farthing.money import usd_from_nano
+from farthing.runtime.base import Agent, Desk, Moment
+from farthing.tasks.tools import Tool, ToolReply
+from farthing.traces.base import Call, CallError
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an agent's reply comes to."""
+
+    text: str
+    """The whole of it, also where it could not be read."""
+    answer: str | None = None
+    verdict: bool | None = None
+    uncertainty: float | None = None
+    counts_tools: bool = False
+    """Whether the agent has tools, so that none used is worth recording."""
+
+
+@dataclass
+class Meter:
+    """A desk that adds up what goes across another one."""
+
+    desk: Desk
+    cost_nano: int | None = 0
+    """None once something was paid whose price is not known."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    tool_calls: int = 0
+    latency_s: float | None = None
+
+    async def ask(self, model: Model, prompt: Prompt) -> Completion:
+        """Have a model answer; what a failed call cost is counted too."""
+        try:
+            completion = await self.desk.ask(model, prompt)
+        except ModelError as error:
+            self._pay(error.cost_nano)
+            raise
+        self._pay(completion.cost_nano)
+        self.input_tokens = (self.input_tokens or 0) + completion.usage.input_tokens
+        self.output_tokens = (self.output_tokens or 0) + completion.usage.output_tokens
+        self.latency_s = (self.latency_s or 0.0) + completion.latency_s
+        return completion
+
+    async def use(self, tool: Tool, query: str) -> ToolReply:
+        """Have a tool answer; one that fails counts as used."""
+        self.tool_calls += 1
+        try:
+            reply = await self.desk.use(tool, query)
+        except ModelError as error:
+            self._pay(error.cost_nano)
+            raise
+        self._pay(reply.cost_nano)
+        self.latency_s = (self.latency_s or 0.0) + reply.latency_s
+        return reply
+
+    def _pay(self, cost_nano: int | None) -> None:
+        known = self.cost_nano is not None and cost_nano is not None
+        self.cost_nano = (self.cost_nano or 0) + (cost_nano or 0) if known else None
+
+
+async def recorded(
+    agent: Agent, moment: Moment, desk: Desk, speak: Callable[[Moment, Meter], Awaitable[Said]]
+) -> Call:
+    """Have an agent speak and return the call as it goes into the trace.
+
+    Args:
+        agent: whose call it is.
+        moment: what it is to act on.
+        desk: where it makes its calls.
+        speak: says something at a moment, across the desk that it is given.
+
+    Raises:
+        AuthenticationError: no call can succeed with this key.
+        BudgetError: the budget does not allow a call.
+        UnpricedModelError: a budget applies to a model without a price.
+    """
+    meter = Meter(desk)
+    said, failure = Said(""), None
+    try:
+        said = await speak(moment, meter)
+    except AuthenticationError:
+        raise
+    except ModelError as error:
+        failure = CallError(type=error.kind, message=str(error))
+    return Call(
+        round=moment.round,
+        role=agent.role,
+        model=agent.model.name,
+        answer=said.answer,
+        text=said.text or None,
+        verdict=said.verdict,
+        uncertainty=said.uncertainty,
+        input_tokens=meter.input_tokens,
+        output_tokens=meter.output_tokens,
+        tool_calls=meter.tool_calls if said.counts_tools or meter.tool_calls else None,
+        latency_s=meter.latency_s,
+        cost_usd=None if meter.cost_nano is None else usd_from_nano(meter.cost_nano),
+        error=failure,
+    )

@@ -1,0 +1,36 @@
+"""A mark for each question, so that it can be told later whether it was used before."""
+
+import hashlib
+
+import numpy as np
+
+from farthing.traces.arrays import IntArray, TraceArrays
+
+Marks = frozenset[int]
+"""64 bits for each question."""
+
+
+def marks(arrays: TraceArrays) -> Marks:
+    """Return the first 64 bits of the SHA-256 of each question's id, answers, grades and costs.
+
+    The same id with other recorded calls has another mark: it is another trace.
+
+    >>> import numpy as np
+    >>> from farthing.process.generator.generate import generate
+    >>> from farthing.process.generator.presets import preset
+    >>> config = preset("mmlu-llama2-7b").config
+    >>> one, other = (marks(generate(config, 50, np.random.default_rng(s))) for s in (0, 1))
+    >>> len(one), len(one & other)
+    (50, 0)
+    """
+    columns = (arrays.answer, arrays.correct, arrays.cost_nano)
+    rows = np.stack([column.astype("<i8") for column in columns], axis=1)  # [n, 3, T, L]
+    return frozenset(
+        _mark(name, values) for name, values in zip(arrays.ids.tolist(), rows, strict=True)
+    )
+
+
+def _mark(name: str, recorded: IntArray) -> int:
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass") + b"\0")
+    digest.update(recorded.tobytes())
+    return int.from_bytes(digest.digest()[:8], "little")

@@ -1,0 +1,263 @@
+"""`farthing train`, `calibrate`, `evaluate`: one policy from traces to a certificate."""
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farthing import bundle
+from farthing.experiments.base import Contender
+from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
+from farthing.methods.learning import Fitted, Progress
+from farthing.traces.assemble import load
+from farthing.traces.parquet import write_parquet
+
+Farthing = Callable[..., Any]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `ccpo` train 30 updates only."""
+
+    def contenders(*_: object) -> list[Contender]:
+        return [Contender("ccpo", "CCPO", CcpoLearner(CcpoConfig(updates=30)), "split")]
+
+    monkeypatch.setattr("farthing.experiments.pipeline.contenders", contenders)
+
+
+def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
+    given = ("--bundle", "b", "--traces", runs)
+    assert farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b").code == 0
+    assert "Nothing is promised" in farthing("evaluate", *given).out
+    promised = farthing("calibrate", *given, "--alpha", "0.2").out
+    assert "probability at least 0.8" in promised
+    assert "of the 40 calibration questions" in promised
+    measured = farthing("evaluate", *given)
+    assert promised.splitlines()[0] in measured.out
+    for out in (promised, measured.out):
+        facts = " ".join(out.split())
+        assert "rank 8 of 40 questions" in facts
+        assert "in 95 % of such draws" in facts
+        assert "holds if A new question is exchangeable" in facts
+        assert "ends when The kind or mix of questions changes." in facts
+    assert "120 to train, 40 to calibrate, 40 to test" in measured.err
+    assert max(map(len, measured.out.splitlines())) <= 80
+
+
+def test_a_parquet_file_gives_the_same_figures(farthing: Farthing, runs: Path) -> None:
+    write_parquet("runs.parquet", load(runs))
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    farthing("calibrate", "--bundle", "b", "--traces", runs, "--alpha", "0.2")
+    lines, pieces = (
+        farthing("evaluate", "--bundle", "b", "--traces", path) for path in (runs, "runs.parquet")
+    )
+    assert pieces == lines
+    assert pieces.code == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        (["pac", "--delta", "0.1"], "With confidence 0.9"),
+        (["online"], "updates"),
+        (["split", "--given", "solvable"], "solvable question"),
+    ],
+)
+def test_each_method_says_what_it_promises(
+    farthing: Farthing, runs: Path, method: list[str], says: str
+) -> None:
+    farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
+    asked = ("calibrate", "--bundle", "b", "--traces", runs, "--alpha", "0.2", "--method", *method)
+    assert says in " ".join(farthing(*asked).out.split())
+
+
+def test_questions_that_may_have_trained_the_bundle_are_remarked_on(
+    farthing: Farthing, runs: Path
+) -> None:
+    farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
+    asked = ("--bundle", "b", "--traces", runs)
+    assert "note:" not in farthing("evaluate", *asked).err
+    assert "test questions trained the policy" in farthing("evaluate", *asked, "--seed", 1).err
+
+
+def test_no_question_is_used_twice_without_a_word(farthing: Farthing, runs: Path) -> None:
+    farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
+    asked = ("--bundle", "b", "--traces", runs)
+    refused = farthing("calibrate", *asked, "--seed", 1)
+    assert refused.code == 2
+    assert "calibration questions trained the policy" in refused.err
+    sizes = ("--train", 120, "--calibrate", 79, "--test", 1)
+    assert farthing("calibrate", *asked, *sizes).code == 0
+    met = farthing("evaluate", *asked).err
+    assert re.search(r"(39|40) of the 40 test questions set its threshold", met)
+    assert "note:" not in farthing("evaluate", *asked, *sizes).err
+
+
+def test_a_promise_is_not_replaced_without_a_word(farthing: Farthing, runs: Path) -> None:
+    train = ("train", "--traces", runs, "--policy", "random", "--out", "b")
+    calibrate = ("calibrate", "--bundle", "b", "--traces", runs, "--alpha")
+    assert farthing(*train).code == farthing(*train).code == 0
+    assert "replaced" not in farthing(*calibrate, "0.1").err
+    assert "replaced: A new question is covered with probability at least 0.9" in " ".join(
+        farthing(*calibrate, "0.2").err.split()
+    )
+    kept = Path("b/bundle.json").read_bytes()
+    refused = farthing(*train)
+    assert refused.code == 2
+    assert "b: holds a calibrated bundle" in refused.err
+    assert Path("b/bundle.json").read_bytes() == kept
+
+
+def test_a_method_says_what_it_cannot_do(farthing: Farthing, runs: Path) -> None:
+    farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
+    calibrate = ("calibrate", "--bundle", "b", "--traces", runs, "--method")
+    refused = farthing(*calibrate, "split", "--delta", "0.1")
+    assert refused.code == 2
+    assert "delta goes with the method pac" in refused.err
+    online = farthing(*calibrate, "online").err
+    assert "begins at 2,021 updates of 10 questions each, and this stream gave 4" in online
+
+
+def test_a_feature_is_asked_for_by_name(farthing: Farthing, pool: Path) -> None:
+    Path("a.jsonl").write_text(pool.read_text().replace('"correct"', '"depth": 3, "correct"', 17))
+    train = ("train", "--traces", "a.jsonl", "--out", "b", "--feature", "depth", "--policy")
+    assert farthing(*train, "stopping").code == 0
+    described = bundle.load("b").features
+    assert described
+    assert described["extra"] == ["depth"]
+    assert "uala read no features" in farthing(*train, "uala").err
+    compare = ("compare", "--traces", "a.jsonl", "--splits", 2, "--out", "r", "--policies")
+    assert farthing(*compare, "uala,stopping", "--feature", "depth").code == 0
+    assert "did you mean 'depth'" in farthing(*compare, "stopping", "--feature", "dept").err
+
+
+def test_free_calls_are_remarked_on(farthing: Farthing, pool: Path) -> None:
+    free = pool.read_text().replace('"cost_usd"', '"extra_usd"')
+    Path("free.jsonl").write_text(free)
+    says = "no call has a cost, so every policy looks free"
+    for name, said in (("free.jsonl", True), (pool, False)):
+        train = ("train", "--traces", name, "--policy", "random", "--out", "b")
+        compare = ("compare", "--traces", name, "--policies", "random", "--splits", 2, "--out", "r")
+        for asked in (train, compare, ("traces", "info", name)):
+            done = farthing(*asked)
+            assert done.code == 0
+            assert (says in done.err) == said
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_same_seed_gives_the_same_bytes(farthing: Farthing, runs: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        asked = ("train", "--traces", runs, "--policy", "ccpo", "--seed", seed, "--out", name)
+        assert farthing(*asked).code == 0
+
+    def written(name: str) -> list[bytes]:
+        files = (f"{name}/bundle.json", f"{name}/weights.safetensors", f"{name}.curves.csv")
+        return [Path(file).read_bytes() for file in files]
+
+    assert written("a") == written("b")
+    assert written("a") != written("c")
+
+
+@pytest.mark.usefixtures("quick")
+def test_curves_have_a_line_an_update(farthing: Farthing, runs: Path) -> None:
+    farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")
+    with Path("a.curves.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [line["update"] for line in lines] == [str(n) for n in range(1, 31)]
+    assert all(0 <= float(line["coverage"]) <= 1 for line in lines)
+    assert {"cost", "coverage", "kappa", "violation"} <= set(lines[0])
+
+
+def test_an_interrupted_training_is_kept_and_said_so(
+    farthing: Farthing, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped:
+        def fit(self, train: object, alpha: object, seed: int, progress: Progress) -> Fitted:
+            progress.update(3, 10, {"cost": 1.0})
+            return Fitted(RandomPolicy(), stopped_early=True)
+
+    def contenders(*_: object) -> list[Contender]:
+        return [Contender("ccpo", "CCPO", Stopped(), "split")]
+
+    monkeypatch.setattr("farthing.experiments.pipeline.contenders", contenders)
+    done = farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")
+    assert done.code == 130
+    assert "interrupted; the bundle holds" in done.err
+    assert bundle.load("a").kind == "random"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["selective", "--alpha", "0.5", "--delta", "0.2"], "answers given"),
+        (["parity", "--epsilon", "0.2", "--delta", "0.2"], "less that of guide"),
+        (["parity", "--epsilon", "0.2", "--delta", "0.2", "--reference", "base"], "of base"),
+        (["budget", "--budget", "0.0009", "--most", "0.01", "--delta", "0.2"], "USD a question"),
+    ],
+)
+def test_another_promise_is_made_and_judged(
+    farthing: Farthing, runs: Path, asked: list[str], says: str
+) -> None:
+    given = ("--bundle", "b", "--traces", runs)
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    made = farthing("calibrate", *given, "--promise", *asked)
+    assert made.code == 0, made
+    assert made.out.startswith("With confidence 0.8 in the draw of 40 questions")
+    measured = " ".join(farthing("evaluate", *given).out.split())
+    assert " ".join(made.out.split()) in measured
+    assert says in measured
+    assert "was promised: kept." in measured
+
+
+def test_parity_on_a_pool_is_with_one_of_its_models(farthing: Farthing, pool: Path) -> None:
+    given = ("--bundle", "b", "--traces", pool, "--train", 10, "--calibrate", 15, "--test", 5)
+    farthing("train", *given[2:], "--policy", "fixed-2", "--out", "b")
+    asked = ("--promise", "parity", "--epsilon", "0.4", "--delta", "0.3", "--reference")
+    assert "large's minus 0.4" in " ".join(
+        farthing("calibrate", *given, *asked, "large").out.split()
+    )
+    refused = farthing("calibrate", *given, *asked, "medium")
+    assert (refused.code, "small" in refused.err) == (2, True)
+
+
+def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> None:
+    given = ("--bundle", "b", "--traces", runs)
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    made = farthing("calibrate", *given, "--promise", "shift", "--target", runs, "--alpha", "0.2")
+    assert "under the target mix" in " ".join(made.out.split())
+
+
+def test_what_cannot_be_proved_ends_in_exit_code_1(farthing: Farthing, runs: Path) -> None:
+    given = ("--bundle", "b", "--traces", runs)
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    asked = ("--promise", "parity", "--epsilon", "0.001", "--delta", "0.1")
+    done = farthing("calibrate", *given, *asked)
+    assert done.code == 1
+    assert "so guide answers, which is always valid" in " ".join(done.out.split())
+    assert "the bundle is left as it was" in done.err
+    assert "not calibrated" in farthing("evaluate", *given).out
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["parity", "--delta", "0.1"], "needs --epsilon"),
+        (["selective"], "needs --delta"),
+        (["budget", "--budget", "0.1", "--delta", "0.1"], "needs --most"),
+        (["budget", "--budget", "1", "--most", "1", "--delta", "0.1"], "below --most"),
+        (["budget", "--budget", "free", "--most", "1", "--delta", "0.1"], "US dollars"),
+        (["shift"], "needs --target"),
+        (["selective", "--delta", "0.1", "--target", "x"], "only to shift"),
+        (["coverage", "--epsilon", "0.1"], "only to parity"),
+        (["parity", "--epsilon", "0.1", "--delta", "0.1", "--method", "pac"], "--method"),
+        (["certainty"], "coverage"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    refused: Callable[..., str], runs: Path, asked: list[str], says: str
+) -> None:
+    assert says in refused("calibrate", "--bundle", "b", "--traces", runs, "--promise", *asked)

@@ -1,0 +1,213 @@
+"""Train, calibrate and evaluate one policy in turn."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from farthing.bundle import Saveable, load, save
+from farthing.calibration.certificate import verify
+from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownNameError
+from farthing.experiments.compare import Plan, compare
+from farthing.experiments.evaluate_bundle import evaluate
+from farthing.experiments.pipeline import STRANGERS, Method, calibrate, train
+from farthing.experiments.registry import Setting
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+from farthing.process.replay import paths
+from farthing.traces.arrays import TraceArrays
+from farthing.traces.splits import fixed_parts
+
+ALPHA = Fraction(1, 10)
+SIZES = {"train": 100, "calibrate": 90, "test": 80}
+
+
+class StopsAt:
+    """Presses Ctrl-C at the first report."""
+
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        raise KeyboardInterrupt
+
+
+def grouped(traces: TraceArrays) -> TraceArrays:
+    group = np.arange(len(traces), dtype=np.int32) % 3
+    return replace(traces, group=group, group_names=("a", "b", "c"))
+
+
+def both_files(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+
+def test_three_steps_are_one_split_of_a_comparison(small: Setting, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    trained = train(small, "stopping", ALPHA, folder, seed=2, sizes=SIZES)
+    assert trained.sizes == SIZES
+    assert load(folder).kappa is None
+    calibrated = calibrate(folder, small.traces, ALPHA, seed=2, sizes=SIZES)
+    evaluated = evaluate(folder, small.traces, seed=2, sizes=SIZES)
+    (row,) = compare(small, Plan((ALPHA,), ("stopping",), 1, seed=2, sizes=SIZES)).rows
+    assert [calibrated.certificate.kappa] == row.kappa
+    assert {name: [value] for name, value in evaluated.metrics.items()} == row.per_split
+    assert calibrated.notes == evaluated.notes == ()
+    assert load(folder).certificate == calibrated.certificate
+
+
+def test_the_parts_do_not_overlap_and_the_certificate_can_be_checked(
+    small: Setting, tmp_path: Path
+) -> None:
+    train(small, "uala", ALPHA, tmp_path / "b", sizes=SIZES)
+    calibrate(tmp_path / "b", small.traces, ALPHA, sizes=SIZES)
+    parts = fixed_parts(small.traces, np.random.default_rng(0), **SIZES)
+    used = np.concatenate([parts.train, parts.calibrate, parts.test])
+    assert len(used) == len(set(used.tolist())) == 270
+    bundle = load(tmp_path / "b")
+    held = small.traces.take(parts.calibrate)
+    assert bundle.certificate is not None
+    critical = paths(bundle.policy.scores(held), held, bundle.empty).critical
+    assert verify(bundle.certificate, critical) == []
+
+
+@pytest.mark.parametrize("method", ["split", "pac", "groups", "online"])
+def test_every_promise_is_saved_and_acted_on(
+    small: Setting, tmp_path: Path, method: Method
+) -> None:
+    traces = grouped(small.traces)
+    setting, folder = replace(small, traces=traces), tmp_path / "b"
+    train(setting, "uala", ALPHA, folder, sizes=SIZES)
+    found = calibrate(
+        folder,
+        traces,
+        ALPHA,
+        method=method,
+        delta=Fraction(1, 5) if method == "pac" else None,
+        sizes=SIZES,
+    )
+    bundle = load(folder)
+    assert bundle.certificate == found.certificate
+    part = traces.take(fixed_parts(traces, np.random.default_rng(0), **SIZES).test)
+    followed = paths(bundle.policy.scores(part), part, bundle.empty)
+    kappas = [
+        found.certificate.groups["abc"[g]].kappa if method == "groups" else found.certificate.kappa
+        for g in part.group
+    ]
+    covered = [
+        bool(critical >= min(kappa, 1.0))
+        for critical, kappa in zip(followed.critical, kappas, strict=True)
+    ]
+    evaluated = evaluate(folder, traces, sizes=SIZES)
+    assert evaluated.metrics["coverage"] == pytest.approx(np.mean(covered))
+    runs = followed.reach >= np.minimum(kappas, 1.0)[:, None]
+    assert evaluated.metrics["avg_len"] == pytest.approx(runs.sum(axis=1).mean())
+    interval = stats.binomtest(sum(covered), 80).proportion_ci(method="exact")
+    assert evaluated.intervals["coverage"] == pytest.approx((interval.low, interval.high))
+
+
+def test_questions_of_no_known_group_take_the_safest_threshold(
+    small: Setting, tmp_path: Path
+) -> None:
+    traces, folder = grouped(small.traces), tmp_path / "b"
+    train(replace(small, traces=traces), "uala", ALPHA, folder)
+    found = calibrate(folder, traces, ALPHA, method="groups")
+    strangers = evaluate(folder, replace(traces, group_names=("x", "y", "z")))
+    safest = calibrate(folder, traces, ALPHA)
+    assert found.certificate.kappa == min(p.kappa for p in found.certificate.groups.values())
+    assert strangers.metrics["coverage"] >= evaluate(folder, traces).metrics["coverage"] - 0.2
+    assert safest.certificate.groups == {}
+
+
+@pytest.mark.parametrize("name", ["uala", "stopping", "fixed-2", "random"])
+def test_the_same_seed_gives_the_same_bundle_byte_for_byte(
+    small: Setting, tmp_path: Path, name: str
+) -> None:
+    for folder in ("one", "two"):
+        train(small, name, ALPHA, tmp_path / folder, seed=4)
+        calibrate(tmp_path / folder, small.traces, ALPHA, seed=4)
+    assert both_files(tmp_path / "one") == both_files(tmp_path / "two")
+
+
+@pytest.mark.parametrize("name", ["ccpo", "cpo", "cpo-online"])
+def test_ctrl_c_saves_what_there_is_and_the_same_each_time(
+    small: Setting, tmp_path: Path, name: str
+) -> None:
+    for folder in ("one", "two"):
+        trained = train(small, name, ALPHA, tmp_path / folder, progress=StopsAt())
+        assert trained.fitted.stopped_early
+    assert both_files(tmp_path / "one") == both_files(tmp_path / "two")
+    bundle = load(tmp_path / "one")
+    assert (bundle.kappa is None) == (name == "cpo")
+    if bundle.kappa is not None:
+        assert bundle.certificate is not None
+        assert not bundle.certificate.promises
+    assert evaluate(tmp_path / "one", small.traces).metrics["cost_usd"] > 0
+
+
+def test_a_policy_that_acts_by_lot_is_drawn_until_it_is_calibrated(
+    small: Setting, tmp_path: Path
+) -> None:
+    folder = tmp_path / "b"
+    train(small, "random", ALPHA, folder)
+    drawn = evaluate(folder, small.traces)
+    assert drawn.metrics["set_size_leaves"] == 1.0
+    assert drawn == evaluate(folder, small.traces)
+    calibrate(folder, small.traces, ALPHA)
+    assert evaluate(folder, small.traces).metrics["coverage"] == 1.0
+
+
+def test_traces_of_another_kind_are_refused(small: Setting, tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    train(small, "uala", ALPHA, folder)
+    config = replace(preset("hotpotqa-llama2-7b").config, rounds=3)
+    short = generate(config, 100, np.random.default_rng(0))
+    message = r"trained for 4 rounds of base and guide, these traces have 3 rounds of base and gui"
+    for use in (calibrate, evaluate):
+        with pytest.raises(InputError, match=message):
+            use(folder, short, ALPHA) if use is calibrate else evaluate(folder, short)
+    other = replace(small.traces, roles=("small", "big"))
+    with pytest.raises(InputError, match="these traces have 4 rounds of small and big"):
+        evaluate(folder, other)
+
+
+def test_another_division_or_other_models_are_doubted(small: Setting, tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    train(small, "uala", ALPHA, folder, seed=0)
+    with pytest.raises(InputError, match="calibration questions trained the policy"):
+        calibrate(folder, small.traces, ALPHA, seed=1)
+    old = load(folder)
+    assert isinstance(old.policy, Saveable)
+    save(folder, old.policy, origin=old.origin)  # as an older version did
+    assert calibrate(folder, small.traces, ALPHA, seed=1).notes == (STRANGERS,)
+    renamed = replace(small.traces, models=("x", "y"))
+    notes = evaluate(folder, renamed).notes
+    assert any("these traces have x, y" in note for note in notes)
+
+
+def test_what_cannot_be_done_is_one_clear_line(small: Setting, tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    with pytest.raises(InputError, match="'exit-guide' cannot run: no replies recorded"):
+        train(small, "exit-guide", ALPHA, folder)
+    with pytest.raises(InputError, match="'optimum' cannot be saved"):
+        train(small, "optimum", ALPHA, folder)
+    with pytest.raises(InputError, match="name one policy: fixed-1, fixed-2"):
+        train(small, "fixed", ALPHA, folder)
+    with pytest.raises(InputError, match="name one policy: none that can run here"):
+        train(replace(small, generator=None), "optimum", ALPHA, folder)
+    with pytest.raises(UnknownNameError, match="unknown policy"):
+        train(small, "nobody", ALPHA, folder)
+    with pytest.raises(TooFewTracesError, match="300 complete questions"):
+        train(small, "uala", ALPHA, folder, sizes={"train": 400})
+    assert not folder.exists()
+    with pytest.raises(BundleError, match="is not a policy bundle"):
+        evaluate(folder, small.traces)
+    train(small, "uala", ALPHA, folder)
+    with pytest.raises(InputError, match="needs a delta"):
+        calibrate(folder, small.traces, ALPHA, method="pac")
+    with pytest.raises(InputError, match=r"cannot calibrate: .* no group"):
+        calibrate(folder, small.traces, ALPHA, method="groups")
+    with pytest.raises(InputError, match="online promise is about all"):
+        calibrate(folder, small.traces, ALPHA, method="online", given="solvable")
+    with pytest.raises(UnknownNameError, match="unknown method 'magic'"):
+        calibrate(folder, small.traces, ALPHA, method="magic")  # type: ignore[arg-type]

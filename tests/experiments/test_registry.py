@@ -1,0 +1,128 @@
+"""Who takes part, by name; what the paper published of them; what is written down."""
+
+import csv
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from farthing import plugins
+from farthing.errors import UnknownNameError
+from farthing.experiments.base import METRICS, Comparison, Row
+from farthing.experiments.published import OUR_NAMES, published, tables
+from farthing.experiments.registry import GROUP, ORDER, Setting, contenders, left_out
+from farthing.experiments.results import results, results_json
+from farthing.methods.stopping.learner import StoppingLearner
+from farthing.process.generator.presets import PRESETS
+
+PAPER = Path(__file__).parents[2] / "../shared/data/paper_tables.csv"
+
+
+def names(setting: Setting, asked: list[str] | None = None) -> list[str]:
+    return [contender.name for contender in contenders(setting, asked)]
+
+
+def test_all_of_them_in_the_order_of_the_table(small: Setting) -> None:
+    depths = [f"fixed-{depth}" for depth in range(1, 5)]
+    expected = [n for name in ORDER for n in (depths if name == "fixed" else [name])]
+    absent = [name for these in left_out(small).values() for name in these]
+    assert names(small) == [name for name in expected if name not in absent]
+    assert set(ORDER) == set(plugins.names(GROUP))
+
+
+def test_names_of_one_and_of_a_family_without_doubles(small: Setting) -> None:
+    assert names(small, ["fixed-3", "uala", "fixed", "uala"]) == [
+        "fixed-3",
+        "uala",
+        "fixed-1",
+        "fixed-2",
+        "fixed-4",
+    ]
+    assert names(replace(small, generator=None), ["optimum"]) == []
+
+
+def test_what_was_not_recorded_takes_part_only_by_name(small: Setting) -> None:
+    absent = {"llm-policy-guide", "llm-policy-base", "exit-guide", "exit-base"}
+    assert not absent & set(names(small, None))
+    assert set(left_out(small)["no replies recorded"]) == absent
+    asked = contenders(small, ["exit-guide"])
+    assert [(c.name, c.note) for c in asked] == [("exit-guide", "no replies recorded")]
+
+
+@pytest.mark.parametrize("wrong", ["ccp", "fixed-5", "fixed-0", "", "ccpo-x"])
+def test_an_unknown_name_lists_the_names_there_are(small: Setting, wrong: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown policy .*Known: ccpo, .*uala"):
+        contenders(small, [wrong])
+
+
+def test_who_is_calibrated_how(small: Setting) -> None:
+    found = {c.name: (c.calibration, c.empty) for c in contenders(small)}
+    assert found["cpo"] == ("none", "argmax")
+    assert found["cpo-online"] == ("online", "allow")
+    assert found["ccpo-published"] == ("split", "allow")
+    for name in ("uala", "cpo-batch", "ccpo", "ccpo-lambda", "stopping", "optimum"):
+        assert found[name] == ("split", "argmax")
+    learners = {c.name: c.learner for c in contenders(small)}
+    assert learners["cpo"] is learners["cpo-batch"] is learners["cpo-online"]
+    assert isinstance(learners["stopping"], StoppingLearner)
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's tables are not beside the clone")
+def test_what_is_shipped_is_what_the_paper_printed() -> None:
+    with PAPER.open(encoding="utf-8", newline="") as file:
+        theirs = list(csv.DictReader(file))
+    ours = tables()
+    assert len(ours) == len(theirs) > 50
+    for mine, printed in zip(ours, theirs, strict=True):
+        for name in ("dataset", "base_model", "policy"):
+            assert mine[name] == printed[name]
+        for name in ("table", "alpha", "cost_cents", "coverage", "avg_len", "set_size"):
+            assert float(mine[name]) == float(printed[name]), (mine, name)
+
+
+def test_published_rows_carry_our_names_and_dollars_a_question(small: Setting) -> None:
+    ours = set(ORDER)
+    for preset in PRESETS:
+        rows = published(preset)
+        assert {row["policy"] for row in rows} <= ours
+        assert {"random", "ccpo", "cpo-batch"} <= {row["policy"] for row in rows}
+    assert set(OUR_NAMES.values()) <= ours
+    random = next(r for r in published("hotpotqa-llama2-7b") if r["policy"] == "random")
+    assert random["cost_usd"] == pytest.approx(0.06811 / 200)
+    with pytest.raises(UnknownNameError, match="hotpotqa-llama2-7b"):
+        published("hotpotqa")
+
+
+def test_results_are_means_and_standard_errors() -> None:
+    values = {name: [1.0, 2.0, 6.0] for name in METRICS}
+    values["coverage_solvable"] = [0.5, float("nan"), 0.7]
+    values["empty"] = [float("nan")] * 3
+    alpha = Fraction(1, 20)
+    comparison = Comparison(
+        source="<x>",
+        fingerprint="",
+        sizes={},
+        horizon=4,
+        roles=("base", "guide"),
+        splits=3,
+        seeds=[0],
+        rows=[
+            Row("uala", "UALA", alpha, "split", values),
+            Row("exit-base", "LLM-EXIT (ü)", alpha, "none", note="no replies recorded"),
+        ],
+    )
+    first, second = results(comparison)
+    assert (first["policy"], first["label"], first["alpha"]) == ("uala", "UALA", 0.05)
+    assert first["cost_usd"] == pytest.approx(3.0)
+    assert first["cost_usd_se"] == pytest.approx(np.std([1, 2, 6], ddof=1) / np.sqrt(3))
+    assert first["coverage_solvable"] == pytest.approx(0.6)
+    assert first["coverage_solvable_se"] == pytest.approx(0.1)
+    assert first["splits"] == 3
+    assert (first["empty"], first["empty_se"]) == (None, None)
+    assert {second[name] for name in METRICS} == {None}
+    assert second["note"] == "no replies recorded"
+    assert set(METRICS) | {f"{name}_se" for name in METRICS} <= set(first)
+    assert json.loads(results_json(comparison)) == [first, second]

@@ -1,0 +1,130 @@
+"""Our rivals against the packages that their authors published, where those are installed.
+
+`pip install --no-deps routellm automix-llm` and, for the former, `openai huggingface_hub`.
+"""
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from farthing.methods.cascades.auto_mix import policy as auto_mix
+from farthing.methods.pool import PoolTables
+from farthing.methods.routers.embedding import Embedding
+from farthing.methods.routers.route_llm.policy import Kind, RouteLlm, Router
+from farthing.traces.assemble import assemble
+from farthing.traces.base import Call, Trace
+
+WEAK, STRONG = "weak", "strong"
+
+
+def reply(role: str, *, right: bool) -> Call:
+    cost = {WEAK: 0.001, STRONG: 0.01}[role]
+    return Call(round=1, role=role, answer="yes" if right else "no", cost_usd=cost)
+
+
+@pytest.fixture
+def questions() -> tuple[Any, Embedding]:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(300, 6))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    weak = rng.random(300) < 0.3 + 0.5 * (vectors[:, 0] > 0)
+    strong = rng.random(300) < 0.85
+    ids = [str(i) for i in range(300)]
+    traces = [
+        Trace(id=i, gold=["yes"], calls=[reply(WEAK, right=w), reply(STRONG, right=s)])
+        for i, w, s in zip(ids, weak, strong, strict=True)
+    ]
+    return assemble(traces), Embedding("planted", dict(zip(ids, vectors, strict=True)))
+
+
+def routers(questions: tuple[Any, Embedding], kind: Kind) -> tuple[Any, Any, Router]:
+    traces, embedding = questions
+    train, test = traces.take(np.arange(200)), traces.take(np.arange(200, 300))
+    return train, test, RouteLlm(embedding, kind, STRONG).fit(train, 0)
+
+
+@pytest.fixture
+def routellm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The package; it wants a key when it is imported, and two libraries that it trains with."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    for name in ("transformers", "datasets"):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    reason = "the package routellm is not installed"
+    return pytest.importorskip("routellm.routers.routers", reason=reason, exc_type=ImportError)
+
+
+def served(vector: np.ndarray) -> Any:
+    """A client whose embedding of everything is this vector."""
+    found = SimpleNamespace(data=[SimpleNamespace(embedding=vector.tolist())])
+    return SimpleNamespace(embeddings=SimpleNamespace(create=lambda **_: found))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_the_similarity_router_is_the_packages(
+    routellm: Any, questions: tuple[Any, Embedding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, test, ours = routers(questions, "similarity")
+    theirs = object.__new__(routellm.SWRankingRouter)
+    outcome = train.correct[:, 0, 1].astype(int) - train.correct[:, 0, 0]
+    winner = np.array(["tie", "model_a", "model_b"])[outcome]
+    theirs.arena_df = pd.DataFrame({"model_a": 1, "model_b": 0, "winner": winner})
+    theirs.arena_conv_embedding = questions[1].of(train)
+    theirs.embedding_model = ""
+    theirs.model2tier = {WEAK: 0, STRONG: 1}
+    theirs.weak_model, theirs.strong_model = WEAK, STRONG
+    found = []
+    for vector in questions[1].of(test)[:25]:
+        monkeypatch.setattr(routellm, "OPENAI_CLIENT", served(vector))
+        found.append(theirs.calculate_strong_win_rate(""))
+    np.testing.assert_allclose(found, ours.win(test)[:25], atol=1e-4)
+
+
+def test_the_factorisation_router_is_the_packages_model(
+    routellm: Any, questions: tuple[Any, Embedding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    model = pytest.importorskip("routellm.routers.matrix_factorization.model")
+    assert model.MFModel is routellm.MFModel
+    _, test, ours = routers(questions, "factorisation")
+    d = len(ours.weights)
+    theirs = model.MFModel(dim=d, num_models=2, text_dim=d, num_classes=1, use_proj=True)
+    with torch.no_grad():
+        theirs.P.weight[:] = torch.tensor([[-1.0], [1.0]]) * torch.ones(d)
+        theirs.text_proj[0].weight[:] = torch.eye(d)
+        theirs.classifier[0].weight[:] = torch.tensor(ours.weights) * np.sqrt(d) / 2
+    found = []
+    for vector in questions[1].of(test):
+        monkeypatch.setattr(model, "OPENAI_CLIENT", served(vector))
+        found.append(theirs.pred_win_rate(1, 0, ""))
+    np.testing.assert_allclose(found, ours.win(test), atol=1e-6)
+
+
+def test_bins_are_escalated_in_the_packages_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = pytest.importorskip(
+        "automix.automix_methods", reason="the package automix-llm is not installed"
+    )
+    monkeypatch.setattr(methods, "gaussian_filter", lambda values, **_: values)
+    counts = np.array([[120, 8], [40, 24], [60, 96], [12, 200]])  # bin, first model wrong or right
+    rows = [
+        (b, state, i % 4 < (3 if state else 2))
+        for b in range(auto_mix.BINS)
+        for state in (0, 1)
+        for i in range(counts[b, state])
+    ]
+    seen, first, second = np.array(rows, dtype=int).T
+    data = pd.DataFrame(
+        {"p_ver_13b": (seen + 0.5) / 4, "llama13b_f1": first, "llama70b_f1": second}
+    )
+    points = methods.GreedyPOMDP(auto_mix.BINS).generate_points(data)
+    theirs = {tuple(np.flatnonzero(point[: auto_mix.BINS])) for point in points}
+    pool = PoolTables(np.stack([first, second], 1).astype(bool), np.ones((len(seen), 2)))
+    chance = auto_mix._observation_model(np.stack([seen, seen], axis=1), pool.right)
+    _, plans = auto_mix._solve(pool, chance, (0, 1), np.linspace(-0.5, 1, 400))
+    ours = {tuple(np.flatnonzero(plan[0])) for plan in plans}
+    assert ours >= {(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3)}
+    assert ours <= theirs | {()}

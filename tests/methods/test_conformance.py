@@ -1,0 +1,367 @@
+"""What every policy must do, for all that are registered and for all that contenders train.
+
+A new policy is held to this once it has an example in `EXAMPLES`; a new contender at once.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from farthing import plugins
+from farthing.bundle import Saveable
+from farthing.errors import InputError
+from farthing.experiments.registry import GROUP, Setting, contenders
+from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Arranging, Policy
+from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
+from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.uala import UalaPolicy
+from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.learning import Silent
+from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
+from farthing.methods.lookahead.policy import LookaheadPolicy
+from farthing.methods.selective.learner import confident
+from farthing.methods.selective.policy import ConfidentPolicy
+from farthing.methods.set_size_penalty.learner import ThriftyLearner
+from farthing.methods.set_size_penalty.policy import ThriftyPolicy
+from farthing.methods.stopping.policy import StoppingPolicy
+from farthing.process.action_space import ProtocolName
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, Replies, TraceArrays
+
+PRESET = "hotpotqa-llama2-7b"
+SHAPES: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "paper": (4, ("base", "guide")),
+    "pool": (1, ("small", "middle", "large")),
+    "cascade": (5, ("model",)),
+}
+"""Rounds and roles of each kind of trace."""
+EXIT = "exit-model"
+POLICY = "policy-model"
+
+
+def random_traces(seed: int, horizon: int, roles: tuple[str, ...], n: int = 40) -> TraceArrays:
+    """Any questions at all, with answers and signals missing here and there, and with replies."""
+    rng = np.random.default_rng(seed)
+    shape = (n, horizon, len(roles))
+    answer = rng.integers(-1, 4, shape).astype(np.int16)
+    signals = {name: rng.random(shape).astype(np.float32) for name in ("confidence", "uncertainty")}
+    signals["verdict"] = rng.integers(0, 2, shape).astype(np.float32)
+    signals["input_tokens"] = rng.integers(1, 900, shape).astype(np.float32)
+    for values in signals.values():
+        values[rng.random(shape) < 0.2] = np.nan
+    return TraceArrays(
+        ids=np.array([f"q{i}" for i in range(n)]),
+        roles=roles,
+        models=("",) * len(roles),
+        answer=answer,
+        correct=answer == 0,
+        cost_nano=rng.integers(1, 10**6, shape),
+        signals=signals,
+        group=np.full(n, -1, np.int32),
+        group_names=(),
+        split=np.full(n, -1, np.int8),
+        recorded=np.full(n, horizon, np.int16),
+        independent=np.ones(n, bool),
+        replies={
+            role: Replies(
+                rng.integers(-1, len(roles) + 1, shape[:2]).astype(np.int8),
+                rng.integers(0, 10**5, shape[:2]),
+            )
+            for role in (EXIT, POLICY)
+        },
+    )
+
+
+def network(traces: TraceArrays) -> NetworkPolicy:
+    rng = np.random.default_rng(1)
+    features = FeatureSet.fit(traces)
+    sizes = (len(features.names), 8, 8, traces.n_roles + 1)
+    weights = [rng.normal(size=pair) for pair in pairwise(sizes)]
+    return NetworkPolicy(features, weights, [rng.normal(size=size) for size in sizes[1:]])
+
+
+def stopping(traces: TraceArrays) -> StoppingPolicy:
+    rng = np.random.default_rng(2)
+    features = FeatureSet.fit(traces)
+    paid = traces.horizon - 1
+    return StoppingPolicy(
+        features, rng.normal(size=(paid, len(features.names))), rng.normal(size=paid)
+    )
+
+
+def lookahead(traces: TraceArrays, rules: ProtocolName) -> LookaheadPolicy:
+    learner = LookaheadLearner(LookaheadConfig(rules, iterations=2, trees=4, leaf=3))
+    policy = learner.fit(traces, Fraction(1, 10), 0, Brief()).policy
+    assert isinstance(policy, LookaheadPolicy)
+    return policy
+
+
+def thrifty(traces: TraceArrays, rules: ProtocolName) -> ThriftyPolicy:
+    learner = ThriftyLearner(LookaheadConfig(rules, iterations=1, trees=4, leaf=3))
+    policy = learner.fit(traces, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(policy, ThriftyPolicy)
+    return policy
+
+
+def sure(policy: Saveable, traces: TraceArrays) -> ConfidentPolicy:
+    return confident(policy, traces, "argmax", Fraction(1, 2)).policy
+
+
+EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
+    "network": network,
+    "random": lambda _: RandomPolicy(),
+    "fixed-depth": lambda _: FixedDepthPolicy(2),
+    "fixed-depth, beyond the last round": lambda _: FixedDepthPolicy(9),
+    "uala": lambda _: UalaPolicy(),
+    "uala, by confidence": lambda _: UalaPolicy("confidence"),
+    "uala, by disagreement": lambda _: UalaPolicy("disagreement"),
+    "llm-policy": lambda _: LlmPolicy(POLICY),
+    "llm-exit": lambda traces: LlmExitPolicy(EXIT, traces.roles[-1]),
+    "stopping": stopping,
+    "lookahead": lambda traces: lookahead(traces, "paper"),
+    "lookahead, call by call": lambda traces: lookahead(traces, "lazy"),
+    "thrifty": lambda traces: thrifty(traces, "paper"),
+    "thrifty, call by call": lambda traces: thrifty(traces, "lazy"),
+    "confident": lambda traces: sure(stopping(traces), traces),
+    "confident, call by call": lambda traces: sure(lookahead(traces, "lazy"), traces),
+}
+"""A policy for these traces, by the name that it is registered under and what is special."""
+
+Case = tuple[Policy, TraceArrays]
+
+
+def test_every_registered_policy_has_an_example() -> None:
+    assert {name.split(",")[0] for name in EXAMPLES} == set(plugins.names("policies"))
+    traces = random_traces(0, 4, ("base", "guide"))
+    for name, build in EXAMPLES.items():
+        assert type(build(traces)) is plugins.load("policies", name.split(",")[0])
+
+
+class Brief:
+    """Interrupts long trainings at their first report: a policy is a policy at any time."""
+
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        if total > 100:
+            raise KeyboardInterrupt
+
+
+@cache
+def generated() -> Setting:
+    config = preset(PRESET).config
+    traces = generate(config, 120, np.random.default_rng(4))
+    replies = random_traces(5, config.rounds, traces.roles, n=120).replies
+    named = {"policy-guide": POLICY, "policy-base": POLICY, "exit-guide": EXIT, "exit-base": EXIT}
+    traces = replace(traces, replies={role: replies[kind] for role, kind in named.items()})
+    apart = np.ones(len(traces), bool)  # so that policies that skip calls take part
+    return Setting("generated", replace(traces, independent=apart), config, PRESET)
+
+
+@cache
+def trained(name: str) -> Mapping[str, Policy]:
+    """Return the policy of each contender of a name."""
+    found = {}
+    for contender in contenders(generated(), [name]):
+        assert contender.learner is not None, contender.note
+        fitted = contender.learner.fit(generated().traces, Fraction(1, 10), 0, Brief())
+        found[contender.name] = fitted.policy
+    assert found
+    return found
+
+
+@cache
+def example(name: str, shape: str) -> Policy:
+    return EXAMPLES[name](random_traces(0, *SHAPES[shape]))
+
+
+@pytest.fixture(
+    params=[(name, shape) for name in EXAMPLES for shape in SHAPES]
+    + [(name, "contender") for name in plugins.names(GROUP)],
+    ids=" - ".join,
+)
+def cases(request: pytest.FixtureRequest) -> list[Case]:
+    """Policies, each with the traces that it is asked about."""
+    name, kind = request.param
+    if kind == "contender":
+        return [(policy, generated().traces) for policy in trained(name).values()]
+    return [(example(name, kind), random_traces(1, *SHAPES[kind]))]
+
+
+def test_scores_lie_between_0_and_1_and_the_last_round_has_no_next(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        assert isinstance(policy, Policy)
+        check_scores(policy, traces)
+
+
+def scored(policy: Policy, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
+    """Return the questions in the policy's own order, if it has one, and its scores there."""
+    if isinstance(policy, Arranging):
+        return policy.arranged(traces)
+    return traces, policy.scores(traces)
+
+
+def check_scores(policy: Policy, traces: TraceArrays) -> None:
+    laid, scores = scored(policy, traces)
+    assert scores.shape == (len(traces), laid.horizon, laid.n_roles + 1)
+    assert scores.dtype == np.float64
+    assert np.isfinite(scores).all()
+    assert scores.min() >= 0
+    assert scores.max() <= 1
+    assert not scores[:, -1, -1].any()
+    if policy.stochastic:
+        np.testing.assert_allclose(scores.sum(axis=2), 1, rtol=0, atol=1e-12)
+
+
+def test_deciding_costs_whole_nano_dollars_and_no_round_costs_less_than_nothing(
+    cases: list[Case],
+) -> None:
+    """An LLM that answers alone gives back the price of the calls that it does not make."""
+    for policy, traces in cases:
+        cost = policy.decision_cost_nano(traces)
+        if cost is not None:
+            assert cost.shape == (len(traces), traces.horizon)
+            assert cost.dtype == np.int64
+            assert (traces.round_cost_nano + cost).min() >= 0
+
+
+def mixed(traces: TraceArrays, kept: BoolArray) -> TraceArrays:
+    """Replace all that was recorded of other calls by what another question's say.
+
+    Args:
+        traces: the questions.
+        kept: [n, T, L] the calls that stay; a reply stays where its whole round does.
+    """
+    other = traces.take(np.roll(np.arange(len(traces)), 1))
+    whole = kept.all(axis=2)
+
+    def calls(name: str) -> NDArray[Any]:
+        values: NDArray[Any] = np.where(kept, getattr(traces, name), getattr(other, name))
+        return values
+
+    return replace(
+        traces,
+        answer=calls("answer"),
+        correct=calls("correct"),
+        cost_nano=calls("cost_nano"),
+        signals={
+            name: np.where(kept, values, other.signals[name])
+            for name, values in traces.signals.items()
+        },
+        replies={
+            role: Replies(
+                np.where(whole, r.action, other.replies[role].action),
+                np.where(whole, r.cost_nano, other.replies[role].cost_nano),
+            )
+            for role, r in traces.replies.items()
+        },
+    )
+
+
+def numbered(traces: TraceArrays) -> TraceArrays:
+    """Let each call cost its own number, from 1, so that it is known again where it is laid out."""
+    number = np.arange(traces.answer[0].size).reshape(traces.answer[0].shape) + 1
+    return replace(traces, cost_nano=np.broadcast_to(number, traces.answer.shape).copy())
+
+
+def bought(policy: Policy, traces: TraceArrays) -> IntArray:
+    """Return the numbers of the calls of each decision, [n, S, U]; 0 for none."""
+    laid, _ = scored(policy, numbered(traces))
+    return laid.cost_nano
+
+
+def seen_by(policy: Policy, traces: TraceArrays) -> FloatArray:
+    """Return scores, cost of deciding, and answers as laid out, side by side, [n, S, 2 U + 2]."""
+    laid, scores = scored(policy, traces)
+    cost = policy.decision_cost_nano(traces)
+    paid = np.zeros(laid.answer.shape[:2]) if cost is None else cost.astype(float)
+    return np.concatenate([scores, paid[:, :, None], laid.answer], axis=2)
+
+
+def test_no_decision_sees_a_call_that_is_not_paid(cases: list[Case]) -> None:
+    """Not in its scores, nor in its choice of what to pay for next."""
+    for policy, traces in cases:
+        before, order = seen_by(policy, traces), bought(policy, traces)
+        number = numbered(traces).cost_nano
+        for t in range(order.shape[1] - 1):
+            own = order[:, : t + 1].reshape(len(traces), -1)
+            kept = np.any(number[..., None] == own[:, None, None], axis=-1)
+            after = mixed(traces, kept)
+            np.testing.assert_allclose(
+                seen_by(policy, after)[:, : t + 1], before[:, : t + 1], rtol=0, atol=1e-12
+            )
+            np.testing.assert_array_equal(bought(policy, after)[:, : t + 2], order[:, : t + 2])
+
+
+def test_every_call_is_paid_once(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        order = bought(policy, traces).reshape(len(traces), -1)
+        every = np.arange(traces.answer[0].size) + 1
+        np.testing.assert_array_equal(
+            np.sort(order, axis=1), np.broadcast_to(every, order.shape), str(policy)
+        )
+
+
+def test_no_decision_sees_a_grade(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        regraded = replace(traces, correct=~traces.correct)
+        np.testing.assert_array_equal(seen_by(policy, regraded), seen_by(policy, traces))
+
+
+def test_a_question_is_decided_alone(cases: list[Case]) -> None:
+    """Another order of the questions, or some of them, gives the same scores of each."""
+    rng = np.random.default_rng(3)
+    for policy, traces in cases:
+        whole = seen_by(policy, traces)
+        order = rng.permutation(len(traces))
+        for index in (order, order[:7], order[:1], np.flatnonzero(order % 2)):
+            found = seen_by(policy, traces.take(index))
+            np.testing.assert_allclose(found, whole[index], rtol=0, atol=1e-12)
+
+
+def test_scoring_changes_neither_the_traces_nor_the_policy(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        kept = traces.take(np.arange(len(traces)))
+        first = seen_by(policy, traces)
+        np.testing.assert_array_equal(traces.answer, kept.answer)
+        for name, values in kept.signals.items():
+            np.testing.assert_array_equal(traces.signals[name], values)
+        np.testing.assert_array_equal(seen_by(policy, traces), first)
+
+
+def test_what_a_bundle_keeps_brings_it_back(cases: list[Case]) -> None:
+    for policy, traces in cases:
+        if isinstance(policy, Saveable):
+            arrays, settings = policy.to_state()
+            stored = {name: values.copy() for name, values in arrays.items()}
+            back = type(policy).from_state(stored, json.loads(json.dumps(settings)))
+            assert back.stochastic == policy.stochastic
+            np.testing.assert_array_equal(seen_by(back, traces), seen_by(policy, traces))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_works_where_only_answers_were_recorded(name: str, shape: str) -> None:
+    """Trained on bare traces, and trained on full ones and then asked about bare ones."""
+    full = random_traces(0, *SHAPES[shape])
+    bare = replace(random_traces(1, *SHAPES[shape]), signals={})
+    for train in (full, bare):
+        check_scores(EXAMPLES[name](train), bare)
+
+
+@pytest.mark.parametrize("name", ["llm-policy", "llm-exit"])
+def test_replies_are_never_invented(name: str) -> None:
+    traces = replace(random_traces(0, 4, ("base", "guide")), replies={})
+    policy = EXAMPLES[name](traces)
+    for ask in (policy.scores, policy.decision_cost_nano):
+        with pytest.raises(InputError, match=NO_REPLIES):
+            ask(traces)

@@ -1,0 +1,225 @@
+"""The order of purchases and its thresholds, against one question at a time, call by call."""
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesRegressor
+
+from farthing.bundle import load, origin_of, save
+from farthing.errors import InputError
+from farthing.experiments.evaluate import replay
+from farthing.methods.forest import Walker
+from farthing.methods.lookahead.estimates import exported
+from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
+from farthing.methods.lookahead.policy import LookaheadPolicy, best_line, outlooks
+from farthing.process.action_space import ProtocolName
+from farthing.process.replay import outcome
+from farthing.traces.arrays import NO_ANSWER, TraceArrays
+
+
+def make_traces(seed: int, n: int, horizon: int, roles: tuple[str, ...]) -> TraceArrays:
+    rng = np.random.default_rng(seed)
+    shape = (n, horizon, len(roles))
+    answer = rng.integers(NO_ANSWER, 3, shape).astype(np.int16)
+    confidence = np.where(answer == 0, 0.6, 0.3) + 0.4 * rng.random(shape)
+    return TraceArrays(
+        ids=np.array([f"q{i}" for i in range(n)]),
+        roles=roles,
+        models=("",) * len(roles),
+        answer=answer,
+        correct=answer == 0,
+        cost_nano=rng.integers(1, 1_000, shape) * np.arange(1, len(roles) + 1),
+        signals={"confidence": confidence.astype(np.float32)},
+        group=np.full(n, -1, np.int32),
+        group_names=(),
+        split=np.full(n, -1, np.int8),
+        recorded=np.full(n, horizon, np.int16),
+        independent=np.ones(n, bool),
+    )
+
+
+SHAPES = {"protocol": (2, ("base", "guide")), "pool": (1, ("a", "b", "c")), "cascade": (3, ("m",))}
+
+
+@cache
+def trained(shape: str, rules: ProtocolName) -> LookaheadPolicy:
+    horizon, roles = SHAPES[shape]
+    train = make_traces(0, 80, horizon, roles)
+    learner = LookaheadLearner(LookaheadConfig(rules, iterations=2, trees=5, leaf=5))
+    policy = learner.fit(train, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(policy, LookaheadPolicy)
+    return policy
+
+
+class Silent:
+    def update(self, done: int, total: int, figures: object) -> None:
+        pass
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=20)
+def test_an_exported_forest_predicts_what_scikit_learn_does(seed: int) -> None:
+    """Bit for bit, also where a feature equals a threshold: few values, and midpoints of them."""
+    rng = np.random.default_rng(seed)
+    seen = rng.integers(0, 4, (120, 5)) * 0.1
+    seen[:, 0] = rng.random(120)
+    model = ExtraTreesRegressor(7, min_samples_leaf=3, random_state=seed % 1000)
+    model.fit(seen, rng.random((120, 2)))
+    forest = exported(model)
+    trees = [one.tree_ for one in model.estimators_]
+    edges = np.concatenate([tree.threshold[tree.feature >= 0] for tree in trees])
+    asked = np.concatenate([seen, rng.choice(edges, (200, 5))])
+    expected = model.predict(asked)
+    np.testing.assert_array_equal(forest.predict(asked), expected)
+    alone = [Walker(forest).predict(one.tolist()) for one in asked]
+    np.testing.assert_allclose(alone, expected, rtol=1e-12)  # a sum in another order
+
+
+def blank(traces: TraceArrays, question: int, known: set[int]) -> TraceArrays:
+    """One question of which nothing but some calls was said."""
+    one = traces.take(np.array([question]))
+    kept = np.isin(np.arange(one.answer[0].size), list(known)).reshape(one.answer.shape)
+    return replace(
+        one,
+        answer=np.where(kept, one.answer, NO_ANSWER),
+        correct=one.correct & kept,
+        signals={name: np.where(kept, v, np.nan) for name, v in one.signals.items()},
+    )
+
+
+def lines_of(policy: LookaheadPolicy, traces: TraceArrays) -> list[list[list[int]]]:
+    """[line][item] to the numbers of its calls."""
+    horizon, roles = traces.horizon, traces.n_roles
+    if policy.rules == "paper":
+        return [[[t * roles + r for r in range(roles)] for t in range(horizon)]]
+    if roles == 1:
+        return [[[t]] for t in range(horizon)]
+    return [[[t * roles + r] for t in range(horizon)] for r in range(roles)]
+
+
+def by_hand(
+    policy: LookaheadPolicy, traces: TraceArrays, question: int
+) -> list[tuple[list[int], float]]:
+    """Buy one question call by call; return (calls, score of having gone on to them)."""
+    lines = lines_of(policy, traces)
+    bought, known = [0] * len(lines), set[int]()
+    course: list[tuple[list[int], float]] = []
+    while any(b < len(line) for b, line in zip(bought, lines, strict=True)):
+        part = blank(traces, question, known)
+        cells = np.zeros((1, traces.answer[0].size), bool)
+        cells[0, list(known)] = True
+        features = policy.features.look(part, np.zeros(1, int), cells)
+        outlook, step = outlooks(policy.latent, part), np.array([sum(bought)])
+        told = features if outlook is None else outlook[[0], step]
+        gain, cost = policy.estimate.predict(features, told, step)
+        worths = [
+            gain[0, k] / cost[0, k] if bought[k] < len(lines[k]) else -np.inf
+            for k in range(len(lines))
+        ]
+        line = int(np.argmax(worths))
+        w = max(worths[line] * policy.price_nano, 0.0)
+        calls = lines[line][bought[line]]
+        course.append((calls, w / (1 + w) if known or course else 1.0))
+        bought[line] += 1
+        known |= set(calls)
+    return course
+
+
+@pytest.mark.parametrize("rules", ["paper", "lazy"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_critical_thresholds_against_enumeration(shape: str, rules: ProtocolName) -> None:
+    """Every threshold tried on every question: cost and coverage as replayed, sets nested."""
+    policy, traces = trained(shape, rules), make_traces(7, 25, *SHAPES[shape])
+    played = replay(policy, traces, "argmax")
+    courses = [by_hand(policy, traces, q) for q in range(25)]
+    scores = sorted({score for course in courses for _, score in course} | {0.0, 1.0})
+    between = [(a + b) / 2 for a, b in pairwise(scores)]
+    cost, right = traces.cost_nano.reshape(25, -1), traces.correct.reshape(25, -1)
+    critical = np.full(25, -np.inf)
+    before: list[set[int]] = [set(range(traces.answer[0].size)) for _ in courses]
+    for kappa in sorted(scores + between):
+        found = played.act(kappa)
+        for q, course in enumerate(courses):
+            paid = set[int]()
+            for calls, score in course:
+                if score < kappa:
+                    break
+                paid |= set(calls)
+            assert paid <= before[q]
+            before[q] = paid
+            assert found.cost_nano[q] == sum(int(cost[q, call]) for call in paid)
+            assert found.in_set[q] == any(right[q, call] for call in paid)
+            if found.in_set[q]:
+                critical[q] = kappa
+    critical[~traces.solvable] = np.inf
+    expected = played.followed.critical
+    np.testing.assert_allclose(np.minimum(expected, 1), np.minimum(critical, 1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_at_threshold_0_everything_is_paid_in_either_protocol(shape: str) -> None:
+    traces = make_traces(8, 30, *SHAPES[shape])
+    for rules in ("paper", "lazy"):
+        laid, scores = trained(shape, rules).arranged(traces)
+        played = replay(trained(shape, rules), traces, "argmax")
+        found = outcome(played.followed, laid, 0.0)
+        np.testing.assert_array_equal(found.cost_nano, traces.cost_nano.sum(axis=(1, 2)))
+        np.testing.assert_array_equal(found.in_set, traces.solvable)
+        assert (scores[:, :, :-1] == 1).all()
+
+
+def test_the_best_line_is_the_best_on_offer() -> None:
+    gain = np.array([[0.5, 0.6, 0.9], [0.1, 0.4, 0.4], [0.2, 0.2, 0.2]])
+    cost = np.array([[1.0, 2.0, 1.0], [1.0, 2.0, 2.0], [1.0, 1.0, 1.0]])
+    can = np.array([[True, True, False], [False, True, True], [False] * 3])
+    line, worth = best_line(gain, cost, can)
+    assert line.tolist() == [0, 1, -1]
+    assert worth.tolist() == [0.5, 0.2, -np.inf]
+
+
+def test_in_rounds_the_scores_are_those_of_the_arrangement() -> None:
+    traces = make_traces(9, 20, *SHAPES["protocol"])
+    policy = trained("protocol", "paper")
+    laid, scores = policy.arranged(traces)
+    np.testing.assert_array_equal(policy.scores(traces), scores)
+    np.testing.assert_array_equal(laid.answer, traces.answer)
+
+
+def test_whether_a_round_is_yet_to_come_changes_no_score() -> None:
+    """Live, later rounds are not there yet; what is decided is what a replay decides."""
+    traces, policy = make_traces(9, 20, 3, ("m",)), trained("cascade", "paper")
+    for rounds in (1, 2):
+        later = np.arange(3)[:, None] >= rounds
+        early = replace(
+            traces,
+            answer=np.where(later, NO_ANSWER, traces.answer).astype(np.int16),
+            correct=traces.correct & ~later,
+            cost_nano=np.where(later, 0, traces.cost_nano),
+            signals={n: np.where(later, np.nan, v) for n, v in traces.signals.items()},
+            recorded=np.full(20, rounds, np.int16),
+        )
+        found, whole = policy.scores(early), policy.scores(traces)
+        np.testing.assert_array_equal(found[:, :rounds], whole[:, :rounds])
+
+
+def test_call_by_call_there_are_no_scores_of_rounds() -> None:
+    with pytest.raises(InputError, match="call by call in an order of its own, not in rounds"):
+        trained("protocol", "lazy").scores(make_traces(9, 3, *SHAPES["protocol"]))
+
+
+@pytest.mark.parametrize("rules", ["paper", "lazy"])
+def test_a_bundle_brings_it_back(rules: ProtocolName, tmp_path: Path) -> None:
+    policy, traces = trained("protocol", rules), make_traces(9, 20, *SHAPES["protocol"])
+    save(tmp_path / "b", policy, origin=origin_of(traces, "f"), kappa=0.5)
+    back = load(tmp_path / "b").policy
+    assert isinstance(back, LookaheadPolicy)
+    (laid, scores), (laid_again, scores_again) = policy.arranged(traces), back.arranged(traces)
+    np.testing.assert_array_equal(scores_again, scores)
+    np.testing.assert_array_equal(laid_again.cost_nano, laid.cost_nano)

@@ -1,0 +1,48 @@
+"""What training reports, and when."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from farthing.methods.baselines.learner import FixedLearner, UalaLearner
+from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.uala import UalaPolicy
+from farthing.methods.learning import Silent
+from farthing.methods.recorder import REPORT_EVERY, Recorder
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+
+
+class Notes:
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, int, Mapping[str, float]]] = []
+
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        self.taken.append((done, total, figures))
+
+
+def test_reports_are_means_of_the_latest_updates() -> None:
+    notes, values = Notes(), iter(range(60))
+    recorder = Recorder(notes, 60)
+    assert not recorder.run(lambda: {"cost": float(next(values))})
+    latest = [np.arange(done - REPORT_EVERY, done).mean() for done in (25, 50, 60)]
+    assert notes.taken == [
+        (done, 60, {"cost": mean}) for done, mean in zip((25, 50, 60), latest, strict=True)
+    ]
+    np.testing.assert_array_equal(recorder.curves()["cost"], np.arange(60))
+
+
+def test_no_update_leaves_no_curve() -> None:
+    recorder = Recorder(Silent(), 0)
+    assert not recorder.run(dict)
+    assert recorder.curves() == {}
+
+
+def test_policies_that_need_no_training_are_handed_back() -> None:
+    train = generate(preset("mmlu-llama2-7b").config, 20, np.random.default_rng(0))
+    policy, notes = RandomPolicy(), Notes()
+    assert FixedLearner(policy).fit(train, Fraction(1, 10), 0, notes).policy is policy
+    uala = UalaLearner().fit(train, Fraction(1, 10), 0, notes).policy
+    assert isinstance(uala, UalaPolicy)
+    assert [(done, total) for done, total, _ in notes.taken] == [(1, 1), (1, 1)]

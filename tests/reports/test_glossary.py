@@ -1,0 +1,19 @@
+from dataclasses import replace
+
+from farthing.experiments.base import Comparison
+from farthing.experiments.registry import ORDER
+from farthing.reports import glossary as words
+
+
+def test_every_built_in_policy_is_explained(comparison: Comparison) -> None:
+    row = comparison.rows[0]
+    for name in ORDER:
+        assert words.explained(replace(comparison, rows=[replace(row, policy=name)])), name
+
+
+def test_only_who_takes_part_is_explained(comparison: Comparison) -> None:
+    names = [name for name, _ in words.explained(comparison)]
+    assert {"CPO", "CCPO", "UALA", "λ"} <= set(names)
+    assert "Lazy" not in names
+    plain = [replace(row, policy="mine", label="Mine") for row in comparison.rows[:1]]
+    assert words.explained(replace(comparison, rows=plain)) == []

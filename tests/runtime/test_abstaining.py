@@ -1,0 +1,231 @@
+"""A promise about the answers that are given: withheld live exactly where a replay withholds."""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from aiohttp import web
+from chat_server import Endpoint, completion
+from sums import farthing, write_job
+
+from farthing import bundle as bundles
+from farthing.bundle import Bundle, Origin
+from farthing.calibration.base import Certificate
+from farthing.errors import AuthenticationError, InputError
+from farthing.experiments.evaluate import replay
+from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.models.prices import Rates, TokenPrice
+from farthing.models.scripted import ScriptedModel
+from farthing.runtime.answer import Answer
+from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.rounds import Independent
+from farthing.tasks.base import Question
+from farthing.tasks.text import TEXT
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.assemble import assemble
+from farthing.traces.store import Store
+
+QUESTIONS = 150
+
+
+def say(body: dict[str, Any]) -> web.Response:
+    """Every third question is beyond the small model, every sixth beyond the large one as well."""
+    asked = re.search(r"What is (\d+) \+", body["messages"][0]["content"])
+    assert asked
+    number = int(asked[1])
+    beyond = {"small": 3, "large": 6, "huge": 10**9}[body["model"]]
+    right = number % beyond
+    return web.json_response(completion(body, f"Answer: {2 * number if right else 1}"))
+
+
+@pytest.mark.parametrize("policy", ["lazy", "stopping"])
+def test_answers_are_withheld_where_a_replay_withholds_them(
+    policy: str,
+    endpoint: Endpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_job(tmp_path, endpoint.url, questions=QUESTIONS, rounds=2, mode="independent")
+    endpoint.reply = say
+    assert farthing("collect", "job.toml", "--store", "traces.db", "--max-cost", "9") == 0
+    common = ("--traces", "traces.db")
+    assert farthing("train", *common, "--policy", policy, "--out", "bundle") == 0
+    promise = ("--promise", "selective", "--alpha", "0.15", "--delta", "0.1")
+    assert farthing("calibrate", *common, "--bundle", "bundle", *promise) == 0
+    endpoint.requests.clear()
+    capsys.readouterr()
+    config = ("ask", "job.toml", "--bundle", "bundle")
+    store = ("--store", "traces.db", "--questions", "questions.jsonl")
+    assert farthing(*config, *store) == 0
+    assert endpoint.requests == []
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    bundle = bundles.load("bundle")
+    with Store.open("traces.db", create=False) as opened:
+        stored = {trace.id: trace for trace in opened.traces()}
+    whole = assemble([stored[answer["id"]] for answer in found])
+    assert bundle.kappa is not None
+    expected = replay(bundle.policy, whole, bundle.empty).act(bundle.kappa)
+    withheld = expected.set_size == 0
+    assert [answer["abstained"] for answer in found] == withheld.tolist()
+    assert [answer["answer"] is None for answer in found] == withheld.tolist()
+    assert [answer["cost_nano"] for answer in found] == expected.cost_nano.tolist()
+    assert [answer["guaranteed"] for answer in found] == (~withheld).tolist()
+    beyond = np.array([int(answer["id"][1:]) % 6 == 0 for answer in found])
+    assert withheld[beyond].all()
+    assert not withheld[~beyond].any()
+    a_question_is_passed_on_if_that_is_wanted(config, endpoint, capsys)
+
+
+def a_question_is_passed_on_if_that_is_wanted(
+    config: Sequence[str], endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hard = "What is 600 + 600?"
+    assert farthing(*config, hard) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("answer   none\nset      empty\n")
+    assert "No answer is given: the policy is not sure enough of any." in shown
+    endpoint.requests.clear()
+    for _ in range(2):
+        assert farthing(*config, hard, "--escalate", "huge", "--json", "--store", "log.db") == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert (answer["answer"], answer["abstained"], answer["guaranteed"]) == (
+            "1200",
+            True,
+            False,
+        )
+        assert answer["answers"] == []
+        assert answer["escalated"]["model"] == "huge"
+        assert "the question was passed on to huge" in answer["promise"]
+        own = sum(round(call["cost_usd"] * 1e9) for call in answer["trace"]["calls"])
+        assert answer["cost_nano"] == own + round(answer["escalated"]["cost_usd"] * 1e9)
+    assert [request["model"] for request in endpoint.requests].count("huge") == 1
+    endpoint.requests.clear()
+    assert farthing(*config, "What is 601 + 601?", "--escalate", "huge") == 0
+    assert capsys.readouterr().out.startswith("answer   1202\n")
+    assert "huge" not in [request["model"] for request in endpoint.requests]
+    assert farthing(*config, hard, "--escalate", "absent") == 2
+    assert "lacks a section [models.absent]" in capsys.readouterr().err
+
+
+# ---- Without a server
+
+ORIGIN = Origin(
+    roles=("base", "guide"),
+    models=("small", "large"),
+    mean_cost_nano=(0, 0),
+    horizon=1,
+    fingerprint="f",
+)
+
+
+class Unsure(FixedDepthPolicy):
+    """Scores every answer 0.4."""
+
+    def scores(self, traces: TraceArrays) -> FloatArray:
+        return np.broadcast_to([0.4, 0.4, 0.0], (len(traces), 1, 3)).copy()
+
+
+def unsure(kappa: float) -> Bundle:
+    certificate = Certificate(
+        guarantee="selective",
+        kappa=kappa,
+        alpha="0.1",
+        delta="0.1",
+        n=99,
+        setting=0,
+        settings=1,
+        answered=50,
+    )
+    return Bundle(
+        policy=Unsure(1),
+        kind="any",
+        origin=ORIGIN,
+        kappa=kappa,
+        empty="allow",
+        certificate=certificate,
+        features=None,
+        farthing_version="0",
+    )
+
+
+def model(name: str, said: str | Exception) -> ScriptedModel:
+    return ScriptedModel(lambda _: said, name=name)  # type: ignore[arg-type,return-value]
+
+
+def live(bundle: Bundle, last: BaseAgent | None, budget_nano: int | None = None) -> Answer:
+    base = BaseAgent(model("small", "Answer: Porto"))
+    guide = BaseAgent(model("large", "Answer: Lisbon"), role="guide")
+    plan = Independent((base, guide), 1, TEXT)
+    orchestrator = Orchestrator(bundle, plan, TEXT, escalation=last)
+    question = Question("q", "What is the capital of Portugal?")
+    return asyncio.run(orchestrator.answer(question, budget_nano=budget_nano))
+
+
+def test_the_threshold_alone_decides_whether_an_answer_is_given() -> None:
+    last = BaseAgent(model("huge", "Answer: Lisbon"), role="escalation")
+    given = live(unsure(0.3), last)
+    assert (given.best, given.abstained, given.guaranteed, given.escalated) == (
+        "Lisbon",
+        False,
+        True,
+        None,
+    )
+    assert given.promise.startswith("With confidence 0.9 in the draw of 99 questions, an answer")
+    withheld = live(unsure(0.5), None)
+    assert (withheld.best, withheld.abstained, withheld.guaranteed) == (None, True, False)
+    passed_on = live(unsure(0.5), last)
+    assert (passed_on.best, passed_on.answers, passed_on.guaranteed) == ("Lisbon", (), False)
+    assert [c.role for c in passed_on.trace.calls] == ["base", "guide"]
+
+
+def test_a_key_that_is_wrong_for_the_last_model_alone_is_a_failure() -> None:
+    last = BaseAgent(model("huge", AuthenticationError("the key is wrong")), role="escalation")
+    found = live(unsure(0.5), last)
+    assert (found.best, found.ended_by, found.escalated) == (None, "failure", None)
+    assert "the key is wrong" in found.promise
+
+
+def test_a_budget_that_does_not_reach_the_last_model_is_said() -> None:
+    price = TokenPrice((Rates(Decimal(0), Decimal(0)),), Decimal("0.01"))
+    dear = ScriptedModel(lambda _: "Answer: Lisbon", name="huge", price=price)
+    found = live(unsure(0.5), BaseAgent(dear, role="escalation"), budget_nano=9_999_999)
+    assert (found.best, found.ended_by, found.escalated, dear.calls) == (None, "policy", None, [])
+    assert found.promise.startswith("No answer is given: the policy is not sure enough of any.")
+    assert "Besides, the question could not be passed on (" in found.promise
+
+
+def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:
+    certificate = Certificate(guarantee="marginal", kappa=0.5, alpha="0.1", n=99, k=9)
+    bundle = msgspec.structs.replace(unsure(0.5), certificate=certificate)
+    with pytest.raises(InputError, match="the bundle never abstains"):
+        live(bundle, BaseAgent(model("huge", ""), role="escalation"))
+
+
+@pytest.mark.parametrize("guarantee", ["parity", "budget"])
+def test_other_promises_of_a_menu_are_said_with_the_answer(guarantee: Any) -> None:
+    certificate = Certificate(
+        guarantee=guarantee,
+        kappa=0.3,
+        delta="0.1",
+        epsilon="0.02",
+        reference="guide",
+        budget_nano=10**6,
+        n=99,
+        setting=0,
+        settings=4,
+    )
+    bundle = msgspec.structs.replace(unsure(0.3), certificate=certificate)
+    found = live(bundle, None)
+    assert (found.best, found.guaranteed, found.abstained) == ("Lisbon", True, False)
+    says = {"parity": "accuracy of setting 1 of 4", "budget": "setting 1 of 4 costs less"}
+    assert says[guarantee] in found.promise

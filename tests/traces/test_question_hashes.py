@@ -1,0 +1,26 @@
+"""Marks against a plain loop: bundles keep them, so that they may never change."""
+
+import hashlib
+
+import numpy as np
+
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+from farthing.traces.question_hashes import marks
+
+
+def test_a_mark_is_the_hash_of_what_was_recorded() -> None:
+    traces = generate(preset("hotpotqa-llama2-7b").config, 30, np.random.default_rng(0))
+    expected = set()
+    for i, name in enumerate(traces.ids.tolist()):
+        said = name.encode() + b"\0"
+        for column in (traces.answer, traces.correct, traces.cost_nano):
+            for value in column[i].ravel().tolist():
+                said += int(value).to_bytes(8, "little", signed=True)
+        expected.add(int.from_bytes(hashlib.sha256(said).digest()[:8], "little"))
+    assert marks(traces) == expected
+
+
+def test_no_questions_have_no_marks() -> None:
+    traces = generate(preset("hotpotqa-llama2-7b").config, 3, np.random.default_rng(0))
+    assert marks(traces.rows(slice(0))) == frozenset()
