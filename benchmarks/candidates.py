@@ -25,9 +25,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from farthing.experiments.evaluate import metrics
-from farthing.features.calls import SeenFeatures
+from farthing.features.calls import CallFeatures
+from farthing.methods.base import Silent
 from farthing.methods.ccpo.learner import CcpoLearner
-from farthing.methods.learning import Silent
 from farthing.methods.lookahead.learner import Cases, some_states
 from farthing.methods.lookahead.policy import Order, offered, ordered
 from farthing.process.action_space import Ledger, Protocol, arrange, priced, protocol
@@ -73,9 +73,9 @@ class Task:
         """States to learn from."""
         return some_states(self.shelf.on_offer, np.random.default_rng(self.seed))
 
-    def features(self, cases: Cases) -> SeenFeatures:
+    def features(self, cases: Cases) -> CallFeatures:
         """Return what is seen in them."""
-        return SeenFeatures.fit(self.train, cases.row, self.rules.seen(cases.bought))
+        return CallFeatures.fit(self.train, cases.row, self.rules.seen(cases.bought))
 
 
 def covered(task: Task, row: IntArray, bought: IntArray) -> BoolArray:
@@ -106,7 +106,7 @@ class Follow:
     """Buys what is worth most, and so on."""
 
     task: Task
-    features: SeenFeatures
+    features: CallFeatures
     values: Callable[[FloatArray], FloatArray]
     """[R, features] to what each line is worth, [R, F]."""
 
@@ -142,7 +142,7 @@ def with_answers(going: FloatArray, laid: TraceArrays) -> FloatArray:
     return scores
 
 
-def by_gain(make: Callable[[SeenFeatures, int], object]) -> Candidate:
+def by_gain(make: Callable[[CallFeatures, int], object]) -> Candidate:
     """A classifier of each line's gain, divided by the line's mean cost."""
 
     def learn(task: Task) -> Played:
@@ -154,8 +154,8 @@ def by_gain(make: Callable[[SeenFeatures, int], object]) -> Candidate:
 
 
 def fitted(
-    task: Task, make: Callable[[SeenFeatures, int], object]
-) -> tuple[list[object], SeenFeatures]:
+    task: Task, make: Callable[[CallFeatures, int], object]
+) -> tuple[list[object], CallFeatures]:
     cases = task.cases()
     features = task.features(cases)
     seen = features.look(task.train, cases.row, task.rules.seen(cases.bought))
@@ -171,26 +171,26 @@ def chances(models: list[object], seen: FloatArray) -> FloatArray:
     return np.stack([model.predict_proba(seen)[:, -1] for model in models], axis=1)
 
 
-def logistic(features: SeenFeatures, seed: int) -> object:  # noqa: ARG001
+def logistic(features: CallFeatures, seed: int) -> object:  # noqa: ARG001
     return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
 
 
-def calibrated(features: SeenFeatures, seed: int) -> object:
+def calibrated(features: CallFeatures, seed: int) -> object:
     return CalibratedClassifierCV(logistic(features, seed), method="isotonic", cv=5)
 
 
-def boosting(features: SeenFeatures, seed: int) -> object:  # noqa: ARG001
+def boosting(features: CallFeatures, seed: int) -> object:  # noqa: ARG001
     return HistGradientBoostingClassifier(max_iter=60, max_depth=3, random_state=seed)
 
 
-def monotone(features: SeenFeatures, seed: int) -> object:
+def monotone(features: CallFeatures, seed: int) -> object:
     falls = [-1 if name.startswith(AGREEMENT) else 0 for name in features.names]
     return HistGradientBoostingClassifier(
         max_iter=60, max_depth=3, monotonic_cst=falls, random_state=seed
     )
 
 
-def forest(features: SeenFeatures, seed: int) -> object:  # noqa: ARG001
+def forest(features: CallFeatures, seed: int) -> object:  # noqa: ARG001
     return ExtraTreesClassifier(32, min_samples_leaf=10, max_features=0.5, random_state=seed)
 
 

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Silent
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing.methods.learning import Silent
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.rl.cpo_step import step

@@ -16,10 +16,10 @@ import numpy as np
 
 from farthing.calibration.base import FloatArray, IntArray
 from farthing.calibration.split import split_rank, split_threshold
+from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay
-from farthing.experiments.registry import Setting, contenders
 from farthing.experiments.run import fit
-from farthing.methods.learning import Learner, Silent
+from farthing.methods.base import Dataset, Learner, Silent
 from farthing.process.generator.generate import GeneratorConfig, generate
 from farthing.process.generator.presets import preset
 from farthing.process.replay import Paths
@@ -127,15 +127,15 @@ def main() -> None:
     parser.add_argument("--fresh", type=int, default=100_000)
     args = parser.parse_args()
     config = preset(args.preset).config
-    (contender,) = contenders(
-        Setting("", generate(config, 10, np.random.default_rng(0))), [args.policy]
+    (candidate,) = candidates(
+        Dataset("", generate(config, 10, np.random.default_rng(0))), [args.policy]
     )
-    if contender.learner is None:
-        parser.error(contender.note)
+    if candidate.learner is None:
+        parser.error(candidate.note)
     print("| questions | how | coverage | its spread | its 10 % | USD per 1,000 |")
     print("| --- | --- | --- | --- | --- | --- |")
     for n in args.sizes.split(","):
-        measure(contender.learner, config, int(n), args)
+        measure(candidate.learner, config, int(n), args)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
-from farthing.methods.learning import Silent
+from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
 from farthing.methods.routers.pool_cover.policy import PoolCover
 from farthing.methods.routers.pool_gain.policy import PoolGain

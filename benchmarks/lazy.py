@@ -17,8 +17,9 @@ import numpy as np
 from farthing.calibration.split import split_threshold
 from farthing.experiments import run as training
 from farthing.experiments.base import ignore
+from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import at_coverage, metrics, replay
-from farthing.experiments.registry import Setting, contenders
+from farthing.methods.base import Dataset
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide
 
@@ -29,22 +30,22 @@ POLICIES = ("fixed-1", "stopping", "lookahead", "lazy")
 def measure(job: tuple[Path, str, Fraction, int]) -> tuple[float, float, float]:
     """Return cost and coverage of a test part, and cost at that coverage without luck."""
     path, name, alpha, seed = job
-    setting = Setting(path.name, load(path)).in_rounds
+    setting = Dataset(path.name, load(path)).in_rounds
     rng = np.random.default_rng(seed)
     division = divide(setting.traces, rng, calibrate=200, test=200)
     train, rest = setting.traces.take(division.train), setting.traces.take(division.rest)
-    (contender,) = contenders(setting, [name])
+    (candidate,) = candidates(setting, [name])
     (fitted,) = training.train_all(
-        [training.Job(name, contender.learner, alpha, seed)], train, 1, ignore
+        [training.Job(name, candidate.learner, alpha, seed)], train, 1, ignore
     )
-    played = replay(fitted.policy, rest, contender.empty)
+    played = replay(fitted.policy, rest, candidate.empty)
     order = rng.permutation(len(rest))
     calibrate, test = order[:200], order[200:400]
     kappa = split_threshold(played.followed.critical[calibrate], alpha).kappa
-    if contender.calibration == "none":
+    if candidate.calibration == "none":
         kappa = 1.0
     found = metrics(played.take(test).act(kappa))
-    lucky = at_coverage(fitted.policy, rest, float(1 - alpha), contender.empty)
+    lucky = at_coverage(fitted.policy, rest, float(1 - alpha), candidate.empty)
     return found["cost_usd"], found["coverage"], lucky["cost_usd"]
 
 

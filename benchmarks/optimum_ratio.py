@@ -18,8 +18,9 @@ import numpy as np
 from farthing.calibration.split import split_threshold
 from farthing.experiments import run as training
 from farthing.experiments.base import ignore
+from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import at_coverage, metrics, replay
-from farthing.experiments.registry import Setting, contenders
+from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import preset
@@ -35,13 +36,13 @@ def measure(job: tuple[str, str, Fraction, int, int]) -> tuple[float, float, flo
     config = preset(name).config
     train = generate(config, n_train, np.random.default_rng([seed, 1]))
     fresh = generate(config, FRESH, np.random.default_rng([seed, 2]))
-    (contender,) = contenders(Setting(name, train, config, name), [policy])
+    (candidate,) = candidates(Dataset(name, train, config, name), [policy])
     (fitted,) = training.train_all(
-        [training.Job(policy, contender.learner, alpha, seed)], train, 1, ignore
+        [training.Job(policy, candidate.learner, alpha, seed)], train, 1, ignore
     )
     best = optimal_cost(config, float(1 - alpha))
-    measured = at_coverage(fitted.policy, fresh, float(1 - alpha), contender.empty)
-    played = replay(fitted.policy, fresh, contender.empty)
+    measured = at_coverage(fitted.policy, fresh, float(1 - alpha), candidate.empty)
+    played = replay(fitted.policy, fresh, candidate.empty)
     rng = np.random.default_rng([seed, 3])
     costs, covered = [], []
     for _ in range(CALIBRATIONS):

@@ -25,7 +25,7 @@ from farthing.experiments.pools import (
     summary,
 )
 from farthing.methods.routers.embedding import Embedding, embed
-from farthing.process.operating_points import Menu
+from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.jsonl import read_traces
@@ -80,10 +80,10 @@ def hotpotqa(traces: TraceArrays, embedding: Embedding, splits: Iterator[Split])
 
 def menus_of(
     traces: TraceArrays, embedding: Embedding, train: IntArray, draw: int, strong: str | None
-) -> Mapping[str, Menu]:
+) -> Mapping[str, OperatingPoints]:
     """Fit every rival on the training questions and return its menu over all questions."""
-    contenders = rivals(embedding, strong).items()
-    return {name: rival.fit(traces.take(train), draw).menu(traces) for name, rival in contenders}
+    candidates = rivals(embedding, strong).items()
+    return {name: rival.fit(traces.take(train), draw).points(traces) for name, rival in candidates}
 
 
 def read(path: Path, kept: Path | None) -> tuple[TraceArrays, Embedding]:

@@ -17,13 +17,13 @@ import numpy as np
 from farthing.calibration.binomial import binomial_cdf
 from farthing.calibration.selective import answers_above, candidate_thresholds, selective_setting
 from farthing.cli.files import read_arrays
+from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay
 from farthing.experiments.promises import grid
-from farthing.experiments.registry import Setting, contenders
 from farthing.experiments.run import fit
-from farthing.methods.base import Policy
-from farthing.methods.learning import Silent
+from farthing.methods.base import Dataset, Silent
 from farthing.methods.selective.learner import confident
+from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
@@ -41,7 +41,7 @@ def questions(args: argparse.Namespace) -> tuple[TraceArrays, int]:
     if args.traces is None:
         made = generate(preset(args.preset).config, 1_000 + FRESH, np.random.default_rng(0))
         return replace(made, independent=np.ones(len(made), dtype=bool)), 1_000
-    found = Setting("", read_arrays(args.traces)).in_rounds.traces
+    found = Dataset("", read_arrays(args.traces)).in_rounds.traces
     return found, int(0.6 * len(found))
 
 
@@ -109,15 +109,15 @@ def main() -> None:
     print("| policy | alpha | answers | proved | answered | right | USD a question |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name in args.policies.split(","):
-        (contender,) = contenders(Setting("", everyone), [name])
-        if contender.learner is None:
-            parser.error(contender.note)
+        (candidate,) = candidates(Dataset("", everyone), [name])
+        if candidate.learner is None:
+            parser.error(candidate.note)
         for alpha in map(Fraction, args.alphas.split(",")):
             found: dict[str, list[Found]] = {"alike": [], "by sureness": []}
             for seed in range(args.seeds):
                 order = np.random.default_rng(seed).permutation(len(everyone))
                 train, rest = everyone.take(order[:size]), everyone.take(order[size:])
-                policy = fit(contender.learner, train, alpha, seed, Silent()).policy
+                policy = fit(candidate.learner, train, alpha, seed, Silent()).policy
                 found["alike"].append(alike(policy, train, rest, alpha, args.calibrate))
                 found["by sureness"].append(apart(policy, train, rest, alpha, args.calibrate))
             for how, of in found.items():

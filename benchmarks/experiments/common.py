@@ -17,8 +17,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing.calibration.split import split_rank
+from farthing.methods.base import Fitted, Silent
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing.methods.learning import Fitted, Silent
 from farthing.process.generator.generate import GeneratorConfig, generate
 from farthing.process.generator.presets import preset
 from farthing.reports.style import STYLE

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from farthing.calibration.online import OnlineThreshold, long_run_bound, update
 from farthing.experiments.evaluate import replay
-from farthing.methods.learning import Silent
+from farthing.methods.base import Silent
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray

@@ -17,7 +17,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -25,13 +25,16 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors
 
-from farthing import __version__, plugins
+from farthing import __version__
 from farthing.calibration.base import Certificate
 from farthing.errors import BundleError, CalibrationError
-from farthing.methods.base import Policy
+from farthing.methods import cards
+from farthing.methods.base import Saveable
+from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.question_hashes import Marks
+from farthing.traces.shapes import PROTOCOL_ROLES
 
 Array = NDArray[Any]
 
@@ -41,23 +44,6 @@ BODY = "bundle.json"
 WEIGHTS = "weights.safetensors"
 
 _UNUSABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
-
-
-@runtime_checkable
-class Saveable(Policy, Protocol):
-    """A policy that a bundle can hold."""
-
-    def to_state(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return its arrays by name, and its settings as JSON values.
-
-        A policy that reads features keeps their description under `features`.
-        """
-        ...
-
-    @classmethod
-    def from_state(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
-        ...
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,6 +65,11 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether no call of its traces saw another one; None likewise."""
 
     @property
+    def is_pool(self) -> bool:
+        """Whether its policy asks models side by side by their names, rather than in rounds."""
+        return self.horizon == 1 and self.roles != PROTOCOL_ROLES
+
+    @property
     def actions(self) -> tuple[str, ...]:
         """The actions, in the order of the scores."""
         return (*self.roles, "next")
@@ -89,7 +80,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: Policy
     kind: str
-    """The name that the policy's class is registered under."""
+    """The name of a method that makes such policies."""
     origin: Origin
     kappa: float | None
     """The threshold; None for a policy whose actions are sampled."""
@@ -134,7 +125,7 @@ def save(
 
     Args:
         folder: where to; an older bundle there is replaced, anything else is left alone.
-        policy: the policy; its class is registered under `farthing.policies`.
+        policy: the policy; a method that makes such ones is registered under `farthing.methods`.
         origin: what it was trained on (`origin_of`).
         kappa: its threshold, if it acts through one.
         certificate: what is promised at that threshold.
@@ -155,7 +146,7 @@ def save(
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "farthing_version": __version__,
-        "policy": {"kind": plugins.name_of("policies", type(policy)), "settings": settings},
+        "policy": {"kind": cards.name_of(policy), "settings": settings},
         "arrays": _shapes(arrays),
         "origin": msgspec.to_builtins(origin),
         "actions": list(origin.actions),
@@ -189,7 +180,7 @@ def load(folder: str | Path) -> Bundle:
         kind = body["policy"]["kind"]
         certificate = body["certificate"] and Certificate.from_json(body["certificate"])
         bundle = Bundle(
-            policy=plugins.load("policies", kind).from_state(arrays, settings),
+            policy=cards.policy_class(kind).from_state(arrays, settings),
             kind=kind,
             origin=msgspec.convert(body["origin"], Origin),
             kappa=None if body["kappa"] is None else float(body["kappa"]),

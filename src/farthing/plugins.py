@@ -31,7 +31,7 @@ def names(group: str) -> list[str]:
 def modules(group: str, beginnings: Iterable[str] | None = None) -> list[str]:
     """Return the modules that names are loaded from: of every name, or of those that begin one.
 
-    >>> modules("contenders", ["fixed-2"])
+    >>> modules("candidates", ["fixed-2"])
     ['farthing.experiments.registry']
     """
     registered = _registered(group)

@@ -12,7 +12,7 @@ import pytest
 
 from farthing.bundle import Origin, save
 from farthing.calibration.certificate import certify_split
-from farthing.features.calls import SeenFeatures
+from farthing.features.calls import CallFeatures
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
@@ -130,7 +130,7 @@ def test_single_calls_are_bought_where_calls_are_independent(
     farthing: Farthing, refused: Refused, config: str
 ) -> None:
     """And refused, before anything is paid, where the guide would judge the base."""
-    features = SeenFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
+    features = CallFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
     root = np.zeros(1, dtype=np.int32)
     leaf = Forest(root + LEAF, root.astype(np.float32), root, np.ones((1, 4)), root, 0)
     estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)

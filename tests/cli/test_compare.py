@@ -119,8 +119,8 @@ WHO = ("--policies", "fixed-1,lazy", "--splits", "2", "--workers", 1, "--out", "
 @pytest.mark.parametrize(
     ("protocol", "names"),
     [
-        (("--protocol", "paper"), {"fixed-1"}),
-        (("--protocol", "lazy"), {"fixed-1", "lazy"}),
+        (("--action-space", "rounds"), {"fixed-1"}),
+        (("--action-space", "calls"), {"fixed-1", "lazy"}),
         ((), {"fixed-1", "lazy"}),
     ],
 )
@@ -135,7 +135,7 @@ def test_the_protocol_says_who_takes_part(
 
 def test_a_pool_is_bought_model_by_model(farthing: Farthing, pool: Path) -> None:
     for protocol in ("pool", "lazy", "paper"):
-        done = farthing("compare", "--traces", pool, "--protocol", protocol, *WHO)
+        done = farthing("compare", "--traces", pool, "--action-space", space, *WHO)
         assert done.code == 0, done.err
 
 
@@ -143,11 +143,11 @@ def test_a_protocol_that_does_not_fit_is_one_line(
     refused: Callable[..., str], runs: Path, pool: Path
 ) -> None:
     apart = calls_apart(pool, False)
-    said = refused("compare", "--traces", apart, "--protocol", "lazy", *WHO)
+    said = refused("compare", "--traces", apart, "--action-space", "calls", *WHO)
     assert "30 of 30 questions have calls that saw earlier ones" in said
-    said = refused("compare", "--traces", runs, "--protocol", "pool", *WHO)
-    assert "holds 4 rounds of base, guide, not a pool; use --protocol paper or lazy" in said
+    said = refused("compare", "--traces", runs, "--action-space", "pool", *WHO)
+    assert "holds 4 rounds of base, guide, not a pool; use --action-space rounds or calls" in said
     whole = calls_apart(pool, True)
     alone = ("--policies", "lazy", "--out", "report")
-    said = refused("compare", "--traces", whole, "--protocol", "paper", *alone)
-    assert "lazy: buys call by call; use --protocol lazy" in said
+    said = refused("compare", "--traces", whole, "--action-space", "rounds", *alone)
+    assert "lazy: buys call by call; use --action-space calls" in said

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from farthing import bundle
-from farthing.experiments.base import Contender
+from farthing.experiments.base import Candidate
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing.methods.learning import Fitted, Progress
 from farthing.traces.assemble import load
 from farthing.traces.parquet import write_parquet
 
@@ -23,10 +23,10 @@ Farthing = Callable[..., Any]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make `ccpo` train 30 updates only."""
 
-    def contenders(*_: object) -> list[Contender]:
-        return [Contender("ccpo", "CCPO", CcpoLearner(CcpoConfig(updates=30)), "split")]
+    def candidates(*_: object) -> list[Candidate]:
+        return [Candidate("ccpo", "CCPO", CcpoLearner(CcpoConfig(updates=30)), "split")]
 
-    monkeypatch.setattr("farthing.experiments.pipeline.contenders", contenders)
+    monkeypatch.setattr("farthing.experiments.pipeline.candidates", candidates)
 
 
 def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
@@ -180,10 +180,10 @@ def test_an_interrupted_training_is_kept_and_said_so(
             progress.update(3, 10, {"cost": 1.0})
             return Fitted(RandomPolicy(), stopped_early=True)
 
-    def contenders(*_: object) -> list[Contender]:
-        return [Contender("ccpo", "CCPO", Stopped(), "split")]
+    def candidates(*_: object) -> list[Candidate]:
+        return [Candidate("ccpo", "CCPO", Stopped(), "split")]
 
-    monkeypatch.setattr("farthing.experiments.pipeline.contenders", contenders)
+    monkeypatch.setattr("farthing.experiments.pipeline.candidates", candidates)
     done = farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")
     assert done.code == 130
     assert "interrupted; the bundle holds" in done.err

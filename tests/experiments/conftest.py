@@ -3,25 +3,25 @@
 import numpy as np
 import pytest
 
-from farthing.experiments.registry import Setting
+from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 
 PRESET = "hotpotqa-llama2-7b"
 
 
-def make_setting(n: int, seed: int = 0) -> Setting:
+def make_setting(n: int, seed: int = 0) -> Dataset:
     config = preset(PRESET).config
-    return Setting(PRESET, generate(config, n, np.random.default_rng(seed)), config, PRESET)
+    return Dataset(PRESET, generate(config, n, np.random.default_rng(seed)), config, PRESET)
 
 
 @pytest.fixture(scope="session")
-def small() -> Setting:
+def small() -> Dataset:
     """Return 300 questions of a preset."""
     return make_setting(300)
 
 
 @pytest.fixture(scope="session")
-def large() -> Setting:
+def large() -> Dataset:
     """Return 2,600 questions of a preset."""
     return make_setting(2_600, seed=1)

@@ -10,13 +10,12 @@ import pytest
 from farthing.errors import TooFewTracesError, UnknownNameError
 from farthing.experiments.base import METRICS, Comparison, Event, Row
 from farthing.experiments.compare import INTERRUPTED, Plan, compare
-from farthing.experiments.registry import Setting
 from farthing.experiments.run import fit
-from farthing.methods.base import Policy
+from farthing.methods.base import Dataset, Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.uala import UalaPolicy
-from farthing.methods.learning import Silent
 from farthing.methods.stopping.learner import StoppingLearner
+from farthing.process.base import Policy
 from farthing.traces.arrays import FloatArray, Replies, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide, fixed_parts
@@ -84,7 +83,7 @@ def slow_split(
     return kappa, {name: sum(one[name] for one in acted) / len(acted) for name in acted[0]}
 
 
-def test_every_split_agrees_with_a_loop_over_its_questions(small: Setting) -> None:
+def test_every_split_agrees_with_a_loop_over_its_questions(small: Dataset) -> None:
     found = compare(small, Plan((ALPHA,), QUICK, splits=4, seed=3, workers=1))
     rng = np.random.default_rng(3)
     division = divide(small.traces, rng)
@@ -111,14 +110,14 @@ def test_every_split_agrees_with_a_loop_over_its_questions(small: Setting) -> No
             )
 
 
-def test_the_first_split_is_the_fixed_one(small: Setting) -> None:
+def test_the_first_split_is_the_fixed_one(small: Dataset) -> None:
     parts = fixed_parts(small.traces, np.random.default_rng(5))
     found = compare(small, Plan((ALPHA,), ("fixed-4",), splits=1, seed=5))
     paid = small.traces.take(parts.test).cost_nano.sum()
     assert row_of(found, "fixed-4").per_split["total_cost_usd"] == [pytest.approx(int(paid) / 1e9)]
 
 
-def test_promises_are_kept_over_the_splits(large: Setting) -> None:
+def test_promises_are_kept_over_the_splits(large: Dataset) -> None:
     """Scores without ties miss floor(alpha (n + 1)) / (n + 1) on average, exactly."""
     alphas = (Fraction(1, 20), ALPHA)
     sizes = {"train": 400, "calibrate": 109, "test": 200}
@@ -131,7 +130,7 @@ def test_promises_are_kept_over_the_splits(large: Setting) -> None:
             assert abs(coverage.mean() - aim) < 4 * error, (name, alpha)
 
 
-def test_a_promise_about_the_solvable_is_kept_among_them(large: Setting) -> None:
+def test_a_promise_about_the_solvable_is_kept_among_them(large: Dataset) -> None:
     sizes = {"train": 400, "calibrate": 300, "test": 300}
     plan = Plan((ALPHA,), ("stopping",), splits=200, sizes=sizes, workers=1, given="solvable")
     found = compare(large, plan)
@@ -140,12 +139,12 @@ def test_a_promise_about_the_solvable_is_kept_among_them(large: Setting) -> None
     assert any("solvable" in note for note in found.notes)
 
 
-def test_the_number_of_workers_changes_nothing(small: Setting) -> None:
+def test_the_number_of_workers_changes_nothing(small: Dataset) -> None:
     plan = Plan((ALPHA, Fraction(1, 5)), QUICK, splits=3, seeds=2, workers=1)
     assert compare(small, plan) == compare(small, replace(plan, workers=2))
 
 
-def test_seeds_follow_one_another_and_splits_are_shared(small: Setting) -> None:
+def test_seeds_follow_one_another_and_splits_are_shared(small: Dataset) -> None:
     plan = Plan((ALPHA,), ("stopping", "fixed-1", "random"), splits=3, workers=1)
     both = compare(small, replace(plan, seeds=2))
     first = compare(small, plan)
@@ -161,13 +160,13 @@ def test_seeds_follow_one_another_and_splits_are_shared(small: Setting) -> None:
     assert drawn[:3] != drawn[3:]
 
 
-def test_who_takes_part_changes_nothing_for_the_others(small: Setting) -> None:
+def test_who_takes_part_changes_nothing_for_the_others(small: Dataset) -> None:
     alone = compare(small, Plan((ALPHA,), ("random",), splits=3))
     together = compare(small, Plan((ALPHA,), QUICK, splits=3, workers=1))
     assert row_of(alone, "random") == row_of(together, "random")
 
 
-def test_what_is_filled_in(small: Setting) -> None:
+def test_what_is_filled_in(small: Dataset) -> None:
     found = compare(small, Plan((ALPHA,), QUICK, splits=2, workers=1))
     assert found.sizes == {"train": 180, "calibrate": 60, "test": 60}
     assert (found.horizon, found.roles) == (4, ("base", "guide"))
@@ -180,14 +179,14 @@ def test_what_is_filled_in(small: Setting) -> None:
     assert {d.policy for d in found.differences} >= {"optimum"}
 
 
-def test_recorded_replies_are_replayed_and_missing_ones_said(small: Setting) -> None:
+def test_recorded_replies_are_replayed_and_missing_ones_said(small: Dataset) -> None:
     n, horizon = small.traces.answer.shape[:2]
     stop_at_two = np.full((n, horizon), 2, dtype=np.int8)
     stop_at_two[:, 1] = 1
     price = np.full((n, horizon), 1_000, dtype=np.int64)
     traces = replace(small.traces, replies={"policy-guide": Replies(stop_at_two, price)})
     names = ("llm-policy-guide", "llm-policy-base", "exit-guide")
-    found = compare(Setting("recorded", traces), Plan((ALPHA,), names, splits=2))
+    found = compare(Dataset("recorded", traces), Plan((ALPHA,), names, splits=2))
     row = row_of(found, "llm-policy-guide")
     assert row.per_split["avg_len"] == [2.0, 2.0]
     assert (found.optimum, found.published) == ([], [])
@@ -196,7 +195,7 @@ def test_recorded_replies_are_replayed_and_missing_ones_said(small: Setting) -> 
         assert row_of(found, name).note == "no replies recorded"
 
 
-def test_ctrl_c_in_training_keeps_the_policies_that_were_done(small: Setting) -> None:
+def test_ctrl_c_in_training_keeps_the_policies_that_were_done(small: Dataset) -> None:
     def watch(event: Event) -> None:
         if event.name.startswith("stopping"):
             raise KeyboardInterrupt
@@ -208,7 +207,7 @@ def test_ctrl_c_in_training_keeps_the_policies_that_were_done(small: Setting) ->
     assert any(note.startswith("interrupted: 1 row") for note in found.notes)
 
 
-def test_ctrl_c_between_splits_keeps_the_splits_that_were_done(small: Setting) -> None:
+def test_ctrl_c_between_splits_keeps_the_splits_that_were_done(small: Dataset) -> None:
     def watch(event: Event) -> None:
         if event.stage == "evaluate" and event.done == 3:
             raise KeyboardInterrupt
@@ -222,7 +221,7 @@ def test_ctrl_c_between_splits_keeps_the_splits_that_were_done(small: Setting) -
     assert "interrupted: 3 of 50 splits were played" in found.notes
 
 
-def test_what_is_asked_wrongly_is_refused(small: Setting) -> None:
+def test_what_is_asked_wrongly_is_refused(small: Dataset) -> None:
     with pytest.raises(UnknownNameError, match="unknown policy 'stoping'; did you mean 'stopping'"):
         compare(small, Plan((ALPHA,), ("stoping",)))
     with pytest.raises(UnknownNameError, match=r"Known: .*ccpo, .*uala"):
@@ -231,7 +230,7 @@ def test_what_is_asked_wrongly_is_refused(small: Setting) -> None:
         compare(small, Plan((ALPHA,), ("random",), sizes={"train": 500}))
 
 
-def test_traces_that_are_not_the_generators_have_no_optimum(small: Setting) -> None:
+def test_traces_that_are_not_the_generators_have_no_optimum(small: Dataset) -> None:
     stranger = replace(small.traces, signals={})
     found = compare(replace(small, traces=stranger), Plan((ALPHA,), ("optimum", "uala"), 2))
     assert "not the generator's" in row_of(found, "optimum").note
@@ -241,7 +240,7 @@ def test_traces_that_are_not_the_generators_have_no_optimum(small: Setting) -> N
 @pytest.mark.skipif(not POOL.exists(), reason="needs ../shared/data, which is not there")
 def test_a_pool_is_played_as_a_cascade() -> None:
     found = compare(
-        Setting("mmlu", load(POOL)), Plan((ALPHA,), ("random", "fixed", "uala", "stopping"), 40)
+        Dataset("mmlu", load(POOL)), Plan((ALPHA,), ("random", "fixed", "uala", "stopping"), 40)
     )
     assert (found.horizon, found.roles) == (9, ("model",))
     assert found.sizes["train"] == 285

@@ -11,7 +11,7 @@ from farthing.errors import InputError
 from farthing.experiments.drift import LEVEL, check
 from farthing.experiments.pipeline import calibrate, calibrate_for, train
 from farthing.experiments.promises import Selective
-from farthing.experiments.registry import Setting
+from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 
@@ -21,13 +21,13 @@ OTHER = preset("mmlu-llama2-7b").config
 
 
 @pytest.fixture
-def folder(small: Setting, tmp_path: Path) -> Path:
+def folder(small: Dataset, tmp_path: Path) -> Path:
     train(small, "stopping", ALPHA, tmp_path / "b")
     calibrate(tmp_path / "b", small.traces, ALPHA)
     return tmp_path / "b"
 
 
-def test_the_same_mix_rarely_raises_an_alarm(small: Setting, folder: Path) -> None:
+def test_the_same_mix_rarely_raises_an_alarm(small: Dataset, folder: Path) -> None:
     new = [generate(SAME, 100, np.random.default_rng(100 + i)) for i in range(20)]
     found = [check(folder, small.traces, part, seed=0) for part in new]
     alarms = sum(not one.applies for one in found)
@@ -36,7 +36,7 @@ def test_the_same_mix_rarely_raises_an_alarm(small: Setting, folder: Path) -> No
     assert min(one.p_value for one in found) < max(one.p_value for one in found)
 
 
-def test_another_mix_is_noticed(small: Setting, folder: Path) -> None:
+def test_another_mix_is_noticed(small: Dataset, folder: Path) -> None:
     other = generate(OTHER, 300, np.random.default_rng(1))
     found = check(folder, small.traces, other)
     assert not found.applies
@@ -44,7 +44,7 @@ def test_another_mix_is_noticed(small: Setting, folder: Path) -> None:
 
 
 def test_a_selective_promise_is_checked_by_the_scores_of_the_policy_that_buys(
-    small: Setting, folder: Path
+    small: Dataset, folder: Path
 ) -> None:
     before = check(folder, small.traces, generate(SAME, 100, np.random.default_rng(1)))
     calibrate_for(folder, small.traces, Selective(Fraction(1, 3), Fraction(1, 5)))
@@ -52,7 +52,7 @@ def test_a_selective_promise_is_checked_by_the_scores_of_the_policy_that_buys(
     assert after == before
 
 
-def test_refusals(small: Setting, folder: Path, tmp_path: Path) -> None:
+def test_refusals(small: Dataset, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not calibrated on"):
         check(folder, small.traces, small.traces, seed=1)
     train(small, "fixed-2", ALPHA, tmp_path / "f")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from farthing.experiments.base import METRICS, Contender
+from farthing.experiments.base import METRICS, Candidate
+from farthing.experiments.candidates import OptimumPolicy, candidates
 from farthing.experiments.evaluate import (
     Entrant,
     Replayed,
@@ -14,18 +15,17 @@ from farthing.experiments.evaluate import (
     stream,
     swept,
 )
-from farthing.experiments.registry import OptimumPolicy, Setting, contenders
+from farthing.methods.base import Dataset, Fitted, Silent
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
-from farthing.methods.learning import Fitted, Silent
 from farthing.process.generator.optimum import optimal_cost, optimal_scores
 
 
-def replayed(setting: Setting) -> Replayed:
+def replayed(setting: Dataset) -> Replayed:
     return replay(UalaPolicy(), setting.traces, "argmax")
 
 
-def test_the_frontier_is_what_acting_at_each_threshold_gives(small: Setting) -> None:
+def test_the_frontier_is_what_acting_at_each_threshold_gives(small: Dataset) -> None:
     followed = replayed(small)
     points = swept(followed, 10**9)
     kappas = np.unique(
@@ -39,7 +39,7 @@ def test_the_frontier_is_what_acting_at_each_threshold_gives(small: Setting) -> 
     np.testing.assert_allclose(points, [(m["cost_usd"], m["coverage"]) for m in slow])
 
 
-def test_a_thinned_frontier_keeps_its_ends_and_points(small: Setting) -> None:
+def test_a_thinned_frontier_keeps_its_ends_and_points(small: Dataset) -> None:
     whole, thin = swept(replayed(small), 10**9), swept(replayed(small), 20)
     assert len(thin) == 20
     assert set(thin) <= set(whole)
@@ -47,7 +47,7 @@ def test_a_thinned_frontier_keeps_its_ends_and_points(small: Setting) -> None:
     assert thin[-1][1] == 1.0
 
 
-def test_the_frontier_counts_what_decisions_cost(small: Setting) -> None:
+def test_the_frontier_counts_what_decisions_cost(small: Dataset) -> None:
     followed = replayed(small)
     price = np.full(followed.followed.reach.shape, 1_000_000)
     dearer = Replayed(followed.traces, followed.followed, followed.probabilities, price)
@@ -58,17 +58,17 @@ def test_the_frontier_counts_what_decisions_cost(small: Setting) -> None:
     assert swept(dearer, 5)[-1][0] - swept(followed, 5)[-1][0] == pytest.approx(0.004)
 
 
-def test_a_pointwise_policy_has_one_point(small: Setting) -> None:
-    contender = Contender("random", "Random", None, "none")
+def test_a_pointwise_policy_has_one_point(small: Dataset) -> None:
+    candidate = Candidate("random", "Random", None, "none")
     entrant = Entrant(
-        contender, Fitted(RandomPolicy()), replay(RandomPolicy(), small.traces, "argmax")
+        candidate, Fitted(RandomPolicy()), replay(RandomPolicy(), small.traces, "argmax")
     )
     (point,) = frontier(entrant)
     drawn = metrics(entrant.replayed.draw(stream("random")))
     assert point == (drawn["cost_usd"], drawn["coverage"])
 
 
-def test_metrics_by_hand(small: Setting) -> None:
+def test_metrics_by_hand(small: Dataset) -> None:
     found = replayed(small).act(0.6)
     figures = metrics(found)
     assert tuple(figures) == METRICS
@@ -82,7 +82,7 @@ def test_metrics_by_hand(small: Setting) -> None:
     assert figures["cost_usd"] == pytest.approx(figures["total_cost_usd"] / 300)
 
 
-def test_without_a_solvable_question_coverage_given_solvable_does_not_exist(small: Setting) -> None:
+def test_without_a_solvable_question_coverage_given_solvable_does_not_exist(small: Dataset) -> None:
     hopeless = np.flatnonzero(~small.traces.solvable)
     figures = metrics(replayed(small).take(hopeless).act(0.5))
     assert np.isnan(figures["coverage_solvable"])
@@ -91,7 +91,7 @@ def test_without_a_solvable_question_coverage_given_solvable_does_not_exist(smal
 
 @pytest.mark.parametrize("coverage", [0.85, 0.9, 0.975, 1.0])
 def test_at_coverage_is_the_largest_threshold_that_covers_enough(
-    small: Setting, coverage: float
+    small: Dataset, coverage: float
 ) -> None:
     policy = UalaPolicy()
     followed = replay(policy, small.traces, "argmax")
@@ -103,7 +103,7 @@ def test_at_coverage_is_the_largest_threshold_that_covers_enough(
     assert at_coverage(policy, small.traces, coverage) == enough[0]
 
 
-def test_the_optimum_at_a_coverage_costs_what_the_solver_says(large: Setting) -> None:
+def test_the_optimum_at_a_coverage_costs_what_the_solver_says(large: Dataset) -> None:
     assert large.generator is not None
     found = at_coverage(OptimumPolicy(large.generator), large.traces, 0.93)
     assert found["cost_usd"] == pytest.approx(optimal_cost(large.generator, 0.93), rel=0.1)
@@ -113,8 +113,8 @@ def test_the_optimum_at_a_coverage_costs_what_the_solver_says(large: Setting) ->
     )
 
 
-def test_taking_questions_and_acting_commute(small: Setting) -> None:
-    (uala,) = contenders(small, ["uala"])
+def test_taking_questions_and_acting_commute(small: Dataset) -> None:
+    (uala,) = candidates(small, ["uala"])
     assert uala.learner is not None
     policy = uala.learner.fit(small.traces, 0, 0, Silent()).policy  # type: ignore[arg-type]
     followed = replay(policy, small.traces, "argmax")

@@ -16,8 +16,8 @@ from farthing.errors import InputError, TraceFormatError
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
 from farthing.experiments.pipeline import Sizes, calibrate, calibrate_for, train
 from farthing.experiments.promises import Parity
-from farthing.experiments.registry import Setting
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Dataset
 from farthing.methods.cpo.policy import BLOCK, NetworkPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
@@ -83,7 +83,7 @@ def assert_same(
 def test_pieces_give_the_figures_of_the_whole(
     traces: TraceArrays, tmp_path: Path, name: str, rows: int
 ) -> None:
-    train(Setting("", traces), name, ALPHA, tmp_path / "b", sizes=SIZES)
+    train(Dataset("", traces), name, ALPHA, tmp_path / "b", sizes=SIZES)
     path = tmp_path / "traces.parquet"
     assert_same(tmp_path / "b", traces, path, rows, SIZES)  # as it acts without a threshold
     calibrate(tmp_path / "b", traces, ALPHA, method="groups", sizes=SIZES)
@@ -95,13 +95,13 @@ def test_pieces_give_the_figures_of_the_whole(
 def test_every_part_that_the_file_names_is_its_own(traces: TraceArrays, tmp_path: Path) -> None:
     split = np.random.default_rng(1).integers(-1, 3, len(traces)).astype(np.int8)
     traces = replace(traces, split=split)
-    train(Setting("", traces), "uala", ALPHA, tmp_path / "b")
+    train(Dataset("", traces), "uala", ALPHA, tmp_path / "b")
     found = assert_same(tmp_path / "b", traces, tmp_path / "traces.parquet")
     assert found.sizes["test"] == int(((split == 2) & traces.complete).sum())
 
 
 def test_a_promise_with_a_reference_is_judged_alike(traces: TraceArrays, tmp_path: Path) -> None:
-    train(Setting("", traces), "stopping", ALPHA, tmp_path / "b", sizes=SIZES)
+    train(Dataset("", traces), "stopping", ALPHA, tmp_path / "b", sizes=SIZES)
     asked = Parity(Fraction(1, 2), ALPHA, "guide")
     assert calibrate_for(tmp_path / "b", traces, asked, sizes=SIZES).certificate.promises
     found = assert_same(tmp_path / "b", traces, tmp_path / "traces.parquet", sizes=SIZES)
@@ -112,7 +112,7 @@ def test_a_promise_with_a_reference_is_judged_alike(traces: TraceArrays, tmp_pat
 def test_questions_that_were_met_before_are_counted_once(
     traces: TraceArrays, tmp_path: Path
 ) -> None:
-    train(Setting("", traces), "uala", ALPHA, tmp_path / "b", sizes=SIZES)
+    train(Dataset("", traces), "uala", ALPHA, tmp_path / "b", sizes=SIZES)
     calibrate(tmp_path / "b", traces, ALPHA, sizes=SIZES)
     write_parquet(tmp_path / "traces.parquet", traces)
     whole = evaluate(tmp_path / "b", traces, seed=1)
@@ -141,7 +141,7 @@ def test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece(
         recorded=np.ones(len(traces), dtype=np.int16),
     )
     folder = tmp_path / "b"
-    train(Setting("", pool), "stopping", ALPHA, folder, sizes=SIZES)
+    train(Dataset("", pool), "stopping", ALPHA, folder, sizes=SIZES)
     assert load(folder).origin.models == ("my -> mz -> mx",)
     calibrate(folder, pool, ALPHA, sizes=SIZES)
     assert assert_same(folder, pool, tmp_path / "p.parquet", sizes=SIZES).notes == ()
@@ -168,7 +168,7 @@ def test_so_does_a_network(tmp_path: Path) -> None:
 
 
 def test_the_bar_counts_every_question_twice(traces: TraceArrays, tmp_path: Path) -> None:
-    train(Setting("", traces), "uala", ALPHA, tmp_path / "b")
+    train(Dataset("", traces), "uala", ALPHA, tmp_path / "b")
     write_parquet(tmp_path / "traces.parquet", traces)
     bar = Bar()
     evaluate_file(tmp_path / "b", tmp_path / "traces.parquet", rows=500, progress=bar)
@@ -178,7 +178,7 @@ def test_the_bar_counts_every_question_twice(traces: TraceArrays, tmp_path: Path
 
 def test_what_cannot_be_measured_is_one_clear_line(traces: TraceArrays, tmp_path: Path) -> None:
     folder, path = tmp_path / "b", tmp_path / "traces.parquet"
-    train(Setting("", traces), "uala", ALPHA, folder)
+    train(Dataset("", traces), "uala", ALPHA, folder)
     write_parquet(
         path,
         generate(

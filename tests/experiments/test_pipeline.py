@@ -15,7 +15,7 @@ from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownN
 from farthing.experiments.compare import Plan, compare
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import STRANGERS, Method, calibrate, train
-from farthing.experiments.registry import Setting
+from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.replay import paths
@@ -42,7 +42,7 @@ def both_files(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())]
 
 
-def test_three_steps_are_one_split_of_a_comparison(small: Setting, tmp_path: Path) -> None:
+def test_three_steps_are_one_split_of_a_comparison(small: Dataset, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     trained = train(small, "stopping", ALPHA, folder, seed=2, sizes=SIZES)
     assert trained.sizes == SIZES
@@ -57,7 +57,7 @@ def test_three_steps_are_one_split_of_a_comparison(small: Setting, tmp_path: Pat
 
 
 def test_the_parts_do_not_overlap_and_the_certificate_can_be_checked(
-    small: Setting, tmp_path: Path
+    small: Dataset, tmp_path: Path
 ) -> None:
     train(small, "uala", ALPHA, tmp_path / "b", sizes=SIZES)
     calibrate(tmp_path / "b", small.traces, ALPHA, sizes=SIZES)
@@ -73,7 +73,7 @@ def test_the_parts_do_not_overlap_and_the_certificate_can_be_checked(
 
 @pytest.mark.parametrize("method", ["split", "pac", "groups", "online"])
 def test_every_promise_is_saved_and_acted_on(
-    small: Setting, tmp_path: Path, method: Method
+    small: Dataset, tmp_path: Path, method: Method
 ) -> None:
     traces = grouped(small.traces)
     setting, folder = replace(small, traces=traces), tmp_path / "b"
@@ -107,7 +107,7 @@ def test_every_promise_is_saved_and_acted_on(
 
 
 def test_questions_of_no_known_group_take_the_safest_threshold(
-    small: Setting, tmp_path: Path
+    small: Dataset, tmp_path: Path
 ) -> None:
     traces, folder = grouped(small.traces), tmp_path / "b"
     train(replace(small, traces=traces), "uala", ALPHA, folder)
@@ -121,7 +121,7 @@ def test_questions_of_no_known_group_take_the_safest_threshold(
 
 @pytest.mark.parametrize("name", ["uala", "stopping", "fixed-2", "random"])
 def test_the_same_seed_gives_the_same_bundle_byte_for_byte(
-    small: Setting, tmp_path: Path, name: str
+    small: Dataset, tmp_path: Path, name: str
 ) -> None:
     for folder in ("one", "two"):
         train(small, name, ALPHA, tmp_path / folder, seed=4)
@@ -131,7 +131,7 @@ def test_the_same_seed_gives_the_same_bundle_byte_for_byte(
 
 @pytest.mark.parametrize("name", ["ccpo", "cpo", "cpo-online"])
 def test_ctrl_c_saves_what_there_is_and_the_same_each_time(
-    small: Setting, tmp_path: Path, name: str
+    small: Dataset, tmp_path: Path, name: str
 ) -> None:
     for folder in ("one", "two"):
         trained = train(small, name, ALPHA, tmp_path / folder, progress=StopsAt())
@@ -146,7 +146,7 @@ def test_ctrl_c_saves_what_there_is_and_the_same_each_time(
 
 
 def test_a_policy_that_acts_by_lot_is_drawn_until_it_is_calibrated(
-    small: Setting, tmp_path: Path
+    small: Dataset, tmp_path: Path
 ) -> None:
     folder = tmp_path / "b"
     train(small, "random", ALPHA, folder)
@@ -157,7 +157,7 @@ def test_a_policy_that_acts_by_lot_is_drawn_until_it_is_calibrated(
     assert evaluate(folder, small.traces).metrics["coverage"] == 1.0
 
 
-def test_traces_of_another_kind_are_refused(small: Setting, tmp_path: Path) -> None:
+def test_traces_of_another_kind_are_refused(small: Dataset, tmp_path: Path) -> None:
     folder = tmp_path / "b"
     train(small, "uala", ALPHA, folder)
     config = replace(preset("hotpotqa-llama2-7b").config, rounds=3)
@@ -171,7 +171,7 @@ def test_traces_of_another_kind_are_refused(small: Setting, tmp_path: Path) -> N
         evaluate(folder, other)
 
 
-def test_another_division_or_other_models_are_doubted(small: Setting, tmp_path: Path) -> None:
+def test_another_division_or_other_models_are_doubted(small: Dataset, tmp_path: Path) -> None:
     folder = tmp_path / "b"
     train(small, "uala", ALPHA, folder, seed=0)
     with pytest.raises(InputError, match="calibration questions trained the policy"):
@@ -185,7 +185,7 @@ def test_another_division_or_other_models_are_doubted(small: Setting, tmp_path: 
     assert any("these traces have x, y" in note for note in notes)
 
 
-def test_what_cannot_be_done_is_one_clear_line(small: Setting, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_one_clear_line(small: Dataset, tmp_path: Path) -> None:
     folder = tmp_path / "b"
     with pytest.raises(InputError, match="'exit-guide' cannot run: no replies recorded"):
         train(small, "exit-guide", ALPHA, folder)

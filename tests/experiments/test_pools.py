@@ -3,15 +3,15 @@ import pytest
 
 from farthing.calibration.sequence import proven
 from farthing.experiments.pools import Fallback, Outcome, coverage, parity, summary
-from farthing.process.operating_points import Menu
+from farthing.process.operating_points import OperatingPoints
 
 
-def nested_menu(rng: np.random.Generator, n: int) -> tuple[Menu, Fallback]:
+def nested_menu(rng: np.random.Generator, n: int) -> tuple[OperatingPoints, Fallback]:
     """Settings that each solve what the one before solves, and cost a dollar more."""
     depth = rng.integers(0, 12, size=n)  # the setting that first solves the question; 11: none
     solves = depth[:, None] <= np.arange(10)
     cost = np.tile(np.arange(1, 11), (n, 1))
-    menu = Menu(np.arange(10.0), cost, solves, np.ones_like(solves), solves)
+    menu = OperatingPoints(np.arange(10.0), cost, solves, np.ones_like(solves), solves)
     return menu, Fallback(np.full(n, 12), depth < 11)
 
 
@@ -33,7 +33,7 @@ def test_parity_is_broken_in_at_most_delta_of_calibrations() -> None:
     reference = rng.random(n) < 0.8
     loss = np.linspace(0.08, 0.0, 9)  # the setting at index 6 loses exactly epsilon
     correct = reference[:, None] & (rng.random((n, 1)) > loss / 0.8)
-    menu = Menu(
+    menu = OperatingPoints(
         np.arange(9.0), np.tile(np.arange(9), (n, 1)), correct, np.ones_like(correct), correct
     )
     fallback = Fallback(np.full(n, 9), reference)
@@ -48,7 +48,7 @@ def test_parity_is_broken_in_at_most_delta_of_calibrations() -> None:
 
 def test_where_nothing_is_proved_the_fallback_pays_and_keeps_the_promise() -> None:
     wrong = np.zeros((50, 2), dtype=bool)
-    menu = Menu(np.arange(2.0), np.ones((50, 2), dtype=np.int64), wrong, ~wrong, wrong)
+    menu = OperatingPoints(np.arange(2.0), np.ones((50, 2), dtype=np.int64), wrong, ~wrong, wrong)
     fallback = Fallback(np.full(50, 7_000_000), np.ones(50, dtype=bool))
     rows = np.arange(30), np.arange(30, 50)
     for outcome in (
@@ -76,9 +76,9 @@ def test_a_setting_is_chosen_as_mapie_controls_the_risk() -> None:
         menu, fallback = nested_menu(rng, 400)
         calibrate = np.flatnonzero(fallback.right)[:150]
         missed = (~menu.covered[calibrate]).astype(float)
-        _, bound = methods.get_r_hat_plus(missed, menu.knobs, "crc", None, None, None)
+        _, bound = methods.get_r_hat_plus(missed, menu.values, "crc", None, None, None)
         # it asks for a bound below alpha, and the theorem for one of at most alpha
-        theirs = methods.find_best_predict_param(menu.knobs, bound, np.array([alpha + 1e-9]))
+        theirs = methods.find_best_predict_param(menu.values, bound, np.array([alpha + 1e-9]))
         rows = calibrate, np.arange(len(menu))
         found = coverage(menu, fallback, rows, alpha=alpha)
         assert found.cost == pytest.approx(menu.cost_nano[0, int(theirs[0])] * 1e-6)

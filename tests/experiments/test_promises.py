@@ -27,17 +27,17 @@ from farthing.experiments.promises import (
     Selective,
     Shift,
     grid,
-    menu_of,
+    points_of,
     promise,
     reference_right,
     strongest,
 )
-from farthing.experiments.registry import Setting
 from farthing.experiments.verdict import Judged, judge
-from farthing.methods.base import Policy
+from farthing.methods.base import Dataset
+from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.operating_points import Menu
+from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome, outcome, paths
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.splits import fixed_parts
@@ -76,7 +76,7 @@ def acted(policy: Policy, part: Part, kappa: float, empty: str) -> Outcome:
 
 
 @pytest.fixture
-def folder(small: Setting, tmp_path: Path) -> Path:
+def folder(small: Dataset, tmp_path: Path) -> Path:
     train(small, "stopping", ALPHA, tmp_path / "b")
     return tmp_path / "b"
 
@@ -92,7 +92,7 @@ def folder(small: Setting, tmp_path: Path) -> Path:
     ids=["selective", "parity", "budget", "shift"],
 )
 def test_a_promise_is_saved_acted_on_and_judged(
-    small: Setting, folder: Path, asked: Asked, what: str
+    small: Dataset, folder: Path, asked: Asked, what: str
 ) -> None:
     found = calibrate_for(folder, small.traces, asked)
     bundle = load(folder)
@@ -107,13 +107,13 @@ def test_a_promise_is_saved_acted_on_and_judged(
 
 
 def test_the_certified_setting_is_the_one_that_the_bundle_acts_with(
-    small: Setting, folder: Path
+    small: Dataset, folder: Path
 ) -> None:
     parts = fixed_parts(small.traces, np.random.default_rng(0))
     held, policy = small.traces.take(parts.calibrate), load(folder).policy
     trained = replay(policy, small.traces.take(parts.train), "argmax")
     kappas = grid(trained)
-    menu = menu_of(replay(policy, held, "argmax"), kappas)
+    menu = points_of(replay(policy, held, "argmax"), kappas)
     budget = calibrate_for(folder, small.traces, Budget(900_000, MOST, DELTA)).certificate
     assert budget.setting is not None
     assert budget.kappa == kappas[budget.setting]
@@ -127,7 +127,7 @@ def test_the_certified_setting_is_the_one_that_the_bundle_acts_with(
     assert verify(parity, paired) == []
 
 
-def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Setting, folder: Path) -> None:
+def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Dataset, folder: Path) -> None:
     calibrate(folder, small.traces, ALPHA)
     before = load(folder).certificate
     for asked in (
@@ -141,7 +141,7 @@ def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Setting, folder: 
     assert load(folder).certificate == before
 
 
-def test_refusals(small: Setting, folder: Path) -> None:
+def test_refusals(small: Dataset, folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="guide"):
         calibrate_for(folder, small.traces, Parity(ALPHA, DELTA, "gide"))
     with pytest.raises(InputError, match="largest possible"):
@@ -153,10 +153,10 @@ def test_refusals(small: Setting, folder: Path) -> None:
         calibrate_for(folder, small.traces, Parity(ALPHA, DELTA), seed=1)
 
 
-def test_the_menu_falls_from_least_to_everything_and_costs_rise(small: Setting) -> None:
+def test_the_menu_falls_from_least_to_everything_and_costs_rise(small: Dataset) -> None:
     replayed = replay(Sure(), small.traces, "allow")
     kappas = grid(replayed)
-    menu = menu_of(replayed, kappas)
+    menu = points_of(replayed, kappas)
     assert kappas[-1] == 0
     assert len(kappas) <= 50
     assert (np.diff(kappas) < 0).all()
@@ -198,7 +198,7 @@ def test_a_judged_figure_is_what_was_counted() -> None:
 
 
 def test_a_bundle_with_a_promise_loads_without_learning_libraries(
-    small: Setting, folder: Path
+    small: Dataset, folder: Path
 ) -> None:
     calibrate_for(folder, small.traces, Parity(Fraction(1, 5), DELTA))
     program = (
@@ -213,7 +213,7 @@ def test_a_bundle_with_a_promise_loads_without_learning_libraries(
 RUNS, FRESH = 60, 20_000
 
 
-def _just_short(kind: str, at: Menu, reference: float) -> Asked:
+def _just_short(kind: str, at: OperatingPoints, reference: float) -> Asked:
     """Ask for a thousandth more than the setting has."""
     if kind == "parity":
         lost = max(reference - at.correct.mean(), 0)
@@ -237,7 +237,7 @@ def test_a_promise_fails_no_oftener_than_it_may(kind: str) -> None:
     policy, train_part, fresh = Sure(), drawn(400, 0), drawn(FRESH, 1)
     reference = float(reference_right(fresh.recorded, "guide").mean())
     kappas = grid(replay(policy, train_part.played, "argmax"))
-    truth = menu_of(replay(policy, fresh.played, "argmax"), kappas)
+    truth = points_of(replay(policy, fresh.played, "argmax"), kappas)
     middle = len(kappas) // 2
     asked = _just_short(kind, truth.keep(np.array([middle])), reference)
     failed = proved = 0

@@ -7,12 +7,11 @@ import pytest
 
 from farthing.errors import InputError
 from farthing.experiments.base import Event, ignore
-from farthing.experiments.registry import Setting
 from farthing.experiments.run import Job, train_all
+from farthing.methods.base import Dataset, Fitted
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
 from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.methods.learning import Fitted
 
 ALPHA = Fraction(1, 10)
 ENDLESS = 20_000
@@ -31,7 +30,7 @@ def weights(fitted: Fitted | None) -> list[np.ndarray]:
     return [*fitted.policy.weights, *fitted.policy.biases]
 
 
-def test_processes_and_this_one_train_alike(small: Setting) -> None:
+def test_processes_and_this_one_train_alike(small: Dataset) -> None:
     events: list[Event] = []
     here = train_all(jobs(25), small.traces, 1, ignore)
     there = train_all(jobs(25), small.traces, 2, events.append)
@@ -48,7 +47,7 @@ def test_processes_and_this_one_train_alike(small: Setting) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_ends_every_training_and_half_a_training_is_no_result(
-    small: Setting, workers: int
+    small: Dataset, workers: int
 ) -> None:
     def watch(event: Event) -> None:
         raise KeyboardInterrupt
@@ -56,7 +55,7 @@ def test_ctrl_c_ends_every_training_and_half_a_training_is_no_result(
     assert train_all(jobs(ENDLESS), small.traces, workers, watch) == [None, None]
 
 
-def test_what_was_trained_before_ctrl_c_is_kept(small: Setting) -> None:
+def test_what_was_trained_before_ctrl_c_is_kept(small: Dataset) -> None:
     def watch(event: Event) -> None:
         if event.name == "endless":
             raise KeyboardInterrupt
@@ -69,7 +68,7 @@ def test_what_was_trained_before_ctrl_c_is_kept(small: Setting) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_learner_that_cannot_learn_says_why_and_ends_the_others(
-    small: Setting, workers: int
+    small: Dataset, workers: int
 ) -> None:
     mistaken = CcpoLearner(extra_features=("mood",))
     both = [Job("mistaken", mistaken, ALPHA, 0), jobs(ENDLESS)[0]]

@@ -10,10 +10,10 @@ import pytest
 from farthing.errors import InputError
 from farthing.experiments.base import Event, ignore
 from farthing.experiments.compare import Plan, compare
-from farthing.experiments.registry import Setting
 from farthing.experiments.run import Job, train_all
 from farthing.experiments.run_on_ray import on_ray
 from farthing.experiments.tune import Search, sweep
+from farthing.methods.base import Dataset
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install farthing[ray]")
@@ -29,7 +29,7 @@ def _cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def test_a_cluster_and_this_process_train_alike(small: Setting) -> None:
+def test_a_cluster_and_this_process_train_alike(small: Dataset) -> None:
     learner = CcpoLearner(CcpoConfig(updates=10))
     jobs = [Job(f"ccpo {seed}", learner, ALPHA, seed) for seed in range(3)]
     events: list[Event] = []
@@ -44,7 +44,7 @@ def test_a_cluster_and_this_process_train_alike(small: Setting) -> None:
     assert sorted(event.name for event in events) == [job.name for job in jobs]
 
 
-def test_a_comparison_is_the_same_on_ray(small: Setting) -> None:
+def test_a_comparison_is_the_same_on_ray(small: Dataset) -> None:
     names = ("fixed-1", "stopping", "random")
     plan = Plan((ALPHA,), names, splits=3, workers=1)
     expected = compare(small, plan)
@@ -52,7 +52,7 @@ def test_a_comparison_is_the_same_on_ray(small: Setting) -> None:
     assert [row.per_split for row in found.rows] == [row.per_split for row in expected.rows]
 
 
-def test_a_sweep_is_the_same_on_ray(small: Setting, tmp_path: Path) -> None:
+def test_a_sweep_is_the_same_on_ray(small: Dataset, tmp_path: Path) -> None:
     search = Search("lookahead", ("trees=2,3", "iterations=1"), folds=2)
     plan = Plan((ALPHA,), splits=2, workers=1)
     expected = sweep(small, search, plan, tmp_path / "here")
@@ -60,7 +60,7 @@ def test_a_sweep_is_the_same_on_ray(small: Setting, tmp_path: Path) -> None:
     assert (found.tried, found.test) == (expected.tried, expected.test)
 
 
-def test_a_learner_that_cannot_learn_says_why(small: Setting) -> None:
+def test_a_learner_that_cannot_learn_says_why(small: Dataset) -> None:
     mistaken = Job("mistaken", CcpoLearner(extra_features=("mood",)), ALPHA, 0)
     with pytest.raises(InputError, match=r"unknown feature 'mood'"):
         on_ray([mistaken], small.traces, 2, ignore)

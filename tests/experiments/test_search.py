@@ -22,7 +22,7 @@ from farthing.experiments.search import (
 )
 from farthing.methods.ccpo.learner import CcpoLearner
 from farthing.methods.lookahead.learner import LookaheadLearner
-from farthing.methods.set_size_penalty.learner import ThriftyLearner
+from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
 from farthing.methods.stopping.learner import StoppingLearner
 
 
@@ -37,7 +37,7 @@ def flat(record: dict[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("learner", [CcpoLearner(), LookaheadLearner(), ThriftyLearner()])
+@pytest.mark.parametrize("learner", [CcpoLearner(), LookaheadLearner(), SetSizePenaltyLearner()])
 def test_every_number_and_word_of_a_learner_can_be_set(learner: Any) -> None:
     assert settings_of(learner) == flat(asdict(learner))
 
@@ -47,11 +47,11 @@ def test_a_learner_without_settings_has_none() -> None:
 
 
 def test_changed_settings_change_nothing_else() -> None:
-    learner = ThriftyLearner()
+    learner = SetSizePenaltyLearner()
     changed = {"leaf": 7, "set_size_price": 0.5}
     found = with_settings(learner, changed)
     assert settings_of(found) == settings_of(learner) | changed
-    assert learner == ThriftyLearner()
+    assert learner == SetSizePenaltyLearner()
     assert with_settings(learner, {}) is learner
 
 

@@ -12,11 +12,10 @@ from farthing.bundle import load
 from farthing.experiments.evaluate import Replayed, replay
 from farthing.experiments.pipeline import calibrate, calibrate_for, train
 from farthing.experiments.promises import Part, Selective, selective
-from farthing.experiments.registry import Setting
-from farthing.methods.base import Policy
-from farthing.methods.learning import Silent
+from farthing.methods.base import Dataset, Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
 from farthing.methods.selective.learner import Learned, confident
+from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
@@ -78,7 +77,7 @@ def test_most_questions_are_answered_where_score_1_answers_prove_nothing(learned
 
 
 def test_a_bundle_says_nothing_where_it_is_unsure_and_is_calibrated_anew(
-    small: Setting, tmp_path: Path
+    small: Dataset, tmp_path: Path
 ) -> None:
     folder = tmp_path / "b"
     train(small, "stopping", ALPHA, folder)

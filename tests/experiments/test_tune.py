@@ -10,11 +10,10 @@ import pytest
 from farthing.errors import InputError, TooFewTracesError
 from farthing.experiments.base import Event
 from farthing.experiments.compare import Plan
-from farthing.experiments.registry import Setting
 from farthing.experiments.run import fit
 from farthing.experiments.trial_cache import Trials
 from farthing.experiments.tune import ALL, KEPT, Search, Sweep, fold, sweep
-from farthing.methods.learning import Silent
+from farthing.methods.base import Dataset, Silent
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.process.replay import outcome, paths
 from farthing.traces.splits import divide
@@ -25,7 +24,7 @@ SEARCH = Search("lookahead", ("trees=2,3", "iterations=1"), folds=2)
 
 
 @pytest.fixture(scope="module")
-def done(small: Setting, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sweep, Path]:
+def done(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sweep, Path]:
     folder = tmp_path_factory.mktemp("sweep")
     return sweep(small, SEARCH, PLAN, folder), folder
 
@@ -40,7 +39,7 @@ def test_folds_part_the_questions() -> None:
 
 
 def test_each_figure_is_that_of_a_training_by_hand(
-    small: Setting, done: tuple[Sweep, Path]
+    small: Dataset, done: tuple[Sweep, Path]
 ) -> None:
     rng = np.random.default_rng(0)
     train = small.traces.take(divide(small.traces, rng).train)
@@ -79,7 +78,7 @@ def test_the_cheapest_wins_and_is_judged_beside_the_policy_as_it_is(
 
 
 def test_test_questions_take_no_part_in_the_choice(
-    small: Setting, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
 ) -> None:
     """Every price outside the training part is changed, and no figure of the choice is."""
     division = divide(small.traces, np.random.default_rng(0))
@@ -92,7 +91,7 @@ def test_test_questions_take_no_part_in_the_choice(
 
 
 def test_the_number_of_workers_changes_nothing(
-    small: Setting, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
 ) -> None:
     found = sweep(small, SEARCH, replace(PLAN, workers=2), tmp_path)
     assert found.tried == done[0].tried
@@ -100,7 +99,7 @@ def test_the_number_of_workers_changes_nothing(
 
 
 def test_ctrl_c_loses_nothing_that_was_finished(
-    small: Setting, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
 ) -> None:
     def watch(event: Event) -> None:
         if event.name == ALL and event.done == 3:
@@ -126,7 +125,7 @@ def test_ctrl_c_loses_nothing_that_was_finished(
 
 
 def test_a_wider_search_goes_on_and_another_question_begins_anew(
-    small: Setting, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
 ) -> None:
     (tmp_path / KEPT).write_bytes((done[1] / KEPT).read_bytes())
     wider = replace(SEARCH, choices=("trees=2,3", "iterations=1,2"))
@@ -136,7 +135,7 @@ def test_a_wider_search_goes_on_and_another_question_begins_anew(
     assert sweep(small, SEARCH, replace(PLAN, seed=1), tmp_path).resumed == 0
 
 
-def test_a_foreign_file_is_refused_by_its_line(small: Setting, tmp_path: Path) -> None:
+def test_a_foreign_file_is_refused_by_its_line(small: Dataset, tmp_path: Path) -> None:
     (tmp_path / KEPT).write_text('{"trial": {}, "figures": {}}\n["another"]\n')
     with pytest.raises(InputError, match=r"trials.jsonl, line 2: is no finished training"):
         sweep(small, SEARCH, PLAN, tmp_path)
@@ -153,7 +152,7 @@ def test_a_foreign_file_is_refused_by_its_line(small: Setting, tmp_path: Path) -
     ],
 )
 def test_what_cannot_be_swept_says_why(
-    small: Setting, tmp_path: Path, policy: str, choice: str, says: str
+    small: Dataset, tmp_path: Path, policy: str, choice: str, says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
         sweep(small, Search(policy, (choice,)), PLAN, tmp_path)
@@ -161,13 +160,13 @@ def test_what_cannot_be_swept_says_why(
 
 @pytest.mark.parametrize("choices", [(), ("leaf=3", "leaf=4")])
 def test_a_search_must_name_each_setting_once(
-    small: Setting, tmp_path: Path, choices: tuple[str, ...]
+    small: Dataset, tmp_path: Path, choices: tuple[str, ...]
 ) -> None:
     with pytest.raises(InputError, match=r"nothing to try|leaf is tried twice"):
         sweep(small, Search("lookahead", choices), PLAN, tmp_path)
 
 
-def test_folds_must_be_large_enough_for_the_promise(small: Setting, tmp_path: Path) -> None:
+def test_folds_must_be_large_enough_for_the_promise(small: Dataset, tmp_path: Path) -> None:
     with pytest.raises(TooFewTracesError, match="3 a fold"):
         sweep(small, replace(SEARCH, folds=60), PLAN, tmp_path)
 

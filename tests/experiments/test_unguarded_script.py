@@ -12,10 +12,10 @@ import numpy as np
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.experiments.compare import Plan, compare
-from farthing.experiments.registry import Setting
+from farthing.methods.base import Dataset
 
 questions = generate(preset("hotpotqa-llama2-7b").config, 3000, np.random.default_rng(0))
-compare(Setting("", questions), Plan((Fraction(1, 10),), ("ccpo", "cpo-batch"), 2, workers=2))
+compare(Dataset("", questions), Plan((Fraction(1, 10),), ("ccpo", "cpo-batch"), 2, workers=2))
 """
 
 

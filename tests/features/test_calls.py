@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import InputError
-from farthing.features.calls import SeenFeatures, columns, speakers
+from farthing.features.calls import CallFeatures, columns, speakers
 from farthing.traces.arrays import TraceArrays
 
 NAN = float("nan")
@@ -149,7 +149,7 @@ def test_no_number_depends_on_unseen_calls_or_on_grades(seed: int, shape: tuple[
 def test_only_what_varies_is_on_and_gaps_take_the_mean() -> None:
     two = traces_of([[[1], [1]], [[1], [2]]], ("model",), confidence=[[[0.2], [0.9]]] * 2)
     row, known = np.array([0, 0, 1]), np.array([[1, 0], [1, 1], [1, 1]], dtype=bool)
-    features = SeenFeatures.fit(two, row, known)
+    features = CallFeatures.fit(two, row, known)
     assert "calls" in features.names  # 1, 2, 2
     assert "distinct" in features.names  # 1, 1, 2
     assert "backs[model 1]" not in features.names  # 1, 1, 1
@@ -160,17 +160,17 @@ def test_only_what_varies_is_on_and_gaps_take_the_mean() -> None:
     assert np.isfinite(unseen).all()
     of_second = features.names.index("backs[model 2]")
     assert unseen[0, of_second] == features.missing[of_second] == 0.5
-    assert msgspec.convert(msgspec.to_builtins(features), SeenFeatures) == features
+    assert msgspec.convert(msgspec.to_builtins(features), CallFeatures) == features
 
 
 def test_where_nothing_varies_one_number_is_left() -> None:
     alike = traces_of([[[1]]] * 3, ("model",))
-    features = SeenFeatures.fit(alike, np.arange(3), np.zeros((3, 1), bool))
+    features = CallFeatures.fit(alike, np.arange(3), np.zeros((3, 1), bool))
     assert features.names == ("calls",)
 
 
 def test_signals_that_are_gone_take_their_means() -> None:
-    features = SeenFeatures.fit(
+    features = CallFeatures.fit(
         TALK, np.zeros(3, int), np.concatenate([seen(0), seen(0, 2), seen(0, 1)])
     )
     assert "confidence[base]" in features.names
@@ -180,7 +180,7 @@ def test_signals_that_are_gone_take_their_means() -> None:
 
 
 def test_other_roles_and_other_rounds_are_refused() -> None:
-    features = SeenFeatures.fit(TALK, np.zeros(1, int), seen(0, 2))
+    features = CallFeatures.fit(TALK, np.zeros(1, int), seen(0, 2))
     chain = traces_of([[[4], [2], [4]]], ("model",))
     with pytest.raises(InputError, match="trained for 3 rounds of base, guide; these traces have"):
         features.look(chain, np.zeros(1, int), seen(0, of=3))

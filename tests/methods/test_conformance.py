@@ -1,6 +1,6 @@
-"""What every policy must do, for all that are registered and for all that contenders train.
+"""What every policy must do, for all that are registered and for all that candidates train.
 
-A new policy is held to this once it has an example in `EXAMPLES`; a new contender at once.
+A new policy is held to this once it has an example in `EXAMPLES`; a new candidate at once.
 """
 
 import json
@@ -18,23 +18,23 @@ from numpy.typing import NDArray
 from farthing import plugins
 from farthing.bundle import Saveable
 from farthing.errors import InputError
-from farthing.experiments.registry import GROUP, Setting, contenders
+from farthing.experiments.candidates import candidates
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Arranging, Policy
+from farthing.methods.base import Dataset, Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.methods.learning import Silent
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.selective.learner import confident
-from farthing.methods.selective.policy import ConfidentPolicy
-from farthing.methods.set_size_penalty.learner import ThriftyLearner
-from farthing.methods.set_size_penalty.policy import ThriftyPolicy
+from farthing.methods.selective.policy import SelectivePolicy
+from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
+from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy
 from farthing.methods.stopping.policy import StoppingPolicy
 from farthing.process.action_space import ProtocolName
+from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, Replies, TraceArrays
@@ -107,14 +107,14 @@ def lookahead(traces: TraceArrays, rules: ProtocolName) -> LookaheadPolicy:
     return policy
 
 
-def thrifty(traces: TraceArrays, rules: ProtocolName) -> ThriftyPolicy:
-    learner = ThriftyLearner(LookaheadConfig(rules, iterations=1, trees=4, leaf=3))
+def thrifty(traces: TraceArrays, rules: ProtocolName) -> SetSizePenaltyPolicy:
+    learner = SetSizePenaltyLearner(LookaheadConfig(rules, iterations=1, trees=4, leaf=3))
     policy = learner.fit(traces, Fraction(1, 10), 0, Silent()).policy
-    assert isinstance(policy, ThriftyPolicy)
+    assert isinstance(policy, SetSizePenaltyPolicy)
     return policy
 
 
-def sure(policy: Saveable, traces: TraceArrays) -> ConfidentPolicy:
+def sure(policy: Saveable, traces: TraceArrays) -> SelectivePolicy:
     return confident(policy, traces, "argmax", Fraction(1, 2)).policy
 
 
@@ -157,24 +157,24 @@ class Brief:
 
 
 @cache
-def generated() -> Setting:
+def generated() -> Dataset:
     config = preset(PRESET).config
     traces = generate(config, 120, np.random.default_rng(4))
     replies = random_traces(5, config.rounds, traces.roles, n=120).replies
     named = {"policy-guide": POLICY, "policy-base": POLICY, "exit-guide": EXIT, "exit-base": EXIT}
     traces = replace(traces, replies={role: replies[kind] for role, kind in named.items()})
     apart = np.ones(len(traces), bool)  # so that policies that skip calls take part
-    return Setting("generated", replace(traces, independent=apart), config, PRESET)
+    return Dataset("generated", replace(traces, independent=apart), config, PRESET)
 
 
 @cache
 def trained(name: str) -> Mapping[str, Policy]:
-    """Return the policy of each contender of a name."""
+    """Return the policy of each candidate of a name."""
     found = {}
-    for contender in contenders(generated(), [name]):
-        assert contender.learner is not None, contender.note
-        fitted = contender.learner.fit(generated().traces, Fraction(1, 10), 0, Brief())
-        found[contender.name] = fitted.policy
+    for candidate in candidates(generated(), [name]):
+        assert candidate.learner is not None, candidate.note
+        fitted = candidate.learner.fit(generated().traces, Fraction(1, 10), 0, Brief())
+        found[candidate.name] = fitted.policy
     assert found
     return found
 
@@ -186,13 +186,13 @@ def example(name: str, shape: str) -> Policy:
 
 @pytest.fixture(
     params=[(name, shape) for name in EXAMPLES for shape in SHAPES]
-    + [(name, "contender") for name in plugins.names(GROUP)],
+    + [(name, "candidate") for name in plugins.names(GROUP)],
     ids=" - ".join,
 )
 def cases(request: pytest.FixtureRequest) -> list[Case]:
     """Policies, each with the traces that it is asked about."""
     name, kind = request.param
-    if kind == "contender":
+    if kind == "candidate":
         return [(policy, generated().traces) for policy in trained(name).values()]
     return [(example(name, kind), random_traces(1, *SHAPES[kind]))]
 

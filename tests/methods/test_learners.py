@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from farthing.calibration.split import split_threshold
+from farthing.methods.base import Fitted, Learner, Silent
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner, _Objective, _Training
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
 from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.methods.learning import Fitted, Learner, Silent
 from farthing.process.generator.generate import (
     CallPrice,
     GeneratorConfig,

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from farthing.methods.base import Silent
 from farthing.methods.baselines.learner import FixedLearner, UalaLearner
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
-from farthing.methods.learning import Silent
 from farthing.methods.recorder import REPORT_EVERY, Recorder
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset

@@ -11,8 +11,8 @@ import pytest
 
 from farthing import bundle as bundles
 from farthing.errors import InputError, TooFewTracesError
+from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
-from farthing.methods.learning import Silent
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.selective.learner import confident

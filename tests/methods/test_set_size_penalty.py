@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from farthing.experiments.evaluate import at_coverage
-from farthing.methods.learning import Silent
+from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LookaheadConfig
-from farthing.methods.set_size_penalty.learner import ThriftyLearner
-from farthing.methods.set_size_penalty.policy import ThriftyPolicy, evidence
+from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
+from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
@@ -62,7 +62,7 @@ def test_the_dearer_an_answer_the_smaller_the_set(train: TraceArrays) -> None:
     fresh = generate(CONFIG, 4_000, np.random.default_rng(3))
     found = []
     for price in (0.01, 1.0, 4.0):
-        learner = ThriftyLearner(QUICK, set_size_price=price)
+        learner = SetSizePenaltyLearner(QUICK, set_size_price=price)
         policy = learner.fit(train, Fraction(1, 10), 0, Silent()).policy
         found.append(at_coverage(policy, fresh, 0.9))
     sizes = [each["set_size"] for each in found]
@@ -73,7 +73,9 @@ def test_the_dearer_an_answer_the_smaller_the_set(train: TraceArrays) -> None:
 
 
 def test_the_same_seed_gives_the_same_policy(train: TraceArrays) -> None:
-    policies = [ThriftyLearner(QUICK).fit(train, Fraction(1, 10), 5, Silent()).policy for _ in "ab"]
-    first, second = (p.to_state()[0] for p in policies if isinstance(p, ThriftyPolicy))
+    policies = [
+        SetSizePenaltyLearner(QUICK).fit(train, Fraction(1, 10), 5, Silent()).policy for _ in "ab"
+    ]
+    first, second = (p.to_state()[0] for p in policies if isinstance(p, SetSizePenaltyPolicy))
     assert first.keys() == second.keys()
     assert all(first[name].tobytes() == second[name].tobytes() for name in first)

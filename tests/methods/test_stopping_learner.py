@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.methods.learning import Silent
+from farthing.methods.base import Silent
 from farthing.methods.stopping.learner import StoppingLearner, _fit, still_to_gain
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost

@@ -65,5 +65,5 @@ def test_questions_and_settings_are_taken_and_sets_are_covered() -> None:
     assert len(part) == 2
     np.testing.assert_array_equal(part.cost_nano[1], menu.cost_nano[2])
     few = menu.keep(np.array([0, 4, 8]))
-    assert few.knobs.tolist() == [0, 4, 8]
+    assert few.values.tolist() == [0, 4, 8]
     np.testing.assert_array_equal(few.cost_nano, menu.cost_nano[:, [0, 4, 8]])

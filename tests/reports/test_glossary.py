@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from farthing.experiments.base import Comparison
-from farthing.experiments.registry import ORDER
+from farthing.experiments.candidates import ORDER
 from farthing.reports import glossary as words
 
 

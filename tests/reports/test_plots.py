@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from farthing.experiments.base import Comparison
-from farthing.experiments.registry import ORDER
+from farthing.experiments.candidates import ORDER
 from farthing.reports import plots
 from farthing.reports.base import mean_of, ran
 from farthing.reports.style import looks

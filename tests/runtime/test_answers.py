@@ -20,7 +20,6 @@ from farthing.errors import (
     UnpricedModelError,
 )
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Policy
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.stopping.policy import StoppingPolicy
@@ -29,6 +28,7 @@ from farthing.models.prices import Rates, TokenPrice
 from farthing.models.retry import Patience, Retrying
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
+from farthing.process.base import Policy
 from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent

@@ -23,7 +23,7 @@ from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate
 from farthing.errors import InputError
 from farthing.experiments.evaluate import replay
-from farthing.features.calls import SeenFeatures
+from farthing.features.calls import CallFeatures
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
 from farthing.models.base import Completion, Prompt, Usage
@@ -181,7 +181,7 @@ CENT = 10_000_000
 
 def four_calls() -> Bundle:
     """A policy that asks the base twice and then the guide twice, whatever they say."""
-    features = SeenFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
+    features = CallFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
     root = np.zeros(1, dtype=np.int32)
     gain_and_cost = np.array([[0.9, 0.5, 1.0, 1.0]])
     leaf = Forest(root + LEAF, root.astype(np.float32), root, gain_and_cost, root, 0)

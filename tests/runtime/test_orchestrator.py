@@ -17,7 +17,6 @@ from farthing.bundle import Bundle, Origin, origin_of
 from farthing.calibration.certificate import certify_nothing
 from farthing.experiments.evaluate import replay
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Arranging, Policy
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.random import RandomPolicy
@@ -26,11 +25,12 @@ from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.policy import Confidence, ConfidentPolicy, Evidence, walk
-from farthing.methods.set_size_penalty.policy import ThriftyPolicy, evidence
+from farthing.methods.selective.policy import Confidence, Evidence, SelectivePolicy, walk
+from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
 from farthing.methods.stopping.policy import StoppingPolicy
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import nano_from_usd, usd_from_nano
+from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS, sample
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent, Desk, Moment
@@ -152,7 +152,7 @@ def lookahead(train: TraceArrays) -> Policy:
     return learner.fit(train, Fraction(1, 10), 0, Silent()).policy
 
 
-def confident(policy: Policy, train: TraceArrays) -> ConfidentPolicy:
+def confident(policy: Policy, train: TraceArrays) -> SelectivePolicy:
     """Let a policy say how sure it is, at random."""
     rng = np.random.default_rng(4)
     walked, evidence = walk(policy, train, "argmax"), Evidence.fit(train)
@@ -162,7 +162,7 @@ def confident(policy: Policy, train: TraceArrays) -> ConfidentPolicy:
     sure = Confidence(evidence, rng.normal(size=width + 1), forest)
     levels = sure(train, walked)
     until, enough = np.quantile(walked.reach, 0.4), np.quantile(levels, 0.8)
-    return ConfidentPolicy(policy, "argmax", float(until), float(enough), sure)
+    return SelectivePolicy(policy, "argmax", float(until), float(enough), sure)
 
 
 POLICIES: Mapping[str, Callable[[TraceArrays], Policy]] = {
@@ -327,7 +327,7 @@ def by_call(whole: TraceArrays, around: str) -> Arranging:
         laid, scores = lazy.arranged(whole)
         width = evidence(laid, scores[:, :, -1]).shape[-1]
         weights = np.random.default_rng(3).normal(size=width + 1)
-        return ThriftyPolicy(lazy, weights, lazy.price_nano)
+        return SetSizePenaltyPolicy(lazy, weights, lazy.price_nano)
     return lazy
 
 

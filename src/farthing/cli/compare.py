@@ -25,7 +25,7 @@ from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.experiments.compare import Plan
-    from farthing.experiments.registry import Setting
+    from farthing.methods.base import Dataset
 
 File = Annotated[
     Path | None,
@@ -35,9 +35,12 @@ Preset = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Made-up questions of a preset, in place of --traces."),
 ]
-Protocol = Annotated[
-    Literal["paper", "lazy", "pool"] | None,
-    typer.Option(help="Buy whole rounds, single calls, or models; all that applies if not said."),
+ActionSpace = Annotated[
+    Literal["rounds", "calls", "pool"] | None,
+    typer.Option(
+        "--action-space",
+        help="rounds: whole rounds only; calls: single calls as well; pool: models, not rounds.",
+    ),
 ]
 Engine = Annotated[
     Literal["processes", "ray"], typer.Option(help="Train in processes here, or on Ray.")
@@ -67,7 +70,7 @@ def compare(
     calibrate: CalibrateSize = None,
     test: TestSize = None,
     given: Given = "all",
-    protocol: Protocol = None,
+    action_space: ActionSpace = None,
     workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")] = 0,
     engine: Engine = "processes",
 ) -> None:
@@ -83,11 +86,13 @@ def compare(
     files.doubt_costs(setting.traces)
     setting = replace(setting, features=tuple(feature))
     alphas = tuple(dict.fromkeys(alpha))
-    plan = Plan(alphas, names, splits, seeds, seed, sizes, workers, given, protocol, engine=engine)
+    plan = Plan(
+        alphas, names, splits, seeds, seed, sizes, workers, given, action_space, engine=engine
+    )
     run(setting, plan, out)
 
 
-def run(setting: "Setting", plan: "Plan", out: Path) -> None:
+def run(setting: "Dataset", plan: "Plan", out: Path) -> None:
     """Run a comparison, print its table and write its report."""
     from farthing.experiments import compare as room
     from farthing.reports import summary
@@ -108,11 +113,11 @@ def run(setting: "Setting", plan: "Plan", out: Path) -> None:
 
 def generated(
     name: str, n: int | None, seed: int, sizes: Mapping[str, int]
-) -> tuple["Setting", dict[str, int]]:
+) -> tuple["Dataset", dict[str, int]]:
     """Draw questions of a preset; without `n`, as many as the paper had of each part."""
     import numpy as np
 
-    from farthing.experiments.registry import Setting
+    from farthing.methods.base import Dataset
     from farthing.process.generator import presets
     from farthing.process.generator.generate import generate
 
@@ -122,14 +127,14 @@ def generated(
         sizes = paper | dict(sizes)
         n = sum(sizes.values())
     questions = generate(found.config, n, np.random.default_rng(seed))
-    return Setting(name, questions, found.config, name), dict(sizes)
+    return Dataset(name, questions, found.config, name), dict(sizes)
 
 
 def read_setting(
     traces: Path | None, preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
-) -> tuple["Setting", dict[str, int]]:
+) -> tuple["Dataset", dict[str, int]]:
     """Read recorded traces or draw those of a preset, whichever was asked for."""
-    from farthing.experiments.registry import Setting
+    from farthing.methods.base import Dataset
 
     if preset is not None and traces is None:
         return generated(preset, n, seed, sizes)
@@ -137,4 +142,4 @@ def read_setting(
         raise InputError("give either --traces FILE or --preset NAME")
     if n is not None:
         raise InputError("--n goes with --preset; with --traces use --train, --calibrate, --test")
-    return Setting(traces.name, files.read_arrays(traces)), sizes
+    return Dataset(traces.name, files.read_arrays(traces)), sizes

@@ -35,7 +35,7 @@ from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.calibration.base import Certificate
-    from farthing.methods.learning import Fitted
+    from farthing.methods.base import Fitted
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
 
@@ -58,11 +58,11 @@ def train(
     Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
     """
     from farthing.experiments import pipeline as single
-    from farthing.experiments.registry import Setting
+    from farthing.methods.base import Dataset
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
-    setting = Setting(traces.name, files.read_arrays(traces), features=tuple(feature))
+    setting = Dataset(traces.name, files.read_arrays(traces), features=tuple(feature))
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = single.train(

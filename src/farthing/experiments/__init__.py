@@ -1,1 +1,1 @@
-"""Train, calibrate and evaluate contenders over many splits of the same traces."""
+"""Train, calibrate and evaluate candidates over many splits of the same traces."""

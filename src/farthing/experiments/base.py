@@ -1,18 +1,14 @@
 """The records of a comparison: who took part, on what, and how each one did."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
-from farthing.methods.learning import Learner
-
-Calibration = Literal["none", "online", "split"]
-"""`none`: acts as it is, by sampling its actions where it is stochastic; `online`: keeps the
-threshold of training; `split`: exact split conformal on the calibration part."""
+from farthing.methods.base import Calibration, Learner, Method, Variant
 
 OPTIMUM = "optimum"
-"""The contender that knows what no policy can know: it takes part, but is nobody's rival."""
+"""The candidate that knows what no policy can know: it takes part, but is nobody's rival."""
 
 SOLVABLE_ONLY = "thresholds promise coverage of the solvable questions"
 """The note of a comparison whose promises are about the solvable questions alone."""
@@ -36,25 +32,53 @@ the single best answer, deepest round, distinct answers, leaves, share of empty 
 
 
 @dataclass(frozen=True)
-class Contender:
-    """One line of a comparison: a learner and how its policy is calibrated."""
+class Candidate:
+    """One line of a comparison: a method, as it takes part on some questions.
 
-    name: str
-    """What the command line calls it, such as `ccpo`."""
-    label: str
-    """What tables call it, such as `CCPO (λ=0)`."""
-    learner: Learner | None
-    """None where it cannot run on these traces, and `note` says why. Contenders that share one
-    learner object share its trainings: CPO is trained once for three of them."""
-    calibration: Calibration
-    empty: Literal["argmax", "allow"] = "argmax"
-    """Whether sets always hold each observation's likeliest action, or may be empty."""
-    note: str = ""
-    """What a reader must know, or why it cannot run."""
-    varies_with: frozenset[Literal["alpha", "seed"]] = frozenset({"alpha", "seed"})
-    """What the training depends on: it is run once for each value of these."""
-    in_rounds: bool = True
-    """Whether it pays for whole rounds, as in the paper; else for single calls."""
+    Candidates that share one learner object share its trainings: CPO is trained once for three.
+    """
+
+    method: Method
+    variant: Variant
+
+    @property
+    def name(self) -> str:
+        """What the command line calls it, such as `ccpo` or `fixed-2`."""
+        return self.variant.name
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        return self.variant.label
+
+    @property
+    def learner(self) -> Learner | None:
+        """Trains it; None where it cannot run on these questions, and `note` says why."""
+        return self.variant.learner
+
+    @property
+    def note(self) -> str:
+        """What a reader must know, or why it cannot run."""
+        return self.variant.note
+
+    @property
+    def calibration(self) -> Calibration:
+        """How its threshold is set."""
+        return self.method.calibration
+
+    @property
+    def empty(self) -> Literal["argmax", "allow"]:
+        """Whether its sets may be empty."""
+        return self.method.empty
+
+    @property
+    def varies_with(self) -> frozenset[Literal["alpha", "seed"]]:
+        """What its training depends on."""
+        return self.method.varies_with
+
+    def learning_by(self, learner: Learner) -> "Candidate":
+        """Return the same with another learner."""
+        return replace(self, variant=replace(self.variant, learner=learner))
 
 
 @dataclass(frozen=True)
@@ -80,7 +104,7 @@ def ignore(event: Event) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """How one contender did at one alpha, over all splits and seeds."""
+    """How one candidate did at one alpha, over all splits and seeds."""
 
     policy: str
     label: str
@@ -101,7 +125,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Difference:
-    """The paired difference of a metric between two contenders over the same splits."""
+    """The paired difference of a metric between two candidates over the same splits."""
 
     alpha: Fraction
     policy: str

@@ -4,33 +4,35 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
 from typing import Literal
 
 import numpy as np
 
-from farthing import plugins
 from farthing.calibration.base import Given
 from farthing.errors import InputError
 from farthing.experiments.base import (
     METRICS,
     SOLVABLE_ONLY,
+    Candidate,
     Comparison,
-    Contender,
     Event,
     Row,
     Watch,
     ignore,
 )
-from farthing.experiments.evaluate import Entrant, frontier, metrics, play, replay, stream
+from farthing.experiments.candidates import candidates, left_out
+from farthing.experiments.evaluate import Entrant, frontier, metrics, play, stream
 from farthing.experiments.published import published
-from farthing.experiments.registry import GROUP, Setting, contenders, left_out
 from farthing.experiments.run import Job, get_ready, train_all
 from farthing.experiments.run_on_ray import get_ready_on_ray, on_ray
 from farthing.experiments.significance import differences
 from farthing.features.rounds import FeatureSet
-from farthing.methods.learning import Fitted
-from farthing.process.action_space import lazy
+from farthing.methods.base import Dataset, Fitted, Method, Space
+from farthing.methods.cards import cards
+from farthing.process.action_space import recorded_space
 from farthing.process.generator import optimum
+from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.splits import Division, divide
@@ -38,8 +40,6 @@ from farthing.traces.splits import Division, divide
 INTERRUPTED = "its training was interrupted"
 READY = {"processes": get_ready, "ray": get_ready_on_ray}
 """What lets each engine's workers begin to load."""
-QUICKLY_LOADED = {contenders.__module__}
-"""Policies of these modules need no training, and so no workers."""
 ENGINES = {"processes": train_all, "ray": on_ray}
 """Where trainings run: on this machine, or on a Ray cluster."""
 
@@ -51,7 +51,7 @@ class Plan:
     alphas: tuple[Fraction, ...]
     """The promised shares of misses."""
     policies: tuple[str, ...] | None = None
-    """Names of contenders; None: all."""
+    """Names of candidates; None: all."""
     splits: int = 100
     """How many times calibration and test are drawn anew."""
     seeds: int = 1
@@ -63,18 +63,18 @@ class Plan:
     """Processes to train in; 0: as many as there are cores. The results are the same."""
     given: Given = "all"
     """Which questions thresholds are set on; `solvable`: the promise is about those."""
-    protocol: Literal["paper", "lazy", "pool"] | None = None
-    """`paper`: whole rounds only; `lazy`: single calls as well; `pool`: models, not rounds. None:
-    everything that applies."""
+    space: Literal["rounds", "calls", "pool"] | None = None
+    """`rounds`: whole rounds only; `calls`: single calls as well; `pool`: models, not rounds.
+    None: everything that applies."""
     engine: Literal["processes", "ray"] = "processes"
     """A name of `ENGINES`. The results are the same."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """One row to be: a contender at one alpha, with its entrant of each seed."""
+    """One row to be: a candidate at one alpha, with its entrant of each seed."""
 
-    contender: Contender
+    candidate: Candidate
     alpha: Fraction
     entrants: tuple[Entrant, ...] = ()
     note: str = ""
@@ -88,7 +88,7 @@ class _Played:
     figures: tuple[Mapping[str, float], ...]
 
 
-def compare(setting: Setting, plan: Plan, watch: Watch = ignore) -> Comparison:
+def compare(setting: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
     """Compare policies on the same splits of the same questions.
 
     Each policy is trained once for each alpha and seed, on one training part, and replayed once on
@@ -106,23 +106,22 @@ def compare(setting: Setting, plan: Plan, watch: Watch = ignore) -> Comparison:
         UnknownNameError: a policy has no such name.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         MissingExtraError: training needs a package that is not installed.
-        InputError: the traces or the policies do not fit the protocol.
+        InputError: the traces or the policies do not fit the action space.
     """
     warm_up(plan)
     return compare_these(_taking_part(setting, plan), setting, plan, watch)
 
 
 def compare_these(
-    chosen: Sequence[Contender], setting: Setting, plan: Plan, watch: Watch = ignore
+    chosen: Sequence[Candidate], setting: Dataset, plan: Plan, watch: Watch = ignore
 ) -> Comparison:
-    """Compare contenders that the caller made; the plan's policies and protocol say nothing."""
-    arrays = setting.in_rounds.traces
+    """Compare candidates that the caller made; the plan's policies and action space say nothing."""
+    arrays = setting.arranged("rounds")
     rng = np.random.default_rng(plan.seed)
     division = divide(arrays, rng, **plan.sizes)
     splits = [_places(division, rng) for _ in range(plan.splits)]
-    train, rest = arrays.take(division.train), arrays.take(division.rest)
-    fitted = _train(chosen, plan, train, watch)
-    lines = _lines(chosen, fitted, plan, rest)
+    fitted = _train(chosen, plan, setting, division.train, watch)
+    lines = _lines(chosen, fitted, plan, setting, division.rest)
     played = _play_all(lines, splits, plan.given, watch)
     rows = [_row(line, [split[i] for split in played]) for i, line in enumerate(lines)]
     best, why_not = _optimum(setting)
@@ -139,29 +138,28 @@ def compare_these(
         optimum=best,
         published=published(setting.preset) if setting.preset else [],
         notes=[
-            *_notes(setting, plan, division, train),
+            *_notes(setting, plan, division, arrays.take(division.train)),
             *why_not,
             *_unfinished(plan, lines, played),
         ],
     )
 
 
-def _taking_part(setting: Setting, plan: Plan) -> list[Contender]:
-    """Return the contenders of a plan that its protocol allows, if the traces do."""
-    laid_out = setting.in_rounds
-    if plan.protocol == "pool" and laid_out is setting:
+def _taking_part(setting: Dataset, plan: Plan) -> list[Candidate]:
+    """Return the candidates of a plan that its action space allows, if the traces do."""
+    if plan.space == "pool" and not setting.is_pool:
         raise InputError(
             f"{setting.name} holds {setting.traces.horizon} rounds of "
-            f"{', '.join(setting.traces.roles)}, not a pool; use --protocol paper or lazy"
+            f"{', '.join(setting.traces.roles)}, not a pool; use --action-space rounds or calls"
         )
-    if plan.protocol == "lazy":
-        lazy(laid_out.traces)  # refuses calls that saw others
-    chosen = contenders(laid_out, plan.policies)
-    if plan.protocol == "paper":
-        chosen = [contender for contender in chosen if contender.in_rounds]
+    if plan.space == "calls":
+        recorded_space("calls", setting.traces)  # refuses calls that saw others
+    chosen = candidates(setting, plan.policies)
+    if plan.space == "rounds":
+        chosen = [one for one in chosen if "rounds" in one.method.action_spaces]
         if not chosen:
             raise InputError(
-                f"{', '.join(plan.policies or ())}: buys call by call; use --protocol lazy"
+                f"{', '.join(plan.policies or ())}: buys call by call; use --action-space calls"
             )
     return chosen
 
@@ -170,9 +168,17 @@ def warm_up(plan: Plan) -> None:
     """Start to load what workers will need, where there will be any."""
     several = plan.policies is None or len(plan.policies) * len(plan.alphas) * plan.seeds > 1
     workers = plan.workers or cores()
-    modules = set(plugins.modules(GROUP, plan.policies)) - QUICKLY_LOADED
+    modules = {
+        one.learner.partition(":")[0] for one in _asked_for(plan) if one.learner and one.extras
+    }
     if several and workers > 1 and modules:
         READY[plan.engine](sorted(modules), workers)
+
+
+def _asked_for(plan: Plan) -> list[Method]:
+    """Return the methods that a plan names, or all."""
+    wanted = plan.policies
+    return [one for one in cards() if wanted is None or any(w.startswith(one.name) for w in wanted)]
 
 
 def cores() -> int:
@@ -192,71 +198,80 @@ def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, Int
     return np.searchsorted(division.rest, calibrate), np.searchsorted(division.rest, test)
 
 
-def _job(contender: Contender, alpha: Fraction, seed: int) -> Job | None:
-    """Return the training that a contender needs; equal jobs are one training."""
-    if contender.learner is None:
+def _job(candidate: Candidate, alpha: Fraction, seed: int) -> Job | None:
+    """Return the training that a candidate needs; equal jobs are one training."""
+    if candidate.learner is None:
         return None
-    varies = contender.varies_with
+    varies = candidate.varies_with
     parts = [f"alpha {float(alpha):g}"] if "alpha" in varies else []
     parts += [f"seed {seed}"] if "seed" in varies else []
-    return Job(", ".join([contender.name, *parts]), contender.learner, alpha, seed, not varies)
+    return Job(", ".join([candidate.name, *parts]), candidate.learner, alpha, seed, not varies)
 
 
 def _train(
-    chosen: Sequence[Contender], plan: Plan, train: TraceArrays, watch: Watch
+    chosen: Sequence[Candidate], plan: Plan, setting: Dataset, rows: IntArray, watch: Watch
 ) -> Mapping[tuple[object, ...], Fitted | None]:
-    """Run each training once, whoever shares it."""
-    jobs: dict[tuple[object, ...], Job] = {}
-    for contender in chosen:
-        for alpha in plan.alphas:
-            for seed in _seeds(plan):
-                job = _job(contender, alpha, seed)
-                if job is not None:
-                    jobs.setdefault(_key(contender, alpha, seed), job)
-    train_all_in = ENGINES[plan.engine]
-    done = train_all_in(list(jobs.values()), train, plan.workers or cores(), watch)
-    return dict(zip(jobs, done, strict=True))
+    """Run each training once, whoever shares it; those of one arrangement side by side."""
+    done: dict[tuple[object, ...], Fitted | None] = {}
+    for in_pool in (False, True):
+        jobs: dict[tuple[object, ...], Job] = {}
+        mine = [one for one in chosen if (one.method.space == "pool") == in_pool]
+        for candidate, alpha, seed in product(mine, plan.alphas, _seeds(plan)):
+            job = _job(candidate, alpha, seed)
+            if job is not None:
+                jobs.setdefault(_key(candidate, alpha, seed), job)
+        train = setting.arranged("pool" if in_pool else "rounds").take(rows)
+        found = ENGINES[plan.engine](list(jobs.values()), train, plan.workers or cores(), watch)
+        done |= dict(zip(jobs, found, strict=True))
+    return done
 
 
-def _key(contender: Contender, alpha: Fraction, seed: int) -> tuple[object, ...]:
-    varies = contender.varies_with
+def _key(candidate: Candidate, alpha: Fraction, seed: int) -> tuple[object, ...]:
+    varies = candidate.varies_with
     return (
-        id(contender.learner),
+        id(candidate.learner),
         alpha if "alpha" in varies else None,
         seed if "seed" in varies else None,
     )
 
 
 def _lines(
-    chosen: Sequence[Contender],
+    chosen: Sequence[Candidate],
     fitted: Mapping[tuple[object, ...], Fitted | None],
     plan: Plan,
-    rest: TraceArrays,
+    setting: Dataset,
+    rows: IntArray,
 ) -> list[_Line]:
-    return [
-        _line(contender, alpha, [fitted.get(_key(contender, alpha, s)) for s in _seeds(plan)], rest)
-        for alpha in plan.alphas
-        for contender in chosen
-    ]
+    rest = {space: setting.arranged(space).take(rows) for space in _spaces(chosen)}
+
+    def line(candidate: Candidate, alpha: Fraction) -> _Line:
+        trained = [fitted.get(_key(candidate, alpha, seed)) for seed in _seeds(plan)]
+        return _line(candidate, alpha, trained, rest[candidate.method.space])
+
+    return [line(candidate, alpha) for alpha in plan.alphas for candidate in chosen]
+
+
+def _spaces(chosen: Sequence[Candidate]) -> set[Space]:
+    return {candidate.method.space for candidate in chosen}
 
 
 def _line(
-    contender: Contender, alpha: Fraction, fitted: Sequence[Fitted | None], rest: TraceArrays
+    candidate: Candidate, alpha: Fraction, fitted: Sequence[Fitted | None], rest: TraceArrays
 ) -> _Line:
-    """Replay a contender's policies, or say why it has none to replay."""
-    if contender.learner is None:
-        return _Line(contender, alpha, note=contender.note)
+    """Replay a candidate's policies, or say why it has none to replay."""
+    if candidate.learner is None:
+        return _Line(candidate, alpha, note=candidate.note)
     whole = [one for one in fitted if one is not None]
     if len(whole) < len(fitted):
-        return _Line(contender, alpha, note=INTERRUPTED)
+        return _Line(candidate, alpha, note=INTERRUPTED)
     try:
         entrants = tuple(
-            Entrant(contender, one, replay(one.policy, rest, contender.empty)) for one in whole
+            Entrant(candidate, one, replay(one.policy, rest, candidate.empty)) for one in whole
         )
     except InputError as problem:
-        return _Line(contender, alpha, note=str(problem))
-    remarks = (contender.note, getattr(whole[0].policy, "note", ""))
-    return _Line(contender, alpha, entrants, "; ".join(filter(None, remarks)))
+        return _Line(candidate, alpha, note=str(problem))
+    remarks = (candidate.note, getattr(whole[0].policy, "note", ""))
+    return _Line(candidate, alpha, entrants, "; ".join(filter(None, remarks)))
 
 
 def _play_all(
@@ -279,7 +294,7 @@ def _play_all(
 def _play(line: _Line, number: int, calibrate: IntArray, test: IntArray, given: Given) -> _Played:
     kappas = tuple(entrant.threshold(calibrate, line.alpha, given) for entrant in line.entrants)
     figures = tuple(
-        metrics(play(entrant, kappa, test, stream(line.contender.name, seed, number)))
+        metrics(play(entrant, kappa, test, stream(line.candidate.name, seed, number)))
         for seed, (entrant, kappa) in enumerate(zip(line.entrants, kappas, strict=True))
     )
     return _Played(kappas, figures)
@@ -287,8 +302,8 @@ def _play(line: _Line, number: int, calibrate: IntArray, test: IntArray, given: 
 
 def _row(line: _Line, played: Sequence[_Played]) -> Row:
     """Put one line's splits together, seed after seed."""
-    contender, seeds = line.contender, range(len(line.entrants))
-    row = Row(contender.name, contender.label, line.alpha, contender.calibration, note=line.note)
+    candidate, seeds = line.candidate, range(len(line.entrants))
+    row = Row(candidate.name, candidate.label, line.alpha, candidate.calibration, note=line.note)
     if not line.entrants or not played:
         return row
     figures = [split.figures[seed] for seed in seeds for split in played]
@@ -301,7 +316,7 @@ def _row(line: _Line, played: Sequence[_Played]) -> Row:
     )
 
 
-def _optimum(setting: Setting) -> tuple[list[tuple[float, float]], list[str]]:
+def _optimum(setting: Dataset) -> tuple[list[tuple[float, float]], list[str]]:
     """Return the frontier of the known optimum, or why there is none."""
     if setting.generator is None:
         return [], []
@@ -311,14 +326,14 @@ def _optimum(setting: Setting) -> tuple[list[tuple[float, float]], list[str]]:
         return [], [f"the optimum is not known: {problem}"]
 
 
-def _notes(setting: Setting, plan: Plan, division: Division, train: TraceArrays) -> list[str]:
+def _notes(setting: Dataset, plan: Plan, division: Division, train: TraceArrays) -> list[str]:
     notes = [f"questions: {division}"]
     if train.roles != setting.traces.roles:
         order = train.models[0]
         notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
     if plan.given == "solvable":
         notes.append(SOLVABLE_ONLY)
-    if plan.policies is None and (absent := left_out(setting.in_rounds)):
+    if plan.policies is None and (absent := left_out(setting)):
         whom = [f"{', '.join(names)} ({why})" for why, names in absent.items()]
         notes.append(f"left out: {'; '.join(whom)}")
     off = FeatureSet.fit(train).off

@@ -8,8 +8,9 @@ import numpy as np
 from farthing.calibration.label_shift import scores_p_value
 from farthing.errors import InputError
 from farthing.experiments import pipeline as single
-from farthing.methods.base import Arranging, Policy
 from farthing.methods.selective.policy import as_trained
+from farthing.process.base import Policy
+from farthing.process.replayed import Nested, Points, followed, replay
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.question_hashes import marks
 
@@ -94,6 +95,16 @@ def _scores(policy: Policy, traces: TraceArrays) -> FloatArray:
     A policy that says how sure it is goes on or does not, so that of the one below it is taken.
     """
     policy, _ = as_trained(policy, "")
-    found = policy.arranged(traces)[1] if isinstance(policy, Arranging) else policy.scores(traces)
+    if policy.parameters is not None:
+        return _mean_calls(replay(policy, traces))
+    found = followed(policy, traces).scores
     first: FloatArray = found[:, 0, -1] if found.shape[1] > 1 else found[:, 0, :-1].max(axis=1)
     return first
+
+
+def _mean_calls(played: Nested | Points) -> FloatArray:
+    """Return how many calls each question takes, averaged over the operating points, [n]."""
+    kappas = played.thresholds()
+    calls = [played.act(float(kappa)).length for kappa in kappas]
+    mean: FloatArray = np.mean(calls, axis=0, dtype=np.float64)
+    return mean

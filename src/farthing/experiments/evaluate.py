@@ -2,19 +2,20 @@
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from farthing.calibration.base import Given, Level
 from farthing.calibration.split import split_threshold
-from farthing.experiments.base import Contender
-from farthing.methods.base import Arranging, Policy
-from farthing.methods.learning import Fitted
+from farthing.experiments.base import Candidate
+from farthing.methods.base import Fitted
 from farthing.money import usd_from_nano
-from farthing.process.replay import Outcome, Paths, outcome, paths, sample
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.process.base import Policy
+from farthing.process.replay import Outcome
+from farthing.process.replayed import Nested, Points, replay
+from farthing.traces.arrays import IntArray, TraceArrays
 
 FRONTIER_POINTS = 200
 AS_IT_IS = 1.0
@@ -22,73 +23,26 @@ AS_IT_IS = 1.0
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """A policy's scores over some questions, ready to be thresholded or sampled on any of them."""
-
-    traces: TraceArrays
-    followed: Paths
-    probabilities: FloatArray
-    """[n, T, L + 1]"""
-    decision_cost_nano: IntArray | None
-    """[n, T]"""
-
-    def take(self, index: IntArray) -> "Replayed":
-        """Return the same for the questions at an index."""
-        decision = self.decision_cost_nano
-        return Replayed(
-            self.traces.take(index),
-            Paths(
-                self.followed.reach[index],
-                self.followed.leaf[index],
-                self.followed.critical[index],
-                self.followed.score[index],
-            ),
-            self.probabilities[index],
-            None if decision is None else decision[index],
-        )
-
-    def act(self, kappa: float) -> Outcome:
-        """Act on every question with one threshold."""
-        return outcome(self.followed, self.traces, kappa, self.decision_cost_nano)
-
-    def draw(self, rng: np.random.Generator) -> Outcome:
-        """Draw one action a round on every question."""
-        return sample(self.probabilities, self.traces, rng, self.decision_cost_nano)
-
-
-def replay(policy: Policy, traces: TraceArrays, empty: str) -> Replayed:
-    """Score every question once, laid out in the order in which the policy buys."""
-    if isinstance(policy, Arranging):
-        laid, scores = policy.arranged(traces)
-        return Replayed(laid, paths(scores, laid, empty), scores, None)
-    scores, decision = policy.scores(traces), policy.decision_cost_nano(traces)
-    bare = replace(
-        traces, signals={}, replies={}
-    )  # what is needed from here on, quick to take from
-    return Replayed(bare, paths(scores, traces, empty), scores, decision)
-
-
-@dataclass(frozen=True)
 class Entrant:
-    """A contender whose policy is trained and replayed on everything outside training."""
+    """A candidate whose policy is trained and replayed on everything outside training."""
 
-    contender: Contender
+    candidate: Candidate
     fitted: Fitted
-    replayed: Replayed
+    replayed: Nested | Points
 
     @property
     def sampled(self) -> bool:
         """Whether it acts by drawing actions rather than through a threshold."""
-        return self.contender.calibration == "none" and self.fitted.policy.stochastic
+        return self.candidate.calibration == "none" and self.fitted.policy.stochastic
 
     def threshold(self, calibrate: IntArray, alpha: Level, given: Given) -> float:
         """Return the threshold that it acts with after seeing a calibration part."""
-        if self.contender.calibration == "split":
-            critical = self.replayed.followed.critical[calibrate]
+        if self.candidate.calibration == "split":
+            critical = self.replayed.critical[calibrate]
             return split_threshold(critical, alpha, given).kappa
-        if self.contender.calibration == "online":
+        if self.candidate.calibration == "online":
             if self.fitted.kappa is None:
-                raise RuntimeError(f"{self.contender.name}: training left no threshold behind")
+                raise RuntimeError(f"{self.candidate.name}: training left no threshold behind")
             return self.fitted.kappa
         return AS_IT_IS
 
@@ -115,11 +69,13 @@ def metrics(found: Outcome) -> dict[str, float]:
 def play(entrant: Entrant, kappa: float, test: IntArray, rng: np.random.Generator) -> Outcome:
     """Act on a test part: with the threshold, or by drawing for a pointwise policy."""
     chosen = entrant.replayed.take(test)
-    return chosen.draw(rng) if entrant.sampled else chosen.act(kappa)
+    if entrant.sampled and isinstance(chosen, Nested):
+        return chosen.draw(rng)
+    return chosen.act(kappa)
 
 
 def stream(name: str, *key: int) -> np.random.Generator:
-    """Return a contender's own generator: its draws do not depend on who else takes part."""
+    """Return a candidate's own generator: its draws do not depend on who else takes part."""
     return np.random.default_rng([zlib.crc32(name.encode()), *key])
 
 
@@ -128,15 +84,23 @@ def frontier(entrant: Entrant) -> list[tuple[float, float]]:
 
     At most 200 points; for a policy without a threshold its one point.
     """
-    if entrant.contender.calibration == "none":
-        everything = np.arange(len(entrant.replayed.traces))
-        found = metrics(play(entrant, AS_IT_IS, everything, stream(entrant.contender.name)))
+    if entrant.candidate.calibration == "none":
+        everything = np.arange(len(entrant.replayed))
+        found = metrics(play(entrant, AS_IT_IS, everything, stream(entrant.candidate.name)))
         return [(found["cost_usd"], found["coverage"])]
     return swept(entrant.replayed, FRONTIER_POINTS)
 
 
-def swept(replayed: Replayed, points: int) -> list[tuple[float, float]]:
-    """Return (cost in USD a question, coverage) at so many thresholds, from 1 down.
+def swept(replayed: Nested | Points, points: int) -> list[tuple[float, float]]:
+    """Return (cost in USD a question, coverage) at so many thresholds, from 1 down."""
+    if isinstance(replayed, Nested):
+        return _swept(replayed, points)
+    found = [metrics(replayed.act(float(kappa))) for kappa in replayed.parameters]
+    return [(one["cost_usd"], one["coverage"]) for one in found]
+
+
+def _swept(replayed: Nested, points: int) -> list[tuple[float, float]]:
+    """Sweep nested sets.
 
     One sort answers for all thresholds: a round is paid at every threshold up to its reach, and a
     question is covered at every one up to its critical threshold.
@@ -170,7 +134,7 @@ def at_coverage(
         empty: as in `replay.paths`.
     """
     replayed = replay(policy, fresh, empty)
-    critical = np.sort(replayed.followed.critical)
+    critical = np.sort(replayed.critical)
     misses = int((1 - Fraction(repr(float(coverage)))) * len(critical))
     return metrics(replayed.act(float(critical[misses])))
 

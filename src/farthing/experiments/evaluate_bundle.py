@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
-from farthing.experiments.evaluate import AS_IT_IS, Replayed, metrics, replay, stream
+from farthing.experiments.evaluate import AS_IT_IS, metrics, stream
 from farthing.experiments.pipeline import (
     AS_BEFORE,
     NO_MARKS,
@@ -27,8 +27,9 @@ from farthing.experiments.pipeline import (
 from farthing.experiments.promises import Part, reference_right
 from farthing.experiments.significance import clopper_pearson
 from farthing.experiments.verdict import Judged, judge
-from farthing.methods.learning import Progress, Silent
+from farthing.methods.base import Progress, Silent
 from farthing.process.replay import Outcome
+from farthing.process.replayed import Nested, Replayed, replay
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.long_file import LongFile
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
@@ -151,7 +152,7 @@ def _intervals(found: Outcome) -> dict[str, tuple[float, float]]:
 
 def _act(bundle: Bundle, part: TraceArrays, rng: np.random.Generator) -> Outcome:
     replayed = replay(bundle.policy, part, bundle.empty)
-    if bundle.kappa is None and bundle.policy.stochastic:
+    if bundle.kappa is None and bundle.policy.stochastic and isinstance(replayed, Nested):
         return replayed.draw(rng)
     return _act_with(replayed, _kappas(bundle, part))
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from farthing import bundle as bundles
-from farthing.bundle import Bundle, Saveable, origin_of
+from farthing.bundle import Bundle, origin_of
 from farthing.calibration.base import Certificate, Given
 from farthing.calibration.certificate import (
     certify_groups,
@@ -24,14 +24,14 @@ from farthing.calibration.certificate import (
 )
 from farthing.calibration.online import OnlineThreshold, run_online
 from farthing.errors import CalibrationError, InputError, UnknownNameError
-from farthing.experiments.base import Contender
-from farthing.experiments.evaluate import replay
+from farthing.experiments.base import Candidate
+from farthing.experiments.candidates import candidates
 from farthing.experiments.promises import Asked, Part, Promised, Shift, promise
-from farthing.experiments.registry import Setting, contenders
 from farthing.experiments.run import fit
-from farthing.methods.base import Policy
-from farthing.methods.learning import Fitted, Progress, Silent
+from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.selective.policy import as_trained
+from farthing.process.base import Policy
+from farthing.process.replayed import replay
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.question_hashes import Marks, marks
@@ -58,7 +58,7 @@ NO_MARKS: Marks = frozenset()
 class Trained:
     """What `train` did."""
 
-    contender: Contender
+    candidate: Candidate
     fitted: Fitted
     sizes: Mapping[str, int]
     """Questions in each part."""
@@ -75,7 +75,7 @@ class Calibrated:
 
 
 def train(
-    setting: Setting,
+    setting: Dataset,
     name: str,
     alpha: Fraction,
     folder: str | Path,
@@ -91,7 +91,7 @@ def train(
 
     Args:
         setting: the questions; a pool of models is played as a cascade.
-        name: a contender's, such as `ccpo` or `fixed-2`.
+        name: a candidate's, such as `ccpo` or `fixed-2`.
         alpha: the share of misses to train for.
         folder: where the bundle goes.
         seed: of the division and of the training.
@@ -104,27 +104,27 @@ def train(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder holds something else.
     """
-    setting = setting.in_rounds
-    contender = _only(contenders(setting, [name]))
-    if contender.learner is None:
-        raise InputError(f"the policy '{contender.name}' cannot run: {contender.note}")
-    parts = divided(setting.traces, seed, sizes)
-    questions = setting.traces.take(parts.train)
-    fitted = fit(contender.learner, questions, alpha, seed, progress or Silent())
+    candidate = _only(candidates(setting, [name]))
+    if candidate.learner is None:
+        raise InputError(f"the policy '{candidate.name}' cannot run: {candidate.note}")
+    arrays = setting.arranged(candidate.method.space)
+    parts = divided(arrays, seed, sizes)
+    questions = arrays.take(parts.train)
+    fitted = fit(candidate.learner, questions, alpha, seed, progress or Silent())
     if not isinstance(fitted.policy, Saveable):
-        raise InputError(f"the policy '{contender.name}' cannot be saved; compare it instead")
+        raise InputError(f"the policy '{candidate.name}' cannot be saved; compare it instead")
     origin = origin_of(questions, fingerprint(questions))
-    kappa = None if contender.calibration == "none" else fitted.kappa
+    kappa = None if candidate.calibration == "none" else fitted.kappa
     bundles.save(
         folder,
         fitted.policy,
         origin=origin,
         kappa=kappa,
         certificate=_no_promise(kappa, origin.fingerprint),
-        empty=contender.empty,
+        empty=candidate.empty,
         questions={"train": marks(questions)},
     )
-    return Trained(contender, fitted, sizes_of(parts))
+    return Trained(candidate, fitted, sizes_of(parts))
 
 
 def calibrate(
@@ -166,7 +166,7 @@ def calibrate(
     part = arrays.take(parts.calibrate)
     _check_held_out(folder, bundle, part)
     policy, empty = as_trained(bundle.policy, bundle.empty)
-    critical = replay(policy, part, empty).followed.critical
+    critical = replay(policy, part, empty).critical
     try:
         certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
     except CalibrationError as problem:
@@ -204,9 +204,9 @@ def calibrate_for(
     return Calibrated(promised.certificate, sizes_of(parts), doubts(bundle, arrays, parts))
 
 
-def _only(found: list[Contender]) -> Contender:
+def _only(found: list[Candidate]) -> Candidate:
     if len(found) != 1:
-        names = ", ".join(contender.name for contender in found) or "none that can run here"
+        names = ", ".join(candidate.name for candidate in found) or "none that can run here"
         raise InputError(f"name one policy: {names}")
     return found[0]
 
@@ -242,7 +242,8 @@ def opened(
 
 def laid_out(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     """Return traces as the bundle plays them; raise InputError where it cannot."""
-    arrays = Setting("", traces).in_rounds.traces
+    space: Space = "pool" if bundle.origin.is_pool else "rounds"
+    arrays = Dataset("", traces).arranged(space)
     check_kind(folder, bundle, arrays)
     return arrays
 

@@ -24,7 +24,7 @@ from farthing.methods.routers.embedding import Embedding
 from farthing.methods.routers.pool_cover.policy import PoolCover
 from farthing.methods.routers.pool_gain.policy import PoolGain
 from farthing.methods.routers.route_llm.policy import RouteLlm
-from farthing.process.operating_points import Menu
+from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 PER_THOUSAND = 1e-6
@@ -92,7 +92,7 @@ def everything(traces: TraceArrays) -> Fallback:
 
 
 def parity(
-    menu: Menu,
+    menu: OperatingPoints,
     reference: Fallback,
     rows: tuple[IntArray, IntArray],
     *,
@@ -118,7 +118,7 @@ def parity(
 
 
 def coverage(
-    menu: Menu, fallback: Fallback, rows: tuple[IntArray, IntArray], *, alpha: float
+    menu: OperatingPoints, fallback: Fallback, rows: tuple[IntArray, IntArray], *, alpha: float
 ) -> Outcome:
     """Promise coverage of the solvable questions, with every answer paid for in the set.
 
@@ -143,7 +143,7 @@ def coverage(
 
 
 def _realised(
-    menu: Menu, fallback: Fallback, setting: int | None, rows: IntArray
+    menu: OperatingPoints, fallback: Fallback, setting: int | None, rows: IntArray
 ) -> tuple[IntArray, BoolArray]:
     if setting is None:
         return fallback.cost_nano[rows], fallback.right[rows]

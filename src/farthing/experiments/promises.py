@@ -23,11 +23,11 @@ from farthing.calibration.parity import Paired
 from farthing.calibration.selective import Answers, candidate_thresholds
 from farthing.calibration.weighted import Weighted
 from farthing.errors import UnknownNameError
-from farthing.experiments.evaluate import Replayed, replay
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Policy
 from farthing.methods.selective.policy import as_trained
-from farthing.process.operating_points import Menu
+from farthing.process.base import Policy
+from farthing.process.operating_points import OperatingPoints
+from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 
@@ -135,7 +135,7 @@ def promise(asked: Asked, policy: Policy, train: Part, calibrate: Part, empty: s
 def selective(asked: Selective, learned: "Learned", calibrate: Part) -> Promised:
     """Prove that a policy's answers are right, from where training makes the clearest case on."""
     kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
-    proof = menu_of(replay(learned.policy, calibrate.played, "allow"), kappas)
+    proof = points_of(replay(learned.policy, calibrate.played, "allow"), kappas)
     answers = Answers(proof.answered, proof.correct, kappas)
     mark = fingerprint(calibrate.played)
     certificate = certify_selective(answers, asked.alpha, asked.delta, fingerprint=mark)
@@ -147,22 +147,23 @@ def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
 
     They are quantiles of the scores at which something changes on training questions.
     """
-    followed = trained.followed
-    scores = np.concatenate([followed.reach.ravel(), followed.leaf.ravel()])
-    steps = np.unique(scores[(scores > 0) & (scores <= 1)])
+    steps = trained.thresholds()
     picked = np.unique(np.quantile(steps, np.linspace(0, 1, most - 1), method="nearest"))
     return np.concatenate([picked[::-1], [0.0]])
 
 
-def menu_of(replayed: Replayed, kappas: FloatArray) -> Menu:
+def points_of(replayed: Replayed, kappas: FloatArray) -> OperatingPoints:
     """Return what the policy costs and answers at each threshold; `covered` is that of its set."""
     acted = [replayed.act(float(kappa)) for kappa in kappas]
-    return Menu(
-        knobs=kappas,
+    return OperatingPoints(
+        values=kappas,
         cost_nano=np.stack([found.cost_nano for found in acted], axis=1),
         correct=np.stack([found.best_correct for found in acted], axis=1),
         answered=np.stack([found.set_size > 0 for found in acted], axis=1),
         covered=np.stack([found.covered for found in acted], axis=1),
+        calls=np.stack([found.length for found in acted], axis=1),
+        set_size=np.stack([found.set_size for found in acted], axis=1),
+        answers=np.stack([found.set_size_leaves for found in acted], axis=1),
     )
 
 
@@ -187,10 +188,10 @@ def _parity(asked: Parity, policy: Policy, train: Part, calibrate: Part, empty: 
     """Begin at the setting that is right most often in training, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
-    menu = _trained_menu(policy, train, empty)
+    menu = _trained_points(policy, train, empty)
     right = menu.correct.sum(axis=0)
-    kappas = menu.knobs[: int(np.flatnonzero(right == right.max())[-1]) + 1]
-    proof = menu_of(replay(policy, calibrate.played, empty), kappas)
+    kappas = menu.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
+    proof = points_of(replay(policy, calibrate.played, empty), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference)
     mark = fingerprint(calibrate.played)
     found = certify_parity(paired, asked.epsilon, asked.delta, fingerprint=mark)
@@ -198,12 +199,12 @@ def _parity(asked: Parity, policy: Policy, train: Part, calibrate: Part, empty: 
 
 
 def _budget(asked: Budget, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
-    menu = _trained_menu(policy, train, empty)
-    proof = menu_of(replay(policy, calibrate.played, empty), menu.knobs)
+    menu = _trained_points(policy, train, empty)
+    proof = points_of(replay(policy, calibrate.played, empty), menu.values)
     spending = Spending(proof.cost_nano, proof.covered, asked.most_nano)
     mark = fingerprint(calibrate.played)
     found = certify_budget(spending, asked.budget_nano, asked.delta, fingerprint=mark)
-    return _at(found, menu.knobs)
+    return _at(found, menu.values)
 
 
 def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
@@ -217,15 +218,15 @@ def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: st
     ratio = fit_density_ratio(old, new)
     weights = ratio.weights(mine)
     largest = max(float(weights.max()), float(ratio.weights(new).max()))
-    critical = replay(policy, calibrate.played, empty).followed.critical
+    critical = replay(policy, calibrate.played, empty).critical
     return certify_weighted(
         Weighted(critical, weights, largest), asked.alpha, fingerprint=fingerprint(calibrate.played)
     )
 
 
-def _trained_menu(policy: Policy, train: Part, empty: str) -> Menu:
+def _trained_points(policy: Policy, train: Part, empty: str) -> OperatingPoints:
     trained = replay(policy, train.played, empty)
-    return menu_of(trained, grid(trained))
+    return points_of(trained, grid(trained))
 
 
 def _at(certificate: Certificate, kappas: FloatArray) -> Certificate:

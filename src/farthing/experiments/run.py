@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from farthing.errors import InputError
 from farthing.experiments.base import Event, Watch
-from farthing.methods.learning import Fitted, Learner, Progress
+from farthing.methods.base import Fitted, Learner, Progress
 from farthing.traces.arrays import TraceArrays
 
 BETWEEN_REPORTS_S = 0.2

@@ -8,7 +8,7 @@ from typing import Any
 from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.base import Event, Watch
 from farthing.experiments.run import Keep, Result, Work, drop
-from farthing.methods.learning import Silent
+from farthing.methods.base import Silent
 from farthing.traces.arrays import TraceArrays
 
 

@@ -18,10 +18,10 @@ from farthing import __version__
 from farthing.calibration.base import Given
 from farthing.calibration.split import split_rank, split_threshold
 from farthing.errors import CalibrationError, InputError, TooFewTracesError
-from farthing.experiments.base import Comparison, Contender, Event, Watch, ignore
+from farthing.experiments.base import Candidate, Comparison, Event, Watch, ignore
+from farthing.experiments.candidates import candidates
 from farthing.experiments.compare import ENGINES, Plan, compare_these, cores, warm_up
-from farthing.experiments.evaluate import metrics, replay
-from farthing.experiments.registry import Setting, contenders
+from farthing.experiments.evaluate import metrics
 from farthing.experiments.run import fit
 from farthing.experiments.search import (
     Settings,
@@ -32,7 +32,8 @@ from farthing.experiments.search import (
     written,
 )
 from farthing.experiments.trial_cache import Figures, Key, Trials
-from farthing.methods.learning import Progress
+from farthing.methods.base import Dataset, Progress
+from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.splits import divide
@@ -41,7 +42,7 @@ KEPT = "trials.jsonl"
 ALL = "trainings of the sweep"
 """What a progress display calls the whole."""
 TUNED = "-tuned"
-"""What ends the name of the contender that won."""
+"""What ends the name of the candidate that won."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Search:
     """What is tried of which policy."""
 
     policy: str
-    """A contender's name, such as `lookahead`."""
+    """A candidate's name, such as `lookahead`."""
     choices: tuple[str, ...]
     """`leaf=10,20,40`, `epsilon=0.001..0.1`: see `search.read_choice`."""
     draw: int | None = None
@@ -139,7 +140,7 @@ class Trial:
         try:
             fitted = fit(self.learner, train.take(learn), self.alpha, self.seed, progress)
             replayed = replay(fitted.policy, train.take(judge), self.empty)
-            threshold = split_threshold(replayed.followed.critical, self.alpha, self.given)
+            threshold = split_threshold(replayed.critical, self.alpha, self.given)
         except (InputError, CalibrationError, ValueError, ArithmeticError) as problem:
             raise InputError(f"{self.what}: {problem}") from None
         return None if fitted.stopped_early else metrics(replayed.act(threshold.kappa))
@@ -157,7 +158,7 @@ def fold(n: int, seed: int, folds: int, which: int) -> tuple[IntArray, IntArray]
 
 
 def sweep(
-    setting: Setting, search: Search, plan: Plan, folder: Path, watch: Watch = ignore
+    setting: Dataset, search: Search, plan: Plan, folder: Path, watch: Watch = ignore
 ) -> Sweep:
     """Try settings of one policy, choose one, and judge it on test questions.
 
@@ -169,7 +170,7 @@ def sweep(
         setting: the questions.
         search: what is tried.
         plan: alpha (one), sizes, seeds, splits to judge on, workers and engine, as in `compare`;
-            its policies and its protocol say nothing here.
+            its policies and its action space say nothing here.
         folder: where trainings are kept.
         watch: is told how far the work is.
 
@@ -179,13 +180,13 @@ def sweep(
         InputError: the policy cannot be swept, or cannot learn with one of the settings.
     """
     warm_up(replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds))
-    laid_out = setting.in_rounds
-    contender = _swept(laid_out, search.policy)
-    settings = [{}, *_asked(contender.learner, search, plan.seed)]
-    division = divide(laid_out.traces, np.random.default_rng(plan.seed), **plan.sizes)
-    train = laid_out.traces.take(division.train)
+    candidate = _swept(setting, search.policy)
+    arrays = setting.arranged(candidate.method.space)
+    settings = [{}, *_asked(candidate.learner, search, plan.seed)]
+    division = divide(arrays, np.random.default_rng(plan.seed), **plan.sizes)
+    train = arrays.take(division.train)
     _check_folds(len(train), search.folds, plan.alphas[0])
-    work = _work(contender, settings, search, plan, fingerprint(train))
+    work = _work(candidate, settings, search, plan, fingerprint(train))
     kept = Trials(folder / KEPT)
     before = sum(kept.get(key) is not None for key, _ in work)
     figures = _figures(work, kept, plan, train, watch)
@@ -199,7 +200,7 @@ def sweep(
         tuple(
             Tried(
                 changed,
-                settings_of(with_settings(contender.learner, changed)),
+                settings_of(with_settings(candidate.learner, changed)),
                 tuple(one for one in figures[i * each : (i + 1) * each] if one is not None),
             )
             for i, changed in enumerate(settings)
@@ -209,25 +210,25 @@ def sweep(
     )
     if any(one is None for one in figures):
         return done
-    return replace(done, test=_judged(done, contender, setting, watch))
+    return replace(done, test=_judged(done, candidate, setting, watch))
 
 
-def _swept(setting: Setting, name: str) -> Contender:
-    found = contenders(setting, [name])
+def _swept(setting: Dataset, name: str) -> Candidate:
+    found = candidates(setting, [name])
     if len(found) != 1:
-        names = ", ".join(contender.name for contender in found) or "none that can run here"
+        names = ", ".join(candidate.name for candidate in found) or "none that can run here"
         raise InputError(f"name one policy: {names}")
-    (contender,) = found
-    if contender.learner is None:
-        raise InputError(f"the policy '{name}' cannot run: {contender.note}")
-    if contender.calibration != "split":
+    (candidate,) = found
+    if candidate.learner is None:
+        raise InputError(f"the policy '{name}' cannot run: {candidate.note}")
+    if candidate.calibration != "split":
         raise InputError(
             f"the policy '{name}' promises no coverage to compare costs at; sweep one that does, "
             "such as ccpo, cpo-batch or lookahead"
         )
-    if not settings_of(contender.learner):
+    if not settings_of(candidate.learner):
         raise InputError(f"the policy '{name}' has nothing that can be set")
-    return contender
+    return candidate
 
 
 def _asked(learner: Any, search: Search, seed: int) -> list[Settings]:
@@ -254,7 +255,7 @@ def _check_folds(n: int, folds: int, alpha: Fraction) -> None:
 
 
 def _work(
-    contender: Contender,
+    candidate: Candidate,
     settings: Sequence[Settings],
     search: Search,
     plan: Plan,
@@ -263,7 +264,7 @@ def _work(
     """Return every training with what it depends on, setting after setting."""
     work: list[tuple[Key, Trial]] = []
     for number, changed in enumerate(settings):
-        learner = with_settings(contender.learner, changed)
+        learner = with_settings(candidate.learner, changed)
         for seed in range(plan.seed, plan.seed + plan.seeds):
             for which in range(search.folds):
                 division = (plan.seed, search.folds, which)
@@ -273,11 +274,11 @@ def _work(
                     learner,
                     plan.alphas[0],
                     plan.given,
-                    contender.empty,
+                    candidate.empty,
                     seed,
                     division,
                 )
-                work.append((_key(contender.name, job, questions), job))
+                work.append((_key(candidate.name, job, questions), job))
     return work
 
 
@@ -314,12 +315,14 @@ def _figures(
     return [kept.get(key) for key, _ in work]
 
 
-def _judged(done: Sweep, contender: Contender, setting: Setting, watch: Watch) -> Comparison:
+def _judged(done: Sweep, candidate: Candidate, setting: Dataset, watch: Watch) -> Comparison:
     best = done.ranked[0]
-    taking_part = [replace(contender, label=f"{contender.label}, as it is")]
+    variant = candidate.variant
+    as_it_is = replace(variant, label=f"{candidate.label}, as it is")
+    taking_part = [replace(candidate, variant=as_it_is)]
     if best.changed:
-        learner = with_settings(contender.learner, best.changed)
-        label = f"{contender.label}, {written(best.changed)}"
-        tuned = replace(contender, name=contender.name + TUNED, label=label, learner=learner)
-        taking_part.append(tuned)
+        learner = with_settings(candidate.learner, best.changed)
+        label = f"{candidate.label}, {written(best.changed)}"
+        tuned = replace(variant, name=candidate.name + TUNED, label=label, learner=learner)
+        taking_part.append(replace(candidate, variant=tuned))
     return compare_these(taking_part, setting, done.plan, watch)

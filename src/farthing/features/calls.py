@@ -163,7 +163,7 @@ def _weighed(confidence: FloatArray, leads: BoolArray, given: BoolArray) -> dict
     }
 
 
-class SeenFeatures(msgspec.Struct, frozen=True, kw_only=True):
+class CallFeatures(msgspec.Struct, frozen=True, kw_only=True):
     """Which of the numbers are on, and what stands in for those that are not known."""
 
     version: int = VERSION

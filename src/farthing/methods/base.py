@@ -1,49 +1,180 @@
-"""What a policy is: a score for every action in every round."""
+"""What a method is: a learner that makes a policy, and a card that says what both are for."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from numpy.typing import NDArray
+
+from farthing.process.base import Policy
+from farthing.process.generator.generate import GeneratorConfig
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.assemble import cascade, is_pool
+
+Kind = Literal["policy", "allocator", "pacer", "planner", "estimator"]
+Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", "text", "generator"]
+"""What recorded questions must have for a method to be of use there."""
+Space = Literal["rounds", "cascade", "calls", "pool"]
+"""Whole rounds; the models of a pool in a fixed order; single calls of any role; the models of a
+pool in any order."""
+Calibration = Literal["none", "online", "split"]
+"""How a comparison sets the threshold. `none`: it acts as it is, by lot where it is stochastic;
+`online`: it keeps that of its training; `split`: by exact split conformal calibration."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What training leaves behind."""
+
+    policy: Policy
+    kappa: float | None = None
+    """The threshold at the end of training, where one was trained along with the policy."""
+    curves: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Name to one value per update: `cost`, `coverage`, `kappa`, `violation`, ..."""
+    stopped_early: bool = False
+    """Whether training was interrupted; the policy is the one that it had reached."""
+
+
+class Progress(Protocol):
+    """Where a learner reports to while it works."""
+
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        """Say how many updates of how many are done, and the present figures."""
+        ...
+
+
+class Silent:
+    """Reports nothing."""
+
+    def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        """Ignore the report."""
+
+
+class Learner(Protocol):
+    """Fits a policy to recorded questions."""
+
+    def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
+        """Train on `train` for miscoverage `alpha`; the same seed gives the same result."""
+        ...
 
 
 @runtime_checkable
-class Policy(Protocol):
-    """Scores the actions of every round of every question.
+class Saveable(Policy, Protocol):
+    """A policy that a bundle can hold."""
 
-    The actions are the roles of the traces in their order (return that role's answer) and then
-    `next` (pay for another round). A decision in round t sees rounds 1..t only. For a stochastic
-    policy the scores are probabilities, which sum to 1 in each round; a policy that only ever acts
-    through a threshold may score each action on its own, in [0, 1].
-    """
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return its arrays by name, and its settings as JSON values.
 
-    @property
-    def stochastic(self) -> bool:
-        """Whether the scores of a round are probabilities that one action can be drawn from."""
-        ...
-
-    def scores(self, traces: TraceArrays) -> FloatArray:
-        """Return the scores, [n, T, L + 1]; `next` scores 0 in the last round."""
-        ...
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
-        """Return what deciding costs, [n, T] in nano-dollars; None where it costs nothing."""
-        ...
-
-
-@runtime_checkable
-class Arranging(Policy, Protocol):
-    """A policy that chooses the order of the calls as well, each question's own."""
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether that order is the rounds' own; else `scores` refuses."""
-        ...
-
-    def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
-        """Lay the questions out as rounds of one purchase each, with the scores of that order.
-
-        The order does not depend on any threshold, so that sets are nested in it.
-
-        Returns:
-            The same answers as [n, S, U], and scores [n, S, U + 1].
+        A policy that reads features keeps their description under `features`.
         """
         ...
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a method is trained on, and what is known about it."""
+
+    name: str
+    """Name of the trace file or of the preset."""
+    traces: TraceArrays
+    generator: GeneratorConfig | None = None
+    """What made the questions, where a generator did: then the optimum is known."""
+    preset: str | None = None
+    """Name of the preset, where the paper published figures to lay beside ours."""
+    features: tuple[str, ...] = ()
+    """Recorded numbers that policies are to see beside the built-in features."""
+    reference: str | None = None
+    """The model that parity is about and that rows of models end in; None: each method its own."""
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether one call of each of several models was recorded."""
+        return is_pool(self.traces)
+
+    def arranged(self, space: Space) -> TraceArrays:
+        """Return the questions as methods of an action space read them.
+
+        A pool is a cascade, one model a round from the cheapest on, but where models may be asked
+        in any order by their names.
+        """
+        return cascade(self.traces) if self.is_pool and space != "pool" else self.traces
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way in which a method takes part on some questions."""
+
+    name: str
+    """What the command line calls it, such as `fixed-2`."""
+    label: str
+    learner: Learner | None
+    """None where it cannot run on these questions, and `note` says why."""
+    note: str = ""
+    """What a reader must know, or why it cannot run."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """The card of a method: what it is called, what it is for, and where its parts are.
+
+    An entry point of the group `farthing.methods` names it, and nothing else does. Its modules are
+    loaded when they are needed, so that listing methods loads neither torch nor scikit-learn.
+    """
+
+    name: str
+    """What the command line calls it, such as `ccpo`."""
+    label: str
+    """What tables call it, such as `CCPO`."""
+    meaning: str
+    """What it does, in one line."""
+    policy: str
+    """`module:class` of the policy that it makes."""
+    learner: str = ""
+    """`module:name` of the learner; empty where only `variants` know it."""
+    paper: str = ""
+    """arXiv id; empty where it is ours or nobody's."""
+    kind: Kind = "policy"
+    action_spaces: tuple[Space, ...] = ("rounds",)
+    """Those that it can work in."""
+    needs: tuple[Need, ...] = ()
+    replayable: bool = True
+    """Whether recorded questions can be replayed under it."""
+    extras: tuple[str, ...] = ()
+    """What must be installed to train it, as extras of this package."""
+    calibration: Calibration = "split"
+    empty: Literal["argmax", "allow"] = "argmax"
+    """Whether sets always hold each observation's likeliest action, or may be empty."""
+    varies_with: frozenset[Literal["alpha", "seed"]] = frozenset({"alpha", "seed"})
+    """What the training depends on: it is run once for each value of these."""
+    variants: Callable[[Dataset], Sequence[Variant]] | None = None
+    """Where it takes part in several ways, or in none, depending on the questions."""
+    place: int = 90
+    """Where tables list it."""
+
+    @property
+    def space(self) -> Space:
+        """The action space that it is trained for."""
+        return self.action_spaces[0]
+
+    def on(self, dataset: Dataset) -> list[Variant]:
+        """Return the ways in which it takes part on some questions.
+
+        Raises:
+            ModuleNotFoundError: an extra that it needs is not installed.
+        """
+        if self.variants is not None:
+            return list(self.variants(dataset))
+        return [Variant(self.name, self.label, load(self.learner))]
+
+
+def load(place: str) -> Any:
+    """Return what stands at `module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

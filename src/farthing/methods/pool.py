@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.process.operating_points import Menu
+from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 SLACK = 0.02
@@ -21,7 +21,7 @@ SETTINGS = 60
 class FittedRival(Protocol):
     """A policy with a knob."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Price and grade each setting; a decision sees only the calls made before it."""
         ...
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from farthing.methods.learning import Progress
+from farthing.methods.base import Progress
 from farthing.traces.arrays import FloatArray
 
 REPORT_EVERY = 25

@@ -1,28 +1,31 @@
-"""What may be bought when: the paper's rounds, or one call at a time.
+"""Who may be asked, in what order: whole rounds, or one call at a time.
 
-A protocol lays the calls of a question out as *lines*: in each line the next item is bought, or
-none. The paper's protocol has one line whose items are rounds, with every role's call in each. The
-lazy protocol has a line for each role, whose items are single calls; in a pool that is one call for
-each model, in any order.
+An action space arranges the calls of a question as *lines*: in each line the next item is bought,
+or none. In `rounds`, the paper's, there is one line whose items are rounds, with every role's call
+in each; a pool of models as a cascade has one model a round. In `calls` there is a line for each
+role, whose items are single calls; in a pool that is one call for each model, in any order.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cache
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.assemble import asked
 
-ProtocolName = Literal["paper", "lazy"]
+SpaceName = Literal["rounds", "calls"]
+Values = TypeVar("Values", bound=NDArray[Any])
 
 
 @dataclass(frozen=True)
-class Protocol:
+class ActionSpace:
     """The calls of a question, numbered t * L + l for round t and role l, as lines of items."""
 
-    name: ProtocolName
+    name: SpaceName
     cells: IntArray
     """[F, K, U] the calls of each item of each line."""
 
@@ -37,11 +40,16 @@ class Protocol:
         return int(self.cells.shape[1])
 
     @property
+    def width(self) -> int:
+        """The number of calls in an item, U."""
+        return int(self.cells.shape[2])
+
+    @property
     def steps(self) -> int:
         """The number of purchases until nothing is left to buy."""
         return self.lines * self.items
 
-    def seen(self, bought: IntArray) -> BoolArray:
+    def known(self, bought: IntArray) -> BoolArray:
         """Return which calls are known after so many purchases in each line.
 
         Args:
@@ -55,94 +63,108 @@ class Protocol:
         known[:, self.cells] = within[..., None]
         return known
 
+    def next_of(self, of_items: Values, bought: IntArray) -> Values:
+        """Return what stands at the next item of each line, [R, F]; past the end, at the last.
 
-def paper(traces: TraceArrays) -> Protocol:
-    """Return the paper's protocol: a round at a time, every role paid in each."""
-    return laid_out("paper", traces.horizon, traces.n_roles)
+        Args:
+            of_items: [R, F, K] a value for each item.
+            bought: [R, F] number of items bought in each line.
+        """
+        place = np.minimum(bought, self.items - 1)[:, :, None]
+        return np.take_along_axis(of_items, place, axis=2)[..., 0]  # type: ignore[return-value]
 
 
-def lazy(traces: TraceArrays) -> Protocol:
-    """Return the lazy protocol: a call at a time, of any role; of a role, the next one recorded.
+@cache
+def action_space(name: SpaceName, rounds: int, roles: int) -> ActionSpace:
+    """Return an action space by its name, for so many rounds of so many roles.
 
-    In a cascade each round is another model's, and so a line of its own.
+    In a cascade, which has one role, each round is another model's, and so a line of its own.
+    """
+    calls = np.arange(rounds * roles).reshape(rounds, roles)
+    if name == "rounds":
+        return ActionSpace(name, calls[None])
+    return ActionSpace(name, (calls if roles == 1 else calls.T)[:, :, None])
+
+
+def recorded_space(name: SpaceName, traces: TraceArrays) -> ActionSpace:
+    """Return the action space in which recorded questions can be replayed.
 
     Raises:
-        InputError: some calls have seen others, so that what they would have said alone is unknown.
+        InputError: single calls are to be bought, and some have seen others, so that what they
+            would have said alone is unknown.
     """
-    if not traces.independent.all():
+    if name == "calls" and not traces.independent.all():
         dependent = int((~traces.independent).sum())
         raise InputError(
             f"{dependent:,} of {len(traces):,} questions have calls that saw earlier ones, so none "
-            "can be skipped; use the paper's protocol, or record independent calls"
+            "can be skipped; use an action space of rounds, or record independent calls"
         )
-    return laid_out("lazy", traces.horizon, traces.n_roles)
-
-
-def laid_out(name: ProtocolName, rounds: int, roles: int) -> Protocol:
-    """Return a protocol by its name, for so many rounds of so many roles."""
-    calls = np.arange(rounds * roles).reshape(rounds, roles)
-    if name == "paper":
-        return Protocol(name, calls[None])
-    return Protocol(name, (calls if roles == 1 else calls.T)[:, :, None])
-
-
-def protocol(name: str, traces: TraceArrays) -> Protocol:
-    """Return a protocol by its name."""
-    return {"paper": paper, "lazy": lazy}[name](traces)
+    return action_space(name, traces.horizon, traces.n_roles)
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Prices, answers and grades of every item of some questions, ready to be looked up."""
+class Items:
+    """Prices, grades and presence of every item of some questions, ready to be looked up."""
 
     cost_nano: IntArray
     """[n, F, K]"""
     correct: BoolArray
     """[n, F, K] whether one of its answers is right."""
-    on_offer: BoolArray
+    offered: BoolArray
     """[n, F, K] whether it was recorded, so that it can be bought."""
 
 
-def priced(traces: TraceArrays, rules: Protocol) -> Ledger:
+def items_of(traces: TraceArrays, space: ActionSpace) -> Items:
     """Look up every item once; a line ends where the first of its items was not recorded."""
     n = len(traces)
-    cost = traces.cost_nano.reshape(n, -1)[:, rules.cells].sum(axis=3)
-    correct = np.any(traces.correct.reshape(n, -1)[:, rules.cells], axis=3)
-    made = asked(traces).reshape(n, -1)[:, rules.cells].any(axis=3)
+    cost = traces.cost_nano.reshape(n, -1)[:, space.cells].sum(axis=3)
+    correct = np.any(traces.correct.reshape(n, -1)[:, space.cells], axis=3)
+    made = asked(traces).reshape(n, -1)[:, space.cells].any(axis=3)
     made |= traces.complete[:, None, None] & (traces.n_roles > 1)
-    return Ledger(cost, np.asarray(correct), np.logical_and.accumulate(made, axis=2))
+    return Items(cost, np.asarray(correct), np.logical_and.accumulate(made, axis=2))
 
 
-def arrange(traces: TraceArrays, rules: Protocol, order: IntArray) -> TraceArrays:
-    """Lay the questions out as rounds of one purchase each, in an order of their own.
+def arrange(traces: TraceArrays, space: ActionSpace, order: IntArray) -> TraceArrays:
+    """Arrange the questions as rounds of one purchase each, in an order of their own.
 
     Everything that is known of policies over rounds then holds for them: sets nested in the
     threshold, one critical threshold a question.
 
     Args:
         traces: the questions.
-        rules: the protocol.
-        order: [n, F * K] the line that each purchase is made in; -1 once nothing is on offer.
+        space: the action space.
+        order: [n, S] the line that each purchase is made in; -1 once nothing is bought.
 
     Returns:
-        The same answers as [n, F * K, U]; a purchase that cannot be made costs and says nothing.
+        The same answers as [n, S, U]; a purchase that cannot be made costs and says nothing.
     """
     n = len(traces)
-    lines = order[:, :, None] == np.arange(rules.lines)
-    item = np.minimum((lines.cumsum(axis=1) * lines).sum(axis=2) - 1, rules.items - 1)
-    cells = rules.cells[order, np.maximum(item, 0)]
+    cells = cells_of(space, order)
     nothing = (order < 0)[:, :, None]
     rows = np.arange(n)[:, None, None]
     answer = np.where(nothing, NO_ANSWER, traces.answer.reshape(n, -1)[rows, cells])
-    width = rules.cells.shape[2]
+    single = space.width != traces.n_roles
     return replace(
         traces,
-        roles=traces.roles if width == traces.n_roles else ("answer",),
-        models=traces.models if width == traces.n_roles else ("",),
+        roles=("answer",) if single else traces.roles,
+        models=("",) if single else traces.models,
         answer=answer.astype(np.int16),
         correct=traces.correct.reshape(n, -1)[rows, cells] & ~nothing,
         cost_nano=np.where(nothing, 0, traces.cost_nano.reshape(n, -1)[rows, cells]),
         signals={},
-        recorded=np.where(traces.complete, rules.steps, 0).astype(np.int16),
+        recorded=np.where(traces.complete, space.steps, 0).astype(np.int16),
         replies={},
     )
+
+
+def cells_of(space: ActionSpace, order: IntArray) -> IntArray:
+    """Return the calls of each purchase of an order, [n, S, U]; anything where nothing is bought.
+
+    Args:
+        space: the action space.
+        order: [n, S] the line of each purchase; -1 for none.
+    """
+    lines = order[:, :, None] == np.arange(space.lines)
+    item = np.minimum((lines.cumsum(axis=1) * lines).sum(axis=2) - 1, space.items - 1)
+    cells: IntArray = space.cells[order, np.maximum(item, 0)]
+    return cells

@@ -1,22 +1,24 @@
-"""A policy with a knob, as a menu: what each of its settings costs and answers on each question.
+"""Operating points: what each of a policy's settings costs and answers on each question.
 
-Promises are then made by choosing a setting, whatever the policy is.
+Promises are then made by choosing one of them, whatever the policy is.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from farthing.process.replay import Counts
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class Menu:
-    """`G` settings, from the cheapest to the dearest on the training questions."""
+class OperatingPoints:
+    """`G` points, from the cheapest to the dearest on the training questions."""
 
-    knobs: FloatArray
-    """[G] value of the knob at each setting, in the policy's own unit."""
+    values: FloatArray
+    """[G] value of the policy's parameter at each point, in the policy's own unit."""
     cost_nano: IntArray
     """[n, G] price of every call made, in nano-dollars."""
     correct: BoolArray
@@ -25,57 +27,85 @@ class Menu:
     """[n, G] whether an answer was given at all."""
     covered: BoolArray
     """[n, G] whether some answer that was paid for is right."""
+    calls: Counts
+    """[n, G] number of calls, or rounds, that were made."""
+    set_size: Counts
+    """[n, G] number of distinct answers that were paid for."""
+    answers: Counts
+    """[n, G] number of answers that were paid for, repetitions counted."""
 
     def __len__(self) -> int:
         return len(self.cost_nano)
 
     @property
-    def settings(self) -> int:
-        """The number of settings, G."""
-        return len(self.knobs)
+    def n_points(self) -> int:
+        """The number of points, G."""
+        return len(self.values)
 
-    def take(self, index: IntArray | BoolArray) -> "Menu":
+    def take(self, index: IntArray | BoolArray) -> "OperatingPoints":
         """Return the questions at an index or under a mask, in that order."""
         return self._map(lambda values: values[index])
 
-    def keep(self, settings: IntArray) -> "Menu":
-        """Return the settings at an index, in that order."""
-        kept = self._map(lambda values: values[:, settings])
-        return replace(kept, knobs=self.knobs[settings])
+    def keep(self, points: IntArray) -> "OperatingPoints":
+        """Return the points at an index, in that order."""
+        kept = self._map(lambda values: values[:, points])
+        return replace(kept, values=self.values[points])
 
-    def as_sets(self) -> "Menu":
-        """Return the menu of the policy that hands over every answer it has paid for."""
+    def as_sets(self) -> "OperatingPoints":
+        """Return the points of the policy that hands over every answer it has paid for."""
         return replace(self, correct=self.covered, answered=self.answered | self.covered)
 
-    def _map(self, change: Callable[[np.ndarray], np.ndarray]) -> "Menu":
-        names = ("cost_nano", "correct", "answered", "covered")
+    def _map(self, change: Callable[[np.ndarray], np.ndarray]) -> "OperatingPoints":
+        names = [field.name for field in fields(self) if field.name != "values"]
         return replace(self, **{name: change(getattr(self, name)) for name in names})
 
 
-def of_calls(traces: TraceArrays, knobs: FloatArray, made: BoolArray, chosen: IntArray) -> Menu:
-    """Price and grade the calls that each setting makes on a pool.
+def of_calls(
+    traces: TraceArrays, values: FloatArray, made: BoolArray, chosen: IntArray
+) -> OperatingPoints:
+    """Price and grade the calls that are made on a pool at each point.
 
     A call that was never recorded costs nothing and says nothing.
 
     Args:
         traces: a pool, [n, 1, L].
-        knobs: [G].
+        values: [G].
         made: [n, G, L] the calls made.
         chosen: [n, G] the model whose answer is given; -1 to give none.
 
     Returns:
-        The menu, with the settings in the order given.
+        The points, in the order given.
     """
     rows = np.arange(len(traces))[:, None]
     right, cost = traces.correct[:, 0, :], traces.cost_nano[:, 0, :]
-    given = (chosen >= 0) & (traces.answer[:, 0, :][rows, chosen] != NO_ANSWER)
-    return Menu(
-        knobs=np.asarray(knobs, dtype=np.float64),
+    answer = traces.answer[:, 0, :]
+    given = (chosen >= 0) & (answer[rows, chosen] != NO_ANSWER)
+    heard = made & (answer != NO_ANSWER)[:, None]
+    return OperatingPoints(
+        values=np.asarray(values, dtype=np.float64),
         cost_nano=(made * cost[:, None, :]).sum(axis=2),
         correct=right[rows, chosen] & given,
         answered=given,
         covered=np.asarray((made & right[:, None, :]).any(axis=2)),
+        calls=made.sum(axis=2, dtype=np.int16),
+        set_size=distinct(heard, answer),
+        answers=heard.sum(axis=2, dtype=np.int16),
     )
+
+
+def distinct(heard: BoolArray, answer: NDArray[np.int16]) -> Counts:
+    """Return the number of distinct answers among those heard, [n, G].
+
+    Args:
+        heard: [n, G, L]
+        answer: [n, L] codes of the answers.
+    """
+    first = np.ones(heard.shape, dtype=bool)
+    for later in range(1, answer.shape[1]):
+        same = answer[:, :later] == answer[:, later : later + 1]
+        first[:, :, later] = ~(heard[:, :, :later] & same[:, None]).any(axis=2)
+    count: Counts = (heard & first).sum(axis=2, dtype=np.int16)
+    return count
 
 
 def sweep(
@@ -83,26 +113,26 @@ def sweep(
     order: IntArray,
     score: FloatArray,
     chosen: IntArray,
-    knobs: FloatArray,
-) -> Menu:
-    """Ask models in an order until a score reaches the knob; the last one asked ends it anyway.
+    values: FloatArray,
+) -> OperatingPoints:
+    """Ask models in an order until a score reaches a value; the last one asked ends it anyway.
 
     Args:
         traces: a pool, [n, 1, L].
         order: [K] or [n, K] the models to ask, without repetition.
-        score: [n, K] score after each call, from what was seen up to it.
+        score: [n, K] score after each call, from what was known after it.
         chosen: [n, K] whose answer to give when stopping there; -1 to give none.
-        knobs: [G] thresholds, ascending, so that later settings cost more on every question.
+        values: [G] thresholds, ascending, so that later points cost more on every question.
 
     Returns:
-        One setting a knob.
+        One point a threshold.
     """
     n = len(traces)
     order = np.broadcast_to(order, score.shape)
-    reached = np.maximum.accumulate(score, axis=1)[:, None, :-1] >= knobs[:, None]
+    reached = np.maximum.accumulate(score, axis=1)[:, None, :-1] >= values[:, None]
     stop = (~reached).sum(axis=2)
     rows = np.arange(n)[:, None]
     place = np.full((n, traces.n_roles), traces.n_roles)  # a model that is not in the order: never
     place[rows, order] = np.arange(order.shape[1])
     made = place[:, None, :] <= stop[:, :, None]
-    return of_calls(traces, knobs, made, chosen[rows, stop])
+    return of_calls(traces, values, made, chosen[rows, stop])

@@ -67,7 +67,12 @@ class Outcome:
         return cls(*columns)
 
 
-def paths(scores: FloatArray, traces: TraceArrays, empty: str = "argmax") -> Paths:
+def paths(
+    scores: FloatArray,
+    traces: TraceArrays,
+    empty: str = "argmax",
+    bought: BoolArray | None = None,
+) -> Paths:
     """Follow every branch of every question.
 
     Args:
@@ -75,17 +80,24 @@ def paths(scores: FloatArray, traces: TraceArrays, empty: str = "argmax") -> Pat
         traces: the questions.
         empty: `argmax`: the likeliest action of each observation always belongs to the set, so its
             score counts as 1; `allow`: sets may be empty, as in the paper.
+        bought: [n, T] the rounds that a budget allows, once what is before them was bought; None:
+            all of them. A right answer that cannot be afforded is lost at every threshold, so that
+            kappa* is -inf where there is no other.
 
     Returns:
         `reach`, `leaf` and `critical`; each set is nested in the threshold, so
         question q is covered at kappa exactly when `critical[q] >= kappa`.
     """
     score = scores[:, :, :-1]
+    if bought is not None:
+        scores = _never_beyond(scores, bought)
     if empty == "argmax":
-        scores = _likeliest_counts_as_one(scores)
+        scores = _next_ends(scores)
     reach = np.ones(scores.shape[:2])
     for t in range(1, traces.horizon):  # quicker than along rows that are as short as these
         np.minimum(reach[:, t - 1], scores[:, t - 1, -1], out=reach[:, t])
+    if bought is not None:
+        reach[~bought] = -np.inf
     leaf = np.minimum(reach[:, :, None], scores[:, :, :-1])
     leaf[traces.answer == NO_ANSWER] = -np.inf
     right = np.where(traces.correct, leaf, -np.inf).reshape(-1, traces.horizon * traces.n_roles)
@@ -161,11 +173,24 @@ def _outcome(
     )
 
 
-def _likeliest_counts_as_one(scores: FloatArray) -> FloatArray:
+def likeliest_counts_as_one(scores: FloatArray) -> FloatArray:
+    """Return the scores [..., A] with the greatest of each observation raised to 1."""
+    raised = scores.copy()
+    np.put_along_axis(raised, raised.argmax(axis=-1)[..., None], 1.0, axis=-1)
+    return raised
+
+
+def _never_beyond(scores: FloatArray, bought: BoolArray) -> FloatArray:
+    """Return the scores without going on to a round that cannot be bought."""
+    possible = scores.copy()
+    possible[:, :-1, -1] = np.where(bought[:, 1:], scores[:, :-1, -1], -1.0)
+    return possible
+
+
+def _next_ends(scores: FloatArray) -> FloatArray:
     raised = scores.copy()
     raised[:, -1, -1] = -1.0  # `next` is no action in the last round
-    np.put_along_axis(raised, raised.argmax(axis=2)[:, :, None], 1.0, axis=2)
-    return raised
+    return likeliest_counts_as_one(raised)
 
 
 def _best_is_correct(member: BoolArray, score: FloatArray, traces: TraceArrays) -> BoolArray:

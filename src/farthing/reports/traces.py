@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.registry import Setting
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Dataset
 from farthing.money import usd_from_nano
 from farthing.reports.base import significant
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
@@ -25,7 +25,7 @@ def describe(source: str, traces: TraceArrays) -> Group:
     Costs and accuracies are per call that was made; features are those that training would use,
     where a pool of models is asked one after another.
     """
-    rounds = Setting(source, traces).in_rounds.traces
+    rounds = Dataset(source, traces).arranged("rounds")
     return Group(
         Text(source, style="bold"),
         *(Text(f"{name:<10}{value}", overflow="fold") for name, value in _facts(traces)),

@@ -9,7 +9,6 @@ import numpy as np
 from msgspec import structs
 
 from farthing.bundle import Bundle
-from farthing.methods.base import Arranging
 from farthing.methods.lookahead.decide import Choice, Decider
 from farthing.methods.lookahead.policy import LookaheadPolicy, buying
 from farthing.process.action_space import laid_out

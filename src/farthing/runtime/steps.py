@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from farthing.bundle import Bundle
 from farthing.errors import InputError
-from farthing.methods.base import Arranging, Policy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.lookahead.policy import buying
+from farthing.process.base import Policy
 from farthing.runtime.base import Agent, Moment
 from farthing.runtime.observation import CASCADE
 from farthing.runtime.rounds import Desks, Plan, judged

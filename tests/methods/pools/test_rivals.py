@@ -18,7 +18,7 @@ from farthing.methods.routers.embedding import Embedding
 from farthing.methods.routers.pool_cover.policy import PoolCover
 from farthing.methods.routers.pool_gain.policy import PoolGain
 from farthing.methods.routers.route_llm.policy import RouteLlm
-from farthing.process.operating_points import Menu
+from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 N, L = 600, 4
@@ -75,11 +75,11 @@ HONEST: dict[str, Rival] = {
     "TrustOrEscalate": TrustOrEscalate(),
     "Ucci": Ucci(),
 }
-MENUS = {name: rival.fit(TRAIN, 0).menu(TEST) for name, rival in HONEST.items()}
+MENUS = {name: rival.fit(TRAIN, 0).points(TEST) for name, rival in HONEST.items()}
 every_rival = pytest.mark.parametrize("name", HONEST)
 
 
-def calls_made(menu: Menu) -> np.ndarray:
+def calls_made(menu: OperatingPoints) -> np.ndarray:
     """[n, G, L] read from the price, which only one set of calls can have."""
     return np.asarray((menu.cost_nano[:, :, None] // PRICE) % 2 == 1)
 
@@ -89,7 +89,7 @@ def test_the_price_is_that_of_calls_that_gave_the_answer(name: str) -> None:
     menu = MENUS[name]
     made = calls_made(menu)
     for i in range(0, N, 37):
-        for g in range(menu.settings):
+        for g in range(menu.n_points):
             paid = [m for m in range(L) if made[i, g, m]]
             assert menu.cost_nano[i, g] == sum(int(PRICE[m]) for m in paid)
             assert menu.covered[i, g] == any(TEST.correct[i, 0, m] for m in paid)
@@ -108,9 +108,9 @@ def quiet(traces: TraceArrays) -> TraceArrays:
 @pytest.mark.parametrize("test", [TEST, quiet(TEST)], ids=["answers", "silences"])
 def test_no_decision_sees_a_call_that_was_not_made(name: str, test: TraceArrays) -> None:
     rival = HONEST[name].fit(TRAIN, 0)
-    menu = rival.menu(test)
+    menu = rival.points(test)
     rng = np.random.default_rng(5)
-    for g in range(0, menu.settings, max(menu.settings // 4, 1)):
+    for g in range(0, menu.n_points, max(menu.n_points // 4, 1)):
         unmade = ~calls_made(menu)[:, g][:, None, :]
         other = rng.integers(0, 4, test.answer.shape)
         changed = TraceArrays(
@@ -125,7 +125,7 @@ def test_no_decision_sees_a_call_that_was_not_made(name: str, test: TraceArrays)
                 },
             }
         )
-        again = rival.menu(changed)
+        again = rival.points(changed)
         np.testing.assert_array_equal(again.cost_nano[:, g], menu.cost_nano[:, g])
         np.testing.assert_array_equal(again.correct[:, g], menu.correct[:, g])
 
@@ -135,30 +135,30 @@ def test_no_rival_beats_foresight(name: str) -> None:
     price = np.where(TEST.correct[:, 0], PRICE, 2**60).min(axis=1)
     cheapest = np.concatenate([[0], np.cumsum(np.sort(price[price < 2**60]))])
     menu = MENUS[name]
-    for g in range(menu.settings):
+    for g in range(menu.n_points):
         assert menu.cost_nano[:, g].sum() >= cheapest[menu.correct[:, g].sum()]
 
 
 def test_foresight_is_on_that_limit() -> None:
-    menu = Oracle().fit(TRAIN, 0).menu(TEST)
+    menu = Oracle().fit(TRAIN, 0).points(TEST)
     price = np.where(TEST.correct[:, 0], PRICE, 2**60).min(axis=1)
     cheapest = np.concatenate([[0], np.cumsum(np.sort(price[price < 2**60]))])
-    for g in range(menu.settings):
+    for g in range(menu.n_points):
         assert menu.cost_nano[:, g].sum() == cheapest[menu.correct[:, g].sum()]
     np.testing.assert_array_equal(menu.correct[:, -1], TEST.solvable)
 
 
 @every_rival
 def test_a_seed_makes_the_same_menu_again(name: str) -> None:
-    again, menu = HONEST[name].fit(TRAIN, 0).menu(TEST), MENUS[name]
-    np.testing.assert_array_equal(again.knobs, menu.knobs)
+    again, menu = HONEST[name].fit(TRAIN, 0).points(TEST), MENUS[name]
+    np.testing.assert_array_equal(again.values, menu.values)
     np.testing.assert_array_equal(again.cost_nano, menu.cost_nano)
     np.testing.assert_array_equal(again.correct, menu.correct)
 
 
 @every_rival
 def test_a_question_is_answered_as_it_would_be_alone(name: str) -> None:
-    menu, alone = MENUS[name], HONEST[name].fit(TRAIN, 0).menu(TEST.take(np.array([7])))
+    menu, alone = MENUS[name], HONEST[name].fit(TRAIN, 0).points(TEST.take(np.array([7])))
     np.testing.assert_array_equal(alone.cost_nano[0], menu.cost_nano[7])
     np.testing.assert_array_equal(alone.correct[0], menu.correct[7])
 
@@ -195,7 +195,7 @@ def test_a_missing_model_is_free_and_says_nothing() -> None:
             "cost_nano": np.where(np.arange(L) == 3, 0, TEST.cost_nano),
         }
     )
-    menu = AlwaysAll().fit(TRAIN, 0).menu(lacking)
+    menu = AlwaysAll().fit(TRAIN, 0).points(lacking)
     assert (menu.cost_nano == 7 * 10**6).all()
     assert menu.answered.all()
 
@@ -227,8 +227,8 @@ def only(traces: TraceArrays, models: int) -> TraceArrays:
 @every_rival
 @pytest.mark.parametrize("models", [1, 2])
 def test_small_pools_without_signals_are_no_obstacle(name: str, models: int) -> None:
-    menu = HONEST[name].fit(only(TRAIN, models), 0).menu(only(TEST, models))
-    assert menu.settings > 0
+    menu = HONEST[name].fit(only(TRAIN, models), 0).points(only(TEST, models))
+    assert menu.n_points > 0
     assert (menu.cost_nano <= PRICE[:models].sum()).all()
     assert menu.answered.all()
 
@@ -242,5 +242,5 @@ def test_models_that_are_always_right_are_no_obstacle(name: str) -> None:
             "correct": np.ones_like(TRAIN.correct),
         }
     )
-    menu = HONEST[name].fit(perfect, 0).menu(TEST)
+    menu = HONEST[name].fit(perfect, 0).points(TEST)
     assert (menu.cost_nano.sum(axis=1) > 0).all()

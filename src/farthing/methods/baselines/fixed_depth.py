@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.process.base import InRounds
+from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class FixedDepthPolicy:
+class FixedDepthPolicy(InRounds):
     """Runs `depth` rounds whatever happens; its sets are the same at every threshold above 0.
 
     The largest depth is "ask everything": no policy covers more, and none costs more.
@@ -26,10 +27,6 @@ class FixedDepthPolicy:
         scores[:, self.depth - 1 :, -1] = 0.0
         scores[:, -1, -1] = 0.0
         return scores
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
-        """Deciding costs nothing."""
-        return None
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.methods.base import Policy
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.baselines.uala import UalaPolicy, best_source
-from farthing.methods.learning import Fitted, Progress
+from farthing.process.base import Policy
 from farthing.traces.arrays import TraceArrays
 
 

@@ -12,13 +12,14 @@ from typing import Any, Self
 import numpy as np
 
 from farthing.errors import InputError
+from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
 
 NO_REPLIES = "no replies recorded"
 
 
 @dataclass(frozen=True)
-class LlmPolicy:
+class LlmPolicy(InRounds):
     """Takes the action that the recorded reply of each round names."""
 
     replies: str
@@ -38,7 +39,7 @@ class LlmPolicy:
         action[:, -1] = np.minimum(action[:, -1], traces.n_roles - 1)
         return _one_hot(action, traces.n_roles + 1)
 
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
         """Return what the replies cost, [n, T] in nano-dollars."""
         return _replies(traces, self.replies).cost_nano
 
@@ -57,7 +58,7 @@ class LlmPolicy:
 
 
 @dataclass(frozen=True)
-class LlmExitPolicy:
+class LlmExitPolicy(InRounds):
     """Returns its own role's answer in the round in which its recorded reply says to stop."""
 
     replies: str
@@ -78,7 +79,7 @@ class LlmExitPolicy:
         chosen = np.where(goes_on, traces.n_roles, _index(traces, self.role))
         return _one_hot(chosen, traces.n_roles + 1)
 
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
         """Return the price of the replies less that of the calls that EXIT does not make, [n, T].
 
         A replay charges every role's call of a round; EXIT runs one model alone.

@@ -6,7 +6,7 @@ import numpy as np
 
 from farthing.methods.pool import SETTINGS, frontier, tables
 from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import Menu, of_calls
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
 
 
@@ -27,7 +27,7 @@ class FixedModels:
     models: IntArray
     """[G]"""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Ask one model a setting and return its answer."""
         shape = (len(traces), len(self.models))
         one_hot = np.arange(traces.n_roles) == self.models[:, None]
@@ -53,7 +53,7 @@ class Vote:
 
     scorers: Scorers
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Ask everybody; of equals, the answer of the dearest model wins."""
         p = np.clip(self.scorers.p_right(traces), 0.01, 0.99)
         weighed = np.log(p / (1 - p))
@@ -100,7 +100,7 @@ class Foresight:
     knobs: FloatArray
     """[G] nano-dollars, ascending."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Buy the cheapest right answer where it costs at most the knob."""
         price = _cheapest_right(traces)
         model = np.where(traces.correct[:, 0, :], traces.cost_nano[:, 0, :], NEVER).argmin(axis=1)

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.process.base import InRounds
+from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class RandomPolicy:
+class RandomPolicy(InRounds):
     """Every allowed action is equally likely: the floor that any policy must beat."""
 
     stochastic: bool = True
@@ -21,10 +22,6 @@ class RandomPolicy:
         scores = np.full((len(traces), traces.horizon, n_roles + 1), 1 / (n_roles + 1))
         scores[:, -1] = [1 / n_roles] * n_roles + [0.0]
         return scores
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
-        """Deciding costs nothing."""
-        return None
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps: none."""

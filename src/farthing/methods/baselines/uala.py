@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
+from farthing.process.base import InRounds
+from farthing.traces.arrays import NO_ANSWER, FloatArray, TraceArrays
 
 Source = Literal["uncertainty", "confidence", "disagreement"]
 
@@ -22,7 +23,7 @@ NOTES: Mapping[Source, str] = {
 
 
 @dataclass(frozen=True)
-class UalaPolicy:
+class UalaPolicy(InRounds):
     """Returns the guide's answer of each round reached; goes on where doubt passes a threshold.
 
     The guide is the role of that name, or else the last one. The other roles' answers score 0, so
@@ -45,10 +46,6 @@ class UalaPolicy:
         scores[:, :, guide(traces)] = 1.0
         scores[:, :-1, -1] = ((1.0 + doubt) / (2.0 + doubt))[:, :-1]
         return scores
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
-        """Deciding costs nothing."""
-        return None
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from farthing.calibration.online import OnlineThreshold, update
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.cpo.export import to_policy
-from farthing.methods.learning import Fitted, Progress
 from farthing.methods.recorder import Recorder
 from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate
 from farthing.rl.rollout import Episodes, Questions, draw
@@ -210,3 +210,10 @@ def followed(pi: FloatArray, batch: Questions, kappa: float) -> tuple[BoolArray,
     """Follow the set policy: which rounds are run, [B, T], and which leaves taken, [B, T, L]."""
     reach, path = soft_paths(torch.from_numpy(pi))
     return reach.numpy() >= kappa, (path.numpy() >= kappa) & batch.answered
+
+
+SET_SIZE_PRICE = 0.86
+"""The paper's lambda of 2e-4 USD in units of its mean round."""
+CCPO = CcpoLearner()
+CCPO_LAMBDA = CcpoLearner(CcpoConfig(set_size_price=SET_SIZE_PRICE))
+CCPO_PUBLISHED = CcpoLearner(PUBLISHED)

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from farthing.calibration.online import run_online
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.cpo.export import to_policy
 from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.methods.learning import Fitted, Progress
 from farthing.methods.recorder import Recorder
 from farthing.process.replay import paths
 from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
@@ -111,3 +111,7 @@ class _Objective:
             self.sampled.coverage(probabilities),
             (probabilities,),
         )
+
+
+CPO = CpoLearner()
+"""The one learner that the three forms share, and so train once."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.features.rounds import FeatureSet
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.process.base import InRounds
+from farthing.traces.arrays import FloatArray, TraceArrays
 
 BLOCK = 4096
 """Questions whose features are computed at a time, so that memory does not grow with n."""
@@ -22,7 +23,7 @@ Layers = Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 @dataclass(frozen=True)
-class NetworkPolicy:
+class NetworkPolicy(InRounds):
     """A multilayer perceptron with tanh units and a softmax over the actions.
 
     It is trained in double precision and runs in single, which takes a third of the time.
@@ -51,10 +52,6 @@ class NetworkPolicy:
             found[rows, -1, -1] = -np.inf
             found[rows] = softmax(found[rows])
         return found
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
-        """Deciding costs nothing."""
-        return None
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""

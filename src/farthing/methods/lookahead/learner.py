@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
 from farthing.errors import TooFewTracesError
-from farthing.features.calls import SeenFeatures
-from farthing.methods.learning import Fitted, Progress
+from farthing.features.calls import CallFeatures
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.lookahead.estimates import (
     best_share,
     grown,
@@ -26,18 +26,10 @@ from farthing.methods.lookahead.estimates import (
     together,
 )
 from farthing.methods.lookahead.fit_latent_difficulty import AGENTS, fit_latent_difficulty
-from farthing.methods.lookahead.policy import (
-    Estimate,
-    Judge,
-    LookaheadPolicy,
-    Order,
-    best_line,
-    offered,
-    ordered,
-    outlooks,
-)
+from farthing.methods.lookahead.order import Judge, Order, offered, ordered
+from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy, best_line, outlooks
 from farthing.money import usd_from_nano
-from farthing.process.action_space import Ledger, ProtocolName, priced, protocol
+from farthing.process.action_space import Items, SpaceName, items_of, recorded_space
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 FOLDS = 3
@@ -57,8 +49,8 @@ OUTLOOK_STRENGTH = 0.3
 class LookaheadConfig:
     """How to learn."""
 
-    rules: ProtocolName = "paper"
-    """Name of the protocol."""
+    space: SpaceName = "rounds"
+    """The action space to buy in."""
     iterations: int = 2
     """The first values the next purchase alone, each later one what the one before would add."""
     trees: int = 48
@@ -67,7 +59,7 @@ class LookaheadConfig:
     """Fewest cases in a leaf."""
 
 
-LAZY = LookaheadConfig(rules="lazy", iterations=1, trees=24)
+LAZY = LookaheadConfig(space="calls", iterations=1, trees=24)
 """One call at a time; looking further ahead gained nothing there (`docs/log.md`)."""
 
 
@@ -109,12 +101,12 @@ class _Training:
     ) -> None:
         self.config, self.train, self.alpha = config, train, alpha
         self.rng = np.random.default_rng(seed)
-        self.rules = protocol(config.rules, train)
-        self.shelf = priced(train, self.rules)
+        self.space = recorded_space(config.space, train)
+        self.items = items_of(train, self.space)
         self.fold = self.rng.permutation(len(train)) % FOLDS
-        self.cases = cases = some_states(self.shelf.on_offer, self.rng)
-        self.features = SeenFeatures.fit(train, cases.row, self.rules.seen(cases.bought))
-        talk = self.rules.lines == 1 and train.roles == AGENTS
+        self.cases = cases = some_states(self.items.offered, self.rng)
+        self.features = CallFeatures.fit(train, cases.row, self.space.known(cases.bought))
+        talk = self.space.lines == 1 and train.roles == AGENTS
         self.latent = fit_latent_difficulty(train) if talk else None
         self.outlook = outlooks(self.latent, train)
         self.lesson = self._taught(cases, None, 0.0)
@@ -122,11 +114,11 @@ class _Training:
     def improve(self) -> dict[str, float]:
         """Fit estimates to the lesson, and take the next lesson from where they lead."""
         parts = [self._fitted(self.fold[self.lesson.row] != k) for k in range(FOLDS)]
-        if self.rules.lines == 1:
+        if self.space.lines == 1:
             parts = self._mixed(parts)
 
         def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
-            gain = np.zeros((len(row), self.rules.lines))
+            gain = np.zeros((len(row), self.space.lines))
             cost = np.ones_like(gain)
             for k, held_out in enumerate(parts):
                 mine = np.flatnonzero(self.fold[row] == k)
@@ -135,16 +127,16 @@ class _Training:
                 gain[mine], cost[mine] = held_out.predict(seen, told, step)
             return gain, cost
 
-        visits = visited(self.shelf, ordered(self.shelf.on_offer, judge))
+        visits = visited(self.items, ordered(self.items.offered, judge))
         price, figures = price_of_coverage(visits, self.train.solvable, self.alpha)
         self.policy = LookaheadPolicy(
-            self.config.rules, self.features, together(parts), price, self.latent
+            self.config.space, self.features, together(parts), price, self.latent
         )
         self.lesson = self._taught(self.cases, judge, price)
         return figures
 
     def _look(self, row: IntArray, bought: IntArray) -> FloatArray:
-        return self.features.look(self.train, row, self.rules.seen(bought))
+        return self.features.look(self.train, row, self.space.known(bought))
 
     def _told(self, row: IntArray, step: IntArray, seen: FloatArray) -> FloatArray:
         """Return what the linear model looks at: what the conversation's model expects, if any."""
@@ -154,7 +146,7 @@ class _Training:
         lesson = self.lesson
         unit = np.maximum(mean_where(lesson.cost, lesson.possible), 1.0)
         gain, cost, possible = lesson.gain[use], lesson.cost[use] / unit, lesson.possible[use]
-        seen, steps = lesson.seen[use], self.rules.steps
+        seen, steps = lesson.seen[use], self.space.steps
         forest = grown(
             seen,
             np.concatenate([gain, cost], axis=1),
@@ -167,7 +159,7 @@ class _Training:
             ),
         )
         weights = np.zeros((2, 0, 1))
-        if self.rules.lines == 1:
+        if self.space.lines == 1:
             row, step = lesson.row[use][possible[:, 0]], lesson.step[use][possible[:, 0]]
             told = self._told(row, step, seen[possible[:, 0]])
             strength = STRENGTH if self.outlook is None else OUTLOOK_STRENGTH
@@ -189,14 +181,14 @@ class _Training:
 
     def _taught(self, cases: Cases, judge: Judge | None, price: float) -> "_Lesson":
         """Try every purchase in every case, and what the judge would buy after it."""
-        shape = (len(cases.row), self.rules.lines)
+        shape = (len(cases.row), self.space.lines)
         gain, cost = np.zeros(shape), np.zeros(shape)
-        possible = offered(self.shelf.on_offer, cases.row, cases.bought)
+        possible = offered(self.items.offered, cases.row, cases.bought)
         covered = self._covered(cases)
-        for line in range(self.rules.lines):
+        for line in range(self.space.lines):
             can = possible[:, line]
             after = Cases(cases.row[can], cases.bought[can].copy())
-            cost[can, line] = self.shelf.cost_nano[after.row, line, after.bought[:, line]]
+            cost[can, line] = self.items.cost_nano[after.row, line, after.bought[:, line]]
             after.bought[:, line] += 1
             if judge is not None:
                 cost[can, line] += self._follow(after, judge, price)
@@ -209,18 +201,18 @@ class _Training:
         spent = np.zeros(len(cases.row))
         live = np.arange(len(cases.row))
         while live.size:
-            can = offered(self.shelf.on_offer, cases.row[live], cases.bought[live])
+            can = offered(self.items.offered, cases.row[live], cases.bought[live])
             live, can = live[can.any(axis=1)], can[can.any(axis=1)]
             line, worth = best_line(*judge(cases.row[live], cases.bought[live]), can)
             going = worth * price >= 1
             live, line = live[going], line[going]
-            spent[live] += self.shelf.cost_nano[cases.row[live], line, cases.bought[live, line]]
+            spent[live] += self.items.cost_nano[cases.row[live], line, cases.bought[live, line]]
             cases.bought[live, line] += 1
         return spent
 
     def _covered(self, cases: Cases) -> BoolArray:
         right = self.train.correct.reshape(len(self.train), -1)[cases.row]
-        covered: BoolArray = np.any(self.rules.seen(cases.bought) & right, axis=1)
+        covered: BoolArray = np.any(self.space.known(cases.bought) & right, axis=1)
         return covered
 
 
@@ -256,17 +248,17 @@ class Visits:
     """[n, S] whether it brings a right answer."""
 
 
-def visited(shelf: Ledger, order: Order) -> Visits:
+def visited(items: Items, order: Order) -> Visits:
     """Follow an order through every question, to the end."""
     n, steps = order.line.shape
     every = np.arange(n)
-    bought = np.zeros((n, steps + 1, shelf.on_offer.shape[1]), dtype=np.int64)
+    bought = np.zeros((n, steps + 1, items.offered.shape[1]), dtype=np.int64)
     cost, right = np.zeros((n, steps)), np.zeros((n, steps), dtype=bool)
     for step, line in enumerate(order.line.T):
         bought[:, step + 1] = bought[:, step]
         row = every[line >= 0]
         item = row, line[row], bought[row, step, line[row]]
-        cost[row, step], right[row, step] = shelf.cost_nano[item], shelf.correct[item]
+        cost[row, step], right[row, step] = items.cost_nano[item], items.correct[item]
         bought[row, step + 1, line[row]] += 1
     before = Cases(np.repeat(every, steps), bought[:, :-1].reshape(n * steps, -1))
     return Visits(before, np.minimum.accumulate(order.worth, axis=1), cost, right)
@@ -302,3 +294,7 @@ def some_states(on_offer: BoolArray, rng: np.random.Generator) -> Cases:
     rank = rng.random((len(row), lines * items)).argsort(axis=1).argsort(axis=1)
     bought = (rank < size[:, None]).reshape(len(row), lines, items).sum(axis=2)
     return Cases(row, np.minimum(bought, on_offer.sum(axis=2)[row]))
+
+
+LOOKAHEAD = LookaheadLearner()
+LAZY_LEARNER = LookaheadLearner(LAZY)

@@ -6,19 +6,20 @@ what all of that costs. What gains most per dollar is bought next, and that gain
 going on. The order of purchases does not depend on the threshold, so that sets are nested in it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import InputError
-from farthing.features.calls import SeenFeatures
+from farthing.features.calls import CallFeatures
 from farthing.methods.forest import Forest
 from farthing.methods.lookahead.latent_difficulty import LatentDifficulty
-from farthing.process.action_space import Protocol, ProtocolName, arrange, priced, protocol
+from farthing.process.action_space import SpaceName
+from farthing.process.base import NOTHING, Budget, Decision, State
+from farthing.process.play import Followed, follow
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 FOREST = ("feature", "threshold", "left", "value", "roots")
@@ -89,77 +90,44 @@ def linear(weights: FloatArray, features: FloatArray, step: IntArray) -> FloatAr
 
 
 @dataclass(frozen=True)
-class Order:
-    """In which order to buy for each question, and how much each purchase is worth."""
-
-    line: IntArray
-    """[n, S] the line of each purchase; -1 once nothing is on offer."""
-    worth: FloatArray
-    """[n, S] gain per dollar of a purchase and what follows it; infinite for the first."""
-
-
-@dataclass(frozen=True)
 class LookaheadPolicy:
     """Follows an estimate of what every line of its protocol gains and costs."""
 
-    rules: ProtocolName
-    """Name of the protocol."""
-    features: SeenFeatures
+    space: SpaceName
+    """The action space that it buys in."""
+    features: CallFeatures
     estimate: Estimate
     price_nano: float
     """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
     latent: LatentDifficulty | None = None
     """A model of the conversation, where a base and a guide talk in rounds."""
     stochastic: bool = False
+    parameters: ClassVar[None] = None
 
-    @property
-    def in_rounds(self) -> bool:
-        """Whether it buys whole rounds in their order."""
-        return self.estimate.lines == 1
+    def decide(self, state: State) -> Decision:
+        """Buy what gains most per dollar next; every answer that was bought is returned.
 
-    def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
-        """Return the questions in this policy's order of purchases, and its scores there."""
-        rules = protocol(self.rules, traces)
-        order = self.order(traces)
-        return arrange(traces, rules, order.line), self._scores(order, rules)
-
-    def scores(self, traces: TraceArrays) -> FloatArray:
-        """Return the scores in the paper's order of rounds, [n, T, L + 1].
-
-        Raises:
-            InputError: the policy chooses an order of its own; use `arranged`.
+        Going on scores w / (1 + w) for a worth of w prices of coverage.
         """
-        rules = protocol(self.rules, traces)
-        if not self.in_rounds:
-            raise InputError(
-                "this policy buys call by call in an order of its own, not in rounds; train "
-                "`lookahead` instead of `lazy` for answers in rounds"
-            )
-        return self._scores(self.order(traces), rules)
+        told = None if self.latent is None else outlooks(self.latent, state.seen)
+        return self._decide(state, told)
 
-    def _scores(self, order: Order, rules: Protocol) -> FloatArray:
-        """Score each answer 1, and going on w / (1 + w) for a worth of w prices of coverage."""
-        worth = np.maximum(order.worth[:, 1:] * self.price_nano, 0.0)
-        scores = np.ones((len(worth), rules.steps, rules.cells.shape[2] + 1))
-        scores[:, :-1, -1] = worth / (1.0 + worth)
-        scores[:, -1, -1] = 0.0
-        return scores
+    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+        """Follow its order through many questions; the conversations are weighed once."""
+        told = outlooks(self.latent, traces)
+        return follow(self, traces, budget, lambda state: self._decide(state, told))
 
-    def order(self, traces: TraceArrays) -> Order:
-        """Choose every purchase of every question until nothing is left to buy."""
-        rules = protocol(self.rules, traces)
-
-        outlook = outlooks(self.latent, traces)
-
-        def judge(row: IntArray, bought: IntArray) -> tuple[FloatArray, FloatArray]:
-            seen, step = self.features.look(traces, row, rules.seen(bought)), bought.sum(axis=1)
-            told = seen if outlook is None else outlook[row, step]
-            return self.estimate.predict(seen, told, step)
-
-        on_offer = priced(traces, rules).on_offer
-        if self.in_rounds:
-            on_offer = np.ones_like(on_offer)  # a round that is yet to come was not recorded
-        return ordered(on_offer, judge)
+    def _decide(self, state: State, outlook: FloatArray | None) -> Decision:
+        """Decide by what a model of the conversation expects after each round, [n, T + 1, 2]."""
+        n, width = len(state), state.space.width
+        if not state.can_buy.any():
+            return Decision(np.full(n, NOTHING), np.zeros(n), np.ones((n, width)))
+        seen = self.features.look(state.recorded, np.arange(n), state.known)
+        step = np.full(n, state.turn)
+        told = seen if outlook is None else outlook[:, state.turn]
+        line, worth = best_line(*self.estimate.predict(seen, told, step), state.can_buy)
+        worth = np.maximum(worth * self.price_nano, 0.0)
+        return Decision(line, worth / (1.0 + worth), np.ones((n, width)))
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
@@ -174,7 +142,7 @@ class LookaheadPolicy:
             found, latent = self.latent.to_state()
             arrays |= found
         return arrays, {
-            "rules": self.rules,
+            "space": self.space,
             "features": msgspec.to_builtins(self.features),
             "price_nano": self.price_nano,
             "depth": self.estimate.forest.depth,
@@ -188,20 +156,9 @@ class LookaheadPolicy:
         forest = Forest(depth=int(settings["depth"]), **{name: arrays[name] for name in FOREST})
         weights = arrays["gain"], arrays["cost"], arrays["unit_nano"]
         estimate = Estimate(forest, *weights, float(settings["share"]))
-        features = msgspec.convert(settings["features"], SeenFeatures)
+        features = msgspec.convert(settings["features"], CallFeatures)
         latent = settings["latent"] and LatentDifficulty.from_state(arrays, settings["latent"])
-        return cls(settings["rules"], features, estimate, float(settings["price_nano"]), latent)
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
-        """Deciding costs nothing."""
-        return None
-
-
-def buying(policy: object) -> LookaheadPolicy | None:
-    """Return the look-ahead policy that chooses a policy's purchases: itself, or one within it."""
-    while policy is not None and not isinstance(policy, LookaheadPolicy):
-        policy = getattr(policy, "inner", None)
-    return policy
+        return cls(settings["space"], features, estimate, float(settings["price_nano"]), latent)
 
 
 def outlooks(latent: LatentDifficulty | None, traces: TraceArrays) -> FloatArray | None:
@@ -215,10 +172,6 @@ def outlooks(latent: LatentDifficulty | None, traces: TraceArrays) -> FloatArray
     return np.concatenate([np.zeros_like(found[:, :1]), found], axis=1)
 
 
-Judge = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
-"""(row [R], bought [R, F]) to gain [R, F] and cost in nano-dollars [R, F] of each line."""
-
-
 def best_line(gain: FloatArray, cost: FloatArray, can: BoolArray) -> tuple[IntArray, FloatArray]:
     """Return the line of greatest gain per nano-dollar, [R], and that gain, [R].
 
@@ -228,38 +181,3 @@ def best_line(gain: FloatArray, cost: FloatArray, can: BoolArray) -> tuple[IntAr
     line = worth.argmax(axis=1)
     best = worth[np.arange(len(line)), line]
     return np.where(can.any(axis=1), line, -1), best
-
-
-def ordered(on_offer: BoolArray, judge: Judge) -> Order:
-    """Choose purchases one after another, as if every one of them were made.
-
-    Args:
-        on_offer: [n, F, K] the items that can be bought.
-        judge: what the lines of a case are estimated to gain and cost.
-    """
-    n, lines, items = on_offer.shape
-    every = np.arange(n)
-    bought = np.zeros((n, lines), dtype=np.int64)
-    line = np.full((n, lines * items), -1)
-    worth = np.full((n, lines * items), -np.inf)
-    for step in range(lines * items):
-        can = offered(on_offer, every, bought)
-        line[:, step], worth[:, step] = best_line(*judge(every, bought), can)
-        made = line[:, step] >= 0
-        bought[every[made], line[made, step]] += 1
-    worth[:, 0] = np.inf
-    return Order(line, worth)
-
-
-def offered(on_offer: BoolArray, row: IntArray, bought: IntArray) -> BoolArray:
-    """Return from which lines something can still be bought, [R, F].
-
-    Args:
-        on_offer: [n, F, K] the items that can be bought.
-        row: [R] which question each case is about.
-        bought: [R, F] how many items of each line it has.
-    """
-    items = on_offer.shape[2]
-    place = np.minimum(bought, items - 1)[:, :, None]
-    can: BoolArray = np.take_along_axis(on_offer[row], place, axis=2)[..., 0] & (bought < items)
-    return can

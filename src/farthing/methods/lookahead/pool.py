@@ -10,12 +10,12 @@ from typing import cast
 
 import numpy as np
 
+from farthing.methods.base import Silent
 from farthing.methods.leading_answer import LeadingAnswer
-from farthing.methods.learning import Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.pool import quantiles, tables
-from farthing.process.operating_points import Menu, sweep
+from farthing.process.operating_points import OperatingPoints, sweep
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 ALPHA = Fraction(1, 10)
@@ -44,7 +44,7 @@ class LookaheadRow:
     knobs: FloatArray
     """[G] of minus the gain per nano-dollar, ascending."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Buy in the policy's order while the next call is worth it."""
         order = self.policy.order(traces)
         ends = np.zeros((len(traces), 1))

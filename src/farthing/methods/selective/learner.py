@@ -9,9 +9,11 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression
 
 from farthing.errors import TooFewTracesError
-from farthing.methods.base import Policy
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.lookahead.estimates import exported
-from farthing.methods.selective.policy import Confidence, ConfidentPolicy, Evidence, Walk, walk
+from farthing.methods.lookahead.learner import LookaheadLearner
+from farthing.methods.selective.policy import Confidence, Evidence, SelectivePolicy, Walk, walk
+from farthing.process.base import Policy
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 FOLDS = 3
@@ -26,7 +28,7 @@ UNTIL, ENOUGH = 12, 16
 class Learned:
     """A policy that is sure or not, and how it did on its training questions."""
 
-    policy: ConfidentPolicy
+    policy: SelectivePolicy
     sure: FloatArray
     """[n] of the answer to each training question, by an estimate fitted without that question."""
     right: BoolArray
@@ -51,9 +53,9 @@ def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -
     """
     walked = walk(policy, train, empty)
     evidence = Evidence.fit(train)
-    given = walked.laid.answer != NO_ANSWER
-    known = evidence.of(train, walked.seen, walked.laid.answer)[given]
-    right = walked.laid.correct[given]
+    given = walked.along.traces.answer != NO_ANSWER
+    known = evidence.of(train, walked.known, walked.along.traces.answer)[given]
+    right = walked.along.traces.correct[given]
     fold = (np.random.default_rng(0).permutation(len(train)) % FOLDS)[np.nonzero(given)[0]]
     if len(set(fold.tolist())) < 2:  # what judges an answer is fitted without its question
         raise TooFewTracesError("too few training questions have an answer; train on more")
@@ -67,7 +69,7 @@ def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -
     until, enough = _best_pair(walked, sure, alpha)
     last = _last(walked.reach, sure.max(axis=2), until, enough)
     at = (np.arange(len(train)), last)
-    made = ConfidentPolicy(policy, empty, until, enough, _fitted(evidence, known, right))
+    made = SelectivePolicy(policy, empty, until, enough, _fitted(evidence, known, right))
     return Learned(made, sure.max(axis=2)[at], _likeliest_right(walked, sure)[at])
 
 
@@ -93,7 +95,7 @@ def _log_odds(known: FloatArray, right: BoolArray) -> FloatArray:
 def _best_pair(walked: Walk, sure: FloatArray, alpha: Fraction) -> tuple[float, float]:
     n = len(sure)
     best, right = sure.max(axis=2), _likeliest_right(walked, sure)
-    spent = walked.laid.round_cost_nano.cumsum(axis=1)
+    spent = walked.along.traces.round_cost_nano.cumsum(axis=1)
     pairs = list(product(_steps(walked.reach[:, 1:], UNTIL), _steps(best, ENOUGH)))
     answered, cost = np.zeros(len(pairs)), np.zeros(len(pairs))
     for i, (until, enough) in enumerate(pairs):
@@ -123,7 +125,7 @@ def _last(reach: FloatArray, best: FloatArray, until: float, enough: float) -> I
 def _likeliest_right(walked: Walk, sure: FloatArray) -> BoolArray:
     """Return whether the likeliest answer of each purchase is right, [n, S]."""
     place = sure.argmax(axis=2)[:, :, None]
-    found: BoolArray = np.take_along_axis(walked.laid.correct, place, axis=2)[..., 0]
+    found: BoolArray = np.take_along_axis(walked.along.traces.correct, place, axis=2)[..., 0]
     return found
 
 
@@ -134,3 +136,16 @@ def _answered(sure: FloatArray, right: BoolArray, alpha: float) -> int:
     wrong = np.cumsum(~right[order])
     fine = wrong + np.sqrt(alpha * (1 - alpha) * number) <= alpha * number
     return int(number[fine].max(initial=0))
+
+
+@dataclass(frozen=True)
+class SelectiveLearner:
+    """Trains look-ahead, then makes it say how sure its answers are."""
+
+    def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
+        """Train on recorded questions for a share `alpha` of wrong answers."""
+        policy = LookaheadLearner().fit(train, alpha, seed, progress).policy
+        return Fitted(confident(policy, train, "argmax", alpha).policy)
+
+
+SELECTIVE = SelectiveLearner()

@@ -7,19 +7,21 @@ it withholds answers that are less sure. So the scores hold for sets that may be
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing import plugins
 from farthing.features.calls import LEFT_OUT, VERDICT, speakers, with_its_base
-from farthing.methods.base import Arranging, Policy
+from farthing.methods import cards
 from farthing.methods.forest import Forest
-from farthing.methods.lookahead.policy import FOREST, buying
-from farthing.process.action_space import protocol
+from farthing.methods.lookahead.policy import FOREST
+from farthing.process.action_space import SpaceName
+from farthing.process.base import NOTHING, Budget, Decision, Policy, State
+from farthing.process.play import Followed, thresholded
 from farthing.process.replay import paths
+from farthing.process.replayed import Priced, followed
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.text_signals import OF_QUESTION
 
@@ -32,40 +34,26 @@ LEAST = 1e-6
 class Walk:
     """How another policy plays some questions, if it goes on for ever."""
 
-    laid: TraceArrays
-    """[n, S, U] the questions in its order of purchases."""
+    along: Followed
     reach: FloatArray
     """[n, S] the largest threshold at which it makes each purchase."""
-    seen: BoolArray
+    known: BoolArray
     """[n, S, T * L] which calls are known after each purchase."""
 
 
-def walk(policy: Policy, traces: TraceArrays, empty: str) -> Walk:
+def walk(policy: Policy, traces: TraceArrays, empty: str, budget: Budget | None = None) -> Walk:
     """Play a policy's every purchase.
 
     Args:
-        policy: any policy; one that arranges calls in an order of its own is a look-ahead policy.
+        policy: any policy that acts through a threshold.
         traces: the questions, [n, T, L].
         empty: the mode of `replay.paths` that it was trained for.
+        budget: what each question may cost.
     """
-    if isinstance(policy, Arranging):
-        laid, scores = policy.arranged(traces)
-    else:
-        laid, scores = traces, policy.scores(traces)
-    return Walk(laid, paths(scores, laid, empty).reach, _seen(policy, traces))
-
-
-def _seen(policy: Policy, traces: TraceArrays) -> BoolArray:
-    buyer = buying(policy)
-    if buyer is not None and not buyer.in_rounds:
-        rules = protocol(buyer.rules, traces)
-        line = buyer.order(traces).line
-        bought = (line[:, :, None] == np.arange(rules.lines)).cumsum(axis=1)
-        known = rules.seen(bought.reshape(-1, rules.lines))
-        return known.reshape(*line.shape, -1)
-    calls = np.arange(traces.horizon * traces.n_roles) // traces.n_roles
-    rounds = calls <= np.arange(traces.horizon)[:, None]
-    return np.broadcast_to(rounds, (len(traces), *rounds.shape))
+    along = followed(policy, traces, budget)
+    bought = None if budget is None else along.bought
+    reach = paths(along.scores, along.traces, empty, bought).reach
+    return Walk(along, reach, along.known(traces.horizon * traces.n_roles))
 
 
 @dataclass(frozen=True)
@@ -160,19 +148,25 @@ class Confidence:
         mean: FloatArray = (linear + self.forest.predict(known)[:, 0]) / 2.0
         return np.maximum(mean, LEAST)
 
+    def of_each(self, known: FloatArray) -> FloatArray:
+        """Return the probability by evidence [n, S, U, F], [n, S, U]."""
+        return self.of(known.reshape(-1, known.shape[-1])).reshape(known.shape[:-1])
+
     def __call__(self, traces: TraceArrays, walked: Walk) -> FloatArray:
         """Return the probability of each answer after the purchase that brought it, [n, S, U].
 
         0 where there is no answer.
         """
-        given = walked.laid.answer != NO_ANSWER
+        given = walked.along.traces.answer != NO_ANSWER
         sure = np.zeros(given.shape)
-        sure[given] = self.of(self.evidence.of(traces, walked.seen, walked.laid.answer)[given])
+        sure[given] = self.of(
+            self.evidence.of(traces, walked.known, walked.along.traces.answer)[given]
+        )
         return sure
 
 
 @dataclass(frozen=True)
-class ConfidentPolicy:
+class SelectivePolicy:
     """Buys as another policy does at one threshold until an answer is sure enough."""
 
     inner: Policy
@@ -184,39 +178,41 @@ class ConfidentPolicy:
     """How sure an answer must be for no more to be bought."""
     confidence: Confidence
     stochastic: bool = False
+    parameters: ClassVar[None] = None
 
     @property
-    def in_rounds(self) -> bool:
-        """Whether it buys in rounds; else `scores` refuses."""
-        return not isinstance(self.inner, Arranging) or self.inner.in_rounds
+    def space(self) -> SpaceName:
+        """The action space that it buys in."""
+        return self.inner.space
 
-    def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
-        """Return the questions in the order of purchases, and the scores there."""
-        walked = walk(self.inner, traces, self.empty)
-        return walked.laid, self._scores(traces, walked)
+    def decide(self, state: State) -> Decision:
+        """Go on as the other policy would, unless an answer is sure enough already."""
+        theirs = self.inner.decide(state)
+        if not state.turn:
+            return theirs
+        answer = np.take_along_axis(state.recorded.answer.reshape(len(state), -1), state.latest, 1)
+        known = self.confidence.evidence.of(state.recorded, state.known[:, None], answer[:, None])
+        sure = np.where(answer != NO_ANSWER, self.confidence.of_each(known)[:, 0], 0.0)
+        best = sure.max(axis=1)
+        goes_on = thresholded(theirs, self.until, self.empty).line != NOTHING
+        goes_on &= best < self.enough
+        return Decision(theirs.line, goes_on.astype(np.float64), _returned(sure, goes_on))
 
-    def scores(self, traces: TraceArrays) -> FloatArray:
-        """Return the scores in the order of rounds, [n, T, L + 1].
-
-        Raises:
-            InputError: the other policy chooses an order of its own.
-        """
-        if not self.in_rounds:
-            self.inner.scores(traces)  # says why not
-        return self.arranged(traces)[1]
-
-    def _scores(self, traces: TraceArrays, walked: Walk) -> FloatArray:
+    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+        """Follow the other policy's order, and weigh the answers of all questions at once."""
+        walked = walk(self.inner, traces, self.empty, budget)
         sure = self.confidence(traces, walked)
         best = sure.max(axis=2)
         go_on = np.zeros(best.shape, dtype=bool)
         go_on[:, :-1] = (walked.reach[:, 1:] >= self.until) & (best[:, :-1] < self.enough)
-        likeliest = sure.argmax(axis=2)[:, :, None] == np.arange(sure.shape[2])
-        returned = np.where(likeliest & ~go_on[:, :, None], sure, 0.0)
-        return np.concatenate([returned, go_on[:, :, None]], axis=2)
+        scores = np.concatenate([_returned(sure, go_on), go_on[:, :, None]], axis=2)
+        return replace(walked.along, scores=scores)
 
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
-        """Return what deciding costs the other policy."""
-        return self.inner.decision_cost_nano(traces)
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
+        """Return what deciding costs the other policy, [n, T] in nano-dollars."""
+        if isinstance(self.inner, Priced):
+            return self.inner.decision_cost_nano(traces)
+        return np.zeros(traces.answer.shape[:2], dtype=np.int64)
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
@@ -231,7 +227,7 @@ class ConfidentPolicy:
         inner = {f"inner.{name}": values for name, values in arrays.items()}
         return own | inner, {
             "inner": {
-                "kind": plugins.name_of("policies", type(self.inner)),
+                "kind": cards.name_of(self.inner),
                 "settings": settings,
             },
             "features": settings.get("features"),
@@ -254,7 +250,7 @@ class ConfidentPolicy:
         evidence = Evidence(tuple(settings["signals"]), arrays["mean"], arrays["scale"])
         forest = Forest(depth=int(settings["depth"]), **{name: arrays[name] for name in FOREST})
         return cls(
-            plugins.load("policies", of["kind"]).from_state(theirs, of["settings"]),
+            cards.policy_class(of["kind"]).from_state(theirs, of["settings"]),
             settings["empty"],
             float(settings["until"]),
             float(settings["enough"]),
@@ -262,8 +258,15 @@ class ConfidentPolicy:
         )
 
 
+def _returned(sure: FloatArray, goes_on: BoolArray) -> FloatArray:
+    """Return the score of each answer, [..., U]: of the likeliest alone, where it ends."""
+    likeliest = sure.argmax(axis=-1)[..., None] == np.arange(sure.shape[-1])
+    scores: FloatArray = np.where(likeliest & ~goes_on[..., None], sure, 0.0)
+    return scores
+
+
 def as_trained(policy: Policy, empty: str) -> tuple[Policy, str]:
     """Return a policy as it was before it was made to say how sure it is, and its mode."""
-    if isinstance(policy, ConfidentPolicy):
+    if isinstance(policy, SelectivePolicy):
         return policy.inner, policy.empty
     return policy, empty

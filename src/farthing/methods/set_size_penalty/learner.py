@@ -6,17 +6,17 @@ from fractions import Fraction
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from farthing.methods.learning import Fitted, Progress
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.set_size_penalty.policy import ThriftyPolicy, evidence
+from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 DEFAULT = LookaheadConfig()
 
 
 @dataclass(frozen=True)
-class ThriftyLearner:
+class SetSizePenaltyLearner:
     """Fits what to buy as `LookaheadLearner` does, and P(right) of each answer that is bought."""
 
     config: LookaheadConfig = DEFAULT
@@ -28,10 +28,14 @@ class ThriftyLearner:
         policy = LookaheadLearner(self.config).fit(train, alpha, seed, progress).policy
         if not isinstance(policy, LookaheadPolicy):
             raise TypeError("only a look-ahead policy can be made thrifty")
-        laid, scores = policy.arranged(train)
+        along = policy.followed(train)
+        laid, scores = along.traces, along.scores
         given = laid.answer != NO_ANSWER
         model = LogisticRegression(C=1.0, solver="newton-cholesky")
         model.fit(evidence(laid, scores[:, :, -1])[given], laid.correct[given])
         weights = np.append(model.coef_[0], model.intercept_[0])
         price = self.set_size_price * float(train.round_cost_nano.mean())
-        return Fitted(ThriftyPolicy(policy, weights, price))
+        return Fitted(SetSizePenaltyPolicy(policy, weights, price))
+
+
+LOOKAHEAD_LAMBDA = SetSizePenaltyLearner()

@@ -6,21 +6,24 @@ calibration, exact as ever.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
+from farthing.process.action_space import SpaceName, arrange
+from farthing.process.base import NOTHING, Budget, Decision, State
+from farthing.process.play import Followed, with_next
+from farthing.traces.arrays import NO_ANSWER, FloatArray, TraceArrays
 
 ODDS = 1e-4
 """How near to 0 and 1 the score of going on is told apart."""
 
 
 @dataclass(frozen=True)
-class ThriftyPolicy:
+class SetSizePenaltyPolicy:
     """Buys as another policy does, and thresholds P(right) of each answer when it is bought."""
 
     inner: LookaheadPolicy
@@ -29,25 +32,38 @@ class ThriftyPolicy:
     answer_nano: float
     """Price of an answer in the set, in nano-dollars; above 0."""
     stochastic: bool = False
+    parameters: ClassVar[None] = None
 
     @property
-    def in_rounds(self) -> bool:
-        """Whether it buys in rounds; else `scores` refuses."""
-        return self.inner.in_rounds
+    def space(self) -> SpaceName:
+        """The action space that it buys in."""
+        return self.inner.space
 
-    def arranged(self, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
-        """Return the questions in the order of purchases, and the scores there."""
-        laid, scores = self.inner.arranged(traces)
-        return laid, self._priced(laid, scores)
+    def decide(self, state: State) -> Decision:
+        """Buy as the other policy does; an answer scores by how likely it is to be right."""
+        decision = self.inner.decide(state)
+        if not state.turn:
+            return decision
+        missing = state.space.steps - state.turn
+        order = np.pad(state.history, ((0, 0), (0, missing)), constant_values=NOTHING)
+        laid = arrange(state.seen, state.space, order)
+        going_on = np.zeros(order.shape)
+        going_on[:, state.turn - 1] = with_next(decision)[:, -1]
+        answers = self._priced(laid, going_on)[:, state.turn - 1]
+        return replace(decision, answers=answers)
 
-    def scores(self, traces: TraceArrays) -> FloatArray:
-        """Return the scores in the order of rounds, [n, T, L + 1]; see `LookaheadPolicy`."""
-        return self._priced(traces, self.inner.scores(traces))
+    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+        """Follow the other policy's order through many questions, and score all answers at once."""
+        along = self.inner.followed(traces, budget)
+        answers = self._priced(along.traces, along.scores[:, :, -1])
+        scores = np.concatenate([answers, along.scores[:, :, -1:]], axis=2)
+        return replace(along, scores=scores)
 
-    def _priced(self, laid: TraceArrays, scores: FloatArray) -> FloatArray:
-        odds = evidence(laid, scores[:, :, -1]) @ self.weights[:-1] + self.weights[-1]
+    def _priced(self, laid: TraceArrays, going_on: FloatArray) -> FloatArray:
+        """Return the scores of answers, [n, S, U], by the score of going on, [n, S]."""
+        odds = evidence(laid, going_on) @ self.weights[:-1] + self.weights[-1]
         worth = self.inner.price_nano / self.answer_nano / (1.0 + np.exp(-odds))
-        scores[:, :, :-1] = worth / (1.0 + worth)
+        scores: FloatArray = worth / (1.0 + worth)
         return scores
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -60,10 +76,6 @@ class ThriftyPolicy:
         """Rebuild the policy from what `to_state` returned."""
         inner = LookaheadPolicy.from_state(arrays, settings)
         return cls(inner, arrays["answer"], float(settings["answer_nano"]))
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
-        """Deciding costs nothing."""
-        return None
 
 
 def evidence(laid: TraceArrays, going_on: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from farthing.features.rounds import FeatureSet
-from farthing.methods.learning import Fitted, Progress
+from farthing.methods.base import Fitted, Progress
 from farthing.methods.stopping.policy import StoppingPolicy
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
@@ -114,3 +114,6 @@ def _with_deviations(seen: FloatArray) -> FloatArray:
     every = np.arange(rounds)
     wide[:, every, every + 1] = one
     return wide.reshape(n * rounds, -1)
+
+
+STOPPING = StoppingLearner()

@@ -12,11 +12,12 @@ from typing import Any, Self
 import numpy as np
 
 from farthing.features.rounds import FeatureSet
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.process.base import InRounds
+from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class StoppingPolicy:
+class StoppingPolicy(InRounds):
     """Returns every answer reached; `next` scores a logistic model's estimate of the gain."""
 
     features: FeatureSet
@@ -36,10 +37,6 @@ class StoppingPolicy:
         logit = (seen * self.coefficients[:paid]).sum(axis=2) + self.intercepts[:paid]
         scores[:, :-1, -1] = 1.0 / (1.0 + np.exp(-logit))
         return scores
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:  # noqa: ARG002
-        """Deciding costs nothing."""
-        return None
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from farthing.methods.pool import SETTINGS, PoolTables, tables
 from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import Menu, of_calls
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 BINS = 4
@@ -62,7 +62,7 @@ class MetaVerifier:
     plans: tuple[tuple[tuple[int, ...], Go], ...]
     """[G]"""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Follow each plan and return the reply of the last model asked."""
         seen = _bins(self.scorers.p_right(traces), self.edges)
         n = len(traces)

@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.methods.pool import cheapest_first, pair, quantiles, strongest, tables
 from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import Menu, sweep
+from farthing.process.operating_points import OperatingPoints, sweep
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
@@ -42,7 +42,7 @@ class Arbitrage:
     knobs: FloatArray
     """[G] ascending."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Ask the primary, and the guardian where its gap is below the knob."""
         order = pair(self.primary, self.guardian)
         score = _gap(traces, self.scorers)[:, order]

@@ -13,7 +13,7 @@ import numpy as np
 
 from farthing.methods.pool import SETTINGS, PoolTables, frontier, tables
 from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import Menu, of_calls
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 LEVELS = 12
@@ -51,7 +51,7 @@ class Cascades:
     knobs: FloatArray
     """[G] mean cost on the training questions, in dollars."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Go through each list until a score reaches its threshold."""
         score = self.scorers.p_right(traces)
         first, second, third = self.models.T

@@ -13,7 +13,7 @@ import numpy as np
 
 from farthing.methods.pool import SETTINGS, ladder, strongest, tables
 from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import Menu, of_calls
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 
@@ -53,7 +53,7 @@ class Turns:
     thresholds: FloatArray
     """[G, K - 1]"""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Stop in the first turn whose score reaches its threshold."""
         score = self.scorers.p_right(traces)[:, self.models]
         n, shape = len(traces), (len(traces), len(self.knobs))

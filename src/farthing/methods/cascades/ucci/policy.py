@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from farthing.methods.pool import PoolTables, cheapest_first, pair, strongest, tables
 from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import Menu, sweep
+from farthing.process.operating_points import OperatingPoints, sweep
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
@@ -70,7 +70,7 @@ class TwoModels:
     knobs: FloatArray
     """[G] ascending."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Ask the first, and the second where the first is not sure enough."""
         p = self.isotonic.probability(self.scorers.p_right(traces))
         order = pair(self.first, self.second)

@@ -16,7 +16,7 @@ import numpy as np
 
 from farthing.methods.pool import PoolTables, tables
 from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import Menu, of_calls
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 PRICES = np.append(np.geomspace(3e4, 30.0, 29), 0.0)
@@ -61,7 +61,7 @@ class SetChooser:
     draws: FloatArray
     """[D, L] standard normal."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Extend the set of models asked for as long as a larger one is worth more."""
         score = self.scorers.p_right(traces)
         n, n_models = score.shape

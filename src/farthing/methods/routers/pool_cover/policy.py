@@ -13,7 +13,7 @@ import numpy as np
 from farthing.methods.leading_answer import Leading, LeadingAnswer
 from farthing.methods.pool import quantiles, tables
 from farthing.methods.scorer import logistic
-from farthing.process.operating_points import Menu, sweep
+from farthing.process.operating_points import OperatingPoints, sweep
 from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
 
 LEAST_COST = 1e-9
@@ -73,7 +73,7 @@ class CoverPolicy:
         worth = 1 / (1 + np.exp(-logit)) / self.cost[1:]
         return np.concatenate([-worth, np.zeros((len(traces), 1))], axis=1)
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Go along the row while a dollar gains enough; the leading answer is the single one."""
         chosen = np.stack([step.model for step in _steps(self.leading, self.row, traces)], axis=1)
         return sweep(traces, self.row, self.score(traces), chosen, self.knobs)

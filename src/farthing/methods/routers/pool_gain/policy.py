@@ -18,7 +18,7 @@ import numpy as np
 
 from farthing.methods.leading_answer import LeadingAnswer
 from farthing.methods.pool import strongest, tables
-from farthing.process.operating_points import Menu, of_calls
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 ROW = 2
@@ -96,7 +96,7 @@ class RowPolicy:
     weights: tuple[FloatArray, ...]
     """[F, G] after each call but the last."""
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Go along the row while it gains more than it costs."""
         steps = _steps(self.leading, self.row, traces, self.unit)
         stop = stops(steps, self.weights)

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from farthing.methods.pool import PoolTables, quantiles, strongest, tables
 from farthing.methods.routers.embedding import Embedding
-from farthing.process.operating_points import Menu, of_calls
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 Kind = Literal["similarity", "factorisation"]
@@ -76,7 +76,7 @@ class Router:
         weight = GAMMA ** (1 + near)
         return _rounded((weight @ self.won) / weight.sum(axis=1))
 
-    def menu(self, traces: TraceArrays) -> Menu:
+    def points(self, traces: TraceArrays) -> OperatingPoints:
         """Ask the strong model where it is likely enough to win, else the weak one."""
         strong = self.win(traces)[:, None] >= self.knobs
         chosen = np.where(strong, self.strong, self.weak)

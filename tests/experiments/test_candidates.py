@@ -12,20 +12,21 @@ import pytest
 from farthing import plugins
 from farthing.errors import UnknownNameError
 from farthing.experiments.base import METRICS, Comparison, Row
+from farthing.experiments.candidates import ORDER, candidates, left_out
 from farthing.experiments.published import OUR_NAMES, published, tables
-from farthing.experiments.registry import GROUP, ORDER, Setting, contenders, left_out
 from farthing.experiments.results import results, results_json
+from farthing.methods.base import Dataset
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.process.generator.presets import PRESETS
 
 PAPER = Path(__file__).parents[2] / "../shared/data/paper_tables.csv"
 
 
-def names(setting: Setting, asked: list[str] | None = None) -> list[str]:
-    return [contender.name for contender in contenders(setting, asked)]
+def names(setting: Dataset, asked: list[str] | None = None) -> list[str]:
+    return [candidate.name for candidate in candidates(setting, asked)]
 
 
-def test_all_of_them_in_the_order_of_the_table(small: Setting) -> None:
+def test_all_of_them_in_the_order_of_the_table(small: Dataset) -> None:
     depths = [f"fixed-{depth}" for depth in range(1, 5)]
     expected = [n for name in ORDER for n in (depths if name == "fixed" else [name])]
     absent = [name for these in left_out(small).values() for name in these]
@@ -33,7 +34,7 @@ def test_all_of_them_in_the_order_of_the_table(small: Setting) -> None:
     assert set(ORDER) == set(plugins.names(GROUP))
 
 
-def test_names_of_one_and_of_a_family_without_doubles(small: Setting) -> None:
+def test_names_of_one_and_of_a_family_without_doubles(small: Dataset) -> None:
     assert names(small, ["fixed-3", "uala", "fixed", "uala"]) == [
         "fixed-3",
         "uala",
@@ -44,28 +45,28 @@ def test_names_of_one_and_of_a_family_without_doubles(small: Setting) -> None:
     assert names(replace(small, generator=None), ["optimum"]) == []
 
 
-def test_what_was_not_recorded_takes_part_only_by_name(small: Setting) -> None:
+def test_what_was_not_recorded_takes_part_only_by_name(small: Dataset) -> None:
     absent = {"llm-policy-guide", "llm-policy-base", "exit-guide", "exit-base"}
     assert not absent & set(names(small, None))
     assert set(left_out(small)["no replies recorded"]) == absent
-    asked = contenders(small, ["exit-guide"])
+    asked = candidates(small, ["exit-guide"])
     assert [(c.name, c.note) for c in asked] == [("exit-guide", "no replies recorded")]
 
 
 @pytest.mark.parametrize("wrong", ["ccp", "fixed-5", "fixed-0", "", "ccpo-x"])
-def test_an_unknown_name_lists_the_names_there_are(small: Setting, wrong: str) -> None:
+def test_an_unknown_name_lists_the_names_there_are(small: Dataset, wrong: str) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown policy .*Known: ccpo, .*uala"):
-        contenders(small, [wrong])
+        candidates(small, [wrong])
 
 
-def test_who_is_calibrated_how(small: Setting) -> None:
-    found = {c.name: (c.calibration, c.empty) for c in contenders(small)}
+def test_who_is_calibrated_how(small: Dataset) -> None:
+    found = {c.name: (c.calibration, c.empty) for c in candidates(small)}
     assert found["cpo"] == ("none", "argmax")
     assert found["cpo-online"] == ("online", "allow")
     assert found["ccpo-published"] == ("split", "allow")
     for name in ("uala", "cpo-batch", "ccpo", "ccpo-lambda", "stopping", "optimum"):
         assert found[name] == ("split", "argmax")
-    learners = {c.name: c.learner for c in contenders(small)}
+    learners = {c.name: c.learner for c in candidates(small)}
     assert learners["cpo"] is learners["cpo-batch"] is learners["cpo-online"]
     assert isinstance(learners["stopping"], StoppingLearner)
 
@@ -83,7 +84,7 @@ def test_what_is_shipped_is_what_the_paper_printed() -> None:
             assert float(mine[name]) == float(printed[name]), (mine, name)
 
 
-def test_published_rows_carry_our_names_and_dollars_a_question(small: Setting) -> None:
+def test_published_rows_carry_our_names_and_dollars_a_question(small: Dataset) -> None:
     ours = set(ORDER)
     for preset in PRESETS:
         rows = published(preset)

@@ -1,0 +1,93 @@
+"""Who takes part in a comparison: every method that can run on these questions, or those named."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from farthing.errors import InputError, MissingExtraError, UnknownNameError
+from farthing.experiments.base import Candidate
+from farthing.methods.base import Dataset, Method
+from farthing.methods.cards import cards
+
+
+def candidates(dataset: Dataset, names: Iterable[str] | None = None) -> list[Candidate]:
+    """Return the candidates of these names, or all that can run here, without doubles.
+
+    A name is one of a candidate (`fixed-2`) or of a method (`fixed`: all depths). Called by name,
+    one for which nothing was recorded is returned too, and its note says so.
+
+    Raises:
+        UnknownNameError: nothing has that name; the message lists the names there are.
+        MissingExtraError: a learner needs torch or scikit-learn.
+        InputError: features are asked for, and none of these reads any.
+    """
+    if names is None:
+        return [candidate for candidate in _everyone(dataset) if candidate.learner is not None]
+    chosen: dict[str, Candidate] = {}
+    for name in names:
+        for candidate in _called(name, dataset):
+            chosen.setdefault(candidate.name, candidate)
+    if dataset.features and not any(map(_reads_features, chosen.values())):
+        asked = f"{', '.join(chosen)} read no features of their own choice"
+        raise InputError(f"{asked}: leave {', '.join(dataset.features)} out")
+    return list(chosen.values())
+
+
+def left_out(dataset: Dataset) -> dict[str, list[str]]:
+    """Return who cannot run here and takes part only by name: why, and the names it is true of."""
+    found: dict[str, list[str]] = {}
+    for candidate in _everyone(dataset):
+        if candidate.learner is None:
+            found.setdefault(candidate.note, []).append(candidate.name)
+    return found
+
+
+def _everyone(dataset: Dataset) -> list[Candidate]:
+    fitting = [method for method in cards() if _fits(method, dataset)]
+    return [candidate for method in fitting for candidate in _built(method, dataset)]
+
+
+def _fits(method: Method, dataset: Dataset) -> bool:
+    """Return whether a method's action spaces are among those of the questions."""
+    return dataset.is_pool or method.action_spaces != ("pool",)
+
+
+def _called(name: str, dataset: Dataset) -> list[Candidate]:
+    registered = {method.name: method for method in cards()}
+    if name in registered:
+        return _built(registered[name], dataset)
+    family = name.rpartition("-")[0]
+    relatives = _built(registered[family], dataset) if family in registered else []
+    found = [candidate for candidate in relatives if candidate.name == name]
+    if not found:
+        here = [n for n in registered if n != "optimum" or dataset.generator is not None]
+        raise UnknownNameError("policy", name, [*here, *(c.name for c in relatives)])
+    return found
+
+
+def _built(method: Method, dataset: Dataset) -> list[Candidate]:
+    try:
+        variants = method.on(dataset)
+    except ModuleNotFoundError as missing:
+        what = f"the policy '{method.name}' ({missing.name})"
+        raise MissingExtraError(what, method.extras[0] if method.extras else "train") from None
+    found = [Candidate(method, each) for each in variants]
+    return [_with_features(candidate, dataset.features) for candidate in found]
+
+
+def _reads_features(candidate: Candidate) -> bool:
+    return hasattr(candidate.learner, "extra_features")
+
+
+def _with_features(candidate: Candidate, names: tuple[str, ...]) -> Candidate:
+    learner: Any = candidate.learner
+    if not names or not _reads_features(candidate):
+        return candidate
+    return candidate.learning_by(_asking_for(learner, names))
+
+
+@cache
+def _asking_for(learner: Any, names: tuple[str, ...]) -> Any:
+    """Return a learner that reads these features too; the same one for the same learner."""
+    return replace(learner, extra_features=names)

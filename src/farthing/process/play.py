@@ -1,0 +1,260 @@
+"""Play questions turn by turn: what a policy decides, a threshold or a lot turns into actions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from farthing.process.action_space import arrange, cells_of, items_of, recorded_space
+from farthing.process.base import NOTHING, Budget, Decision, Policy, State
+from farthing.process.operating_points import OperatingPoints, distinct
+from farthing.process.replay import Outcome, likeliest_counts_as_one
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is done after a turn, about n questions."""
+
+    line: IntArray
+    """[n] the line to buy from; `NOTHING` ends the question."""
+    joins: BoolArray
+    """[n, U] which answers of the latest purchase join the set."""
+
+
+def thresholded(decision: Decision, kappa: float, empty: str) -> Action:
+    """Take every action that scores at least min(kappa, 1): C(o) = {a : score(a, o) >= kappa}.
+
+    At kappa = 0 that is everything.
+
+    Args:
+        decision: the policy's.
+        kappa: the threshold.
+        empty: `argmax`: the likeliest action always belongs to the set, so its score counts as 1;
+            `allow`: none may.
+    """
+    scores = with_next(decision)
+    if empty == "argmax":
+        scores = likeliest_counts_as_one(scores)
+    taken = scores >= min(kappa, 1.0)
+    return Action(np.where(taken[:, -1], decision.line, NOTHING), taken[:, :-1])
+
+
+def drawn(decision: Decision, uniform: FloatArray) -> Action:
+    """Draw one action of each question.
+
+    Args:
+        decision: of a policy whose scores are probabilities.
+        uniform: [n] numbers drawn from [0, 1).
+    """
+    scores = np.maximum(with_next(decision), 0.0)
+    cumulative = scores.cumsum(axis=1)
+    action = (uniform[:, None] * cumulative[:, -1:] >= cumulative[:, :-1]).sum(axis=1)
+    joins = action[:, None] == np.arange(scores.shape[1] - 1)
+    return Action(np.where(action == scores.shape[1] - 1, decision.line, NOTHING), joins)
+
+
+def with_next(decision: Decision) -> FloatArray:
+    """Return the scores of the answers and, last, of going on, [n, U + 1].
+
+    Where nothing can be bought, going on is no action, and scores -1.
+    """
+    go_on = np.where(decision.line == NOTHING, -1.0, decision.go_on)
+    return np.concatenate([decision.answers, go_on[:, None]], axis=1)
+
+
+def begin(traces: TraceArrays, policy: Policy, budget: Budget | None = None) -> State:
+    """Return the state of recorded questions before anything was bought.
+
+    Raises:
+        InputError: the policy buys single calls, and some of these have seen others.
+    """
+    space = recorded_space(policy.space, traces)
+    offered = items_of(traces, space).offered
+    if policy.space == "rounds":
+        offered = np.ones_like(offered)  # a round that is yet to come was not recorded
+    return State(traces, space, offered, np.zeros((len(traces), 0), dtype=np.int64), budget)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a policy decides along its own order, as if it went on for ever."""
+
+    traces: TraceArrays
+    """[n, S, U] the questions as rounds of one purchase each, in that order."""
+    scores: FloatArray
+    """[n, S, U + 1] of each answer when it was bought and, last, of going on."""
+    calls: IntArray
+    """[n, S, U] which call of its question each answer is, t * L + l."""
+    bought: BoolArray
+    """[n, S] whether the purchase can be made at all."""
+
+    def known(self, calls: int) -> BoolArray:
+        """Return which calls, of so many, are known after each purchase, [n, S, T * L]."""
+        n, steps, width = self.calls.shape
+        known = np.zeros((n, steps, calls), dtype=bool)
+        rows, at = np.arange(n)[:, None], np.arange(steps)[None]
+        for unit in range(width):
+            known[rows, at, self.calls[:, :, unit]] |= self.bought
+        return np.logical_or.accumulate(known, axis=1)
+
+
+Decide = Callable[[State], Decision]
+
+
+def follow(
+    policy: Policy,
+    traces: TraceArrays,
+    budget: Budget | None = None,
+    decide: Decide | None = None,
+) -> Followed:
+    """Buy everything that can be bought, in the order that the policy decides.
+
+    The order does not depend on any threshold, so that sets are nested in it.
+
+    Args:
+        policy: one whose decisions are the same at every threshold.
+        traces: the questions.
+        budget: what each may cost; then some purchases cannot be made.
+        decide: the policy's `decide`, if it has a quicker one for these questions.
+    """
+    decide = decide or policy.decide
+    state = begin(traces, policy, budget)
+    steps, width = state.space.steps, state.space.width
+    scores = np.zeros((len(traces), steps, width + 1))
+    order = np.full((len(traces), steps), NOTHING)
+    line = decide(state).line
+    for step in range(steps):
+        order[:, step] = line
+        if (line == NOTHING).all():
+            break
+        state = state.buying(line)
+        decision = decide(state)
+        scores[:, step] = with_next(decision)
+        line = np.where(order[:, step] == NOTHING, NOTHING, decision.line)
+    laid = traces if policy.space == "rounds" else arrange(traces, state.space, order)
+    return Followed(laid, scores, cells_of(state.space, order), order != NOTHING)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What n questions came to."""
+
+    state: State
+    """At the end."""
+    returned: BoolArray
+    """[n, T * L] the calls whose answers are in the set."""
+    score: FloatArray
+    """[n, T * L] what the policy thought of each of them."""
+    best: IntArray
+    """[n] the call that gives the single answer; -1 for none."""
+
+
+def play(
+    policy: Policy,
+    traces: TraceArrays,
+    kappa: float,
+    empty: str = "argmax",
+    budget: Budget | None = None,
+) -> Played:
+    """Play recorded questions call by call; a decision is shown nothing but the calls made.
+
+    This is what runs live, over recordings. It is slow: `replayed.replay` says the same of many.
+
+    Args:
+        policy: any policy that acts through a threshold or a parameter.
+        traces: the questions.
+        kappa: the threshold or parameter.
+        empty: see `thresholded`.
+        budget: what each question may cost.
+    """
+    state = replace(begin(traces, policy, budget), parameter=kappa)
+    n, calls = len(traces), state.space.cells.size
+    returned, score = np.zeros((n, calls), dtype=bool), np.zeros((n, calls))
+    best, turn = np.full(n, -1), np.zeros((n, calls), dtype=np.int64)
+    line = opening(policy.decide(unseen(state)), state, kappa)
+    while (line != NOTHING).any():
+        running = line != NOTHING
+        state = state.buying(line)
+        decision = everything(policy.decide(unseen(state)), state, kappa)
+        action = thresholded(decision, kappa, empty)
+        rows, cells = np.flatnonzero(running)[:, None], state.latest[running]
+        returned[rows, cells], score[rows, cells] = action.joins[running], decision.answers[running]
+        turn[rows, cells] = state.turn
+        if decision.single is not None:
+            best[running] = decision.single[running]
+        line = np.where(running, action.line, NOTHING)
+    returned &= traces.answer.reshape(n, -1) != NO_ANSWER
+    if policy.parameters is None:
+        best = highest(returned, score, turn)
+    return Played(state, returned, score, best)
+
+
+def outcome_of(played: Played) -> Outcome:
+    """Price and grade what questions came to."""
+    traces, n = played.state.recorded, len(played.best)
+    correct = traces.correct.reshape(n, -1)
+    in_set: BoolArray = np.any(played.returned & correct, axis=1)
+    given = played.best >= 0
+    return Outcome(
+        cost_nano=played.state.spent_nano,
+        in_set=in_set,
+        covered=in_set | ~traces.solvable,
+        solvable=traces.solvable,
+        best_correct=given & correct[np.arange(n), played.best],
+        length=(played.state.history != NOTHING).sum(axis=1).astype(np.int16),
+        set_size=distinct(played.returned[:, None], traces.answer.reshape(n, -1))[:, 0],
+        set_size_leaves=played.returned.sum(axis=1).astype(np.int16),
+    )
+
+
+def points_of(parameters: FloatArray, played: Sequence[Played]) -> OperatingPoints:
+    """Return what questions came to at each of a policy's operating points."""
+    found = [outcome_of(one) for one in played]
+
+    def stacked(name: str) -> IntArray:
+        return np.stack([getattr(one, name) for one in found], axis=1)
+
+    return OperatingPoints(
+        values=parameters,
+        cost_nano=stacked("cost_nano"),
+        correct=stacked("best_correct").astype(bool),
+        answered=np.stack([one.best >= 0 for one in played], axis=1),
+        covered=stacked("in_set").astype(bool),
+        calls=stacked("length").astype(np.int16),
+        set_size=stacked("set_size").astype(np.int16),
+        answers=stacked("set_size_leaves").astype(np.int16),
+    )
+
+
+def unseen(state: State) -> State:
+    """Return the state without anything that is not known yet."""
+    return replace(state, recorded=state.seen)
+
+
+def opening(decision: Decision, state: State, kappa: float) -> IntArray:
+    """Return the line of the first purchase, [n]; it is made wherever it can be."""
+    return everything(decision, state, kappa).line
+
+
+def everything(decision: Decision, state: State, kappa: float) -> Decision:
+    """Return the decision, which at kappa = 0 goes on for as long as anything can be bought."""
+    if kappa > 0:
+        return decision
+    first = np.where(state.can_buy.any(axis=1), state.can_buy.argmax(axis=1), NOTHING)
+    line = np.where(decision.line == NOTHING, first, decision.line)
+    return replace(decision, line=line)
+
+
+def highest(returned: BoolArray, score: FloatArray, turn: IntArray) -> IntArray:
+    """Return the highest-scored call of each set, [n]; of equals the latest, there the last.
+
+    Args:
+        returned: [n, C] the set; -1 is returned where it is empty.
+        score: [n, C]
+        turn: [n, C] when each call was made.
+    """
+    calls = np.arange(returned.shape[1])
+    ranked = [np.lexsort((calls, turn[i], score[i])) for i in range(len(returned))]
+    found = [[c for c in order if returned[i, c]] for i, order in enumerate(ranked)]
+    return np.array([order[-1] if order else -1 for order in found], dtype=np.int64)
