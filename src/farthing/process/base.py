@@ -15,6 +15,7 @@ import numpy as np
 
 from farthing.process.action_space import ActionSpace, SpaceName
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.text_signals import OF_QUESTION
 
 NOTHING = -1
 """The line of a decision that buys nothing more."""
@@ -115,7 +116,10 @@ class State:
 
 
 def hidden(recorded: TraceArrays, known: BoolArray) -> TraceArrays:
-    """Return questions with nothing in them but the known calls, [n, T * L], and no grade."""
+    """Return questions with nothing in them but the known calls, [n, T * L], and no grade.
+
+    What is known of the question itself stays.
+    """
     made = known.reshape(recorded.answer.shape)
     rounds = made.any(axis=2)
     return replace(
@@ -124,7 +128,7 @@ def hidden(recorded: TraceArrays, known: BoolArray) -> TraceArrays:
         correct=np.zeros_like(recorded.correct),
         cost_nano=np.where(made, recorded.cost_nano, 0),
         signals={
-            name: np.where(made, values, np.float32(np.nan))
+            name: values if name in OF_QUESTION else np.where(made, values, np.float32(np.nan))
             for name, values in recorded.signals.items()
         },
         replies={

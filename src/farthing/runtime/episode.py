@@ -1,168 +1,207 @@
-"""One question as a policy plays it: which step comes next, and what is returned if none does."""
+"""One live question under a policy: what is bought next, and what is returned if nothing is."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
-from msgspec import structs
 
 from farthing.bundle import Bundle
-from farthing.methods.lookahead.decide import Choice, Decider
-from farthing.methods.lookahead.policy import LookaheadPolicy, buying
-from farthing.process.action_space import laid_out
-from farthing.runtime.decision import (
-    AS_IT_IS,
-    Decision,
-    Steps,
-    decide,
-    distinct,
-    draw,
-    returned,
-    threshold,
-)
-from farthing.runtime.observation import Notes, noted, notes_of, observed, on_offer
-from farthing.runtime.steps import Lines, Step, by_call
-from farthing.tasks.base import Task
-from farthing.traces.arrays import NO_ANSWER
-from farthing.traces.base import Trace
+from farthing.methods.baselines.llm_replies import replies_of
+from farthing.process.action_space import ActionSpace, action_space
+from farthing.process.base import NOTHING, Budget, Decision, State
+from farthing.process.play import Action, drawn, everything, thresholded
+from farthing.runtime.answer import Returned
+from farthing.runtime.observation import Observer
+from farthing.runtime.steps import Lines, Step
+from farthing.tasks.base import Task, is_answer
+from farthing.traces.base import Call, Trace
+from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
 
-ROUNDING = 1e-9
-"""Relative error of a worth in plain Python against the arrays' that set the threshold. Going on
-within it covers more, never less."""
+AS_IT_IS = 1.0
+"""The threshold of a policy that is neither sampled nor calibrated: what it scores 1 is done."""
+
+Steps = Sequence[Sequence[Call]]
+"""The calls of each step that was made in full."""
+Bounds = Mapping[int, int]
+"""Of each line, the most that its next item can cost, in nano-dollars."""
 
 
-class Play(Protocol):
-    """One question under way."""
+@dataclass(frozen=True)
+class Heard:
+    """One answer, and what the policy made of it when it came."""
 
-    def next(self) -> Step | None:
-        """Return the step that the policy wants; None where it has done."""
-        ...
+    call: Call
+    place: int
+    """t * L + l for round t and role l."""
+    step: int
+    """From 0."""
+    score: float
+    joins: bool
+    """Whether it is in the set."""
 
-    def decide(self, steps: Steps) -> Decision:
-        """Decide after a step.
-
-        Args:
-            steps: the calls of every step so far.
-        """
-        ...
-
-
-Begin = Callable[[Trace, np.random.Generator], Play]
-"""Begins a question, a trace without calls; the generator is for a policy that draws."""
-
-
-def player(bundle: Bundle, lines: Lines, task: Task) -> Begin:
-    """Return how questions are begun under a bundle; what all of them share is worked out once.
-
-    What a look-ahead policy buys is decided in plain Python, all else by the arrays of a replay.
-    """
-    policy = bundle.policy
-    plain = isinstance(policy, LookaheadPolicy)
-    buyer = buying(policy) if plain or by_call(policy) else None
-    scored = policy if isinstance(policy, Arranging) and not plain else None
-    if buyer is None:
-        return lambda question, rng: InRounds(
-            bundle, lines[0], question, threshold(bundle, question.group), rng
-        )
-    decider, features = Decider(buyer), buyer.features
-    cells = laid_out(buyer.rules, features.horizon, len(features.roles)).cells.tolist()
-
-    def begin(question: Trace, rng: np.random.Generator) -> Play:  # noqa: ARG001 - a `Begin`
-        kappa = threshold(bundle, question.group)
-        notes = notes_of(question.question, bundle.origin, task.normalise)
-        kappa = AS_IT_IS if kappa is None else kappa
-        return ByWorth(decider, lines, cells, notes, bundle, scored, kappa)
-
-    return begin
+    def returned(self) -> Returned:
+        """Return it as one answer of a set."""
+        number = self.call.round if self.call.role in PROTOCOL_ROLES else self.step + 1
+        return Returned(self.call.answer or "", self.score, number, self.call.role)
 
 
 @dataclass
-class InRounds:
-    """Rounds in their order; the policy scores all of a question's rounds each time."""
+class Episode:
+    """Plays one question as `process.play` plays a recorded one, with calls as they are made."""
 
     bundle: Bundle
-    rounds: Sequence[Step]
+    lines: Lines
     question: Trace
     """Without calls."""
-    kappa: float | None
-    """None: actions are drawn."""
+    task: Task
     rng: np.random.Generator
-    _done: int = 0
-    _go_on: bool = True
+    """Draws the actions of a policy without a threshold."""
+    budget_nano: int | None = None
+    """What the question may cost, in nano-dollars."""
+    cut: bool = False
+    """Whether the budget ended it where the policy would have gone on."""
+    heard: list[Heard] = field(default_factory=list)
+    _history: list[int] = field(default_factory=list)
+    _single: int | None = None
 
-    def next(self) -> Step | None:
-        """Return the next round."""
-        return self.rounds[self._done] if self._go_on and self._done < len(self.rounds) else None
+    @property
+    def kappa(self) -> float | None:
+        """The threshold for the question: its group's, where the promise is per group.
 
-    def decide(self, steps: Steps) -> Decision:
-        """Decide after a round."""
-        trace = structs.replace(self.question, calls=list(chain.from_iterable(steps)))
-        seen = observed(trace, self.bundle.origin)
-        if self.kappa is None:
-            found = draw(self.bundle, seen, steps, float(self.rng.random()))
-        else:
-            scores = self.bundle.policy.scores(seen)
-            found = decide(scores, seen, steps, self.bundle, self.kappa)
-        self._done, self._go_on = len(steps), found.go_on
-        return found
+        None where the policy's actions are to be drawn.
+        """
+        return threshold(self.bundle, self.question.group)
 
+    @property
+    def space(self) -> ActionSpace:
+        """Who may be asked, in what order."""
+        origin = self.bundle.origin
+        return action_space(self.bundle.policy.space, origin.horizon, len(origin.roles))
 
-@dataclass
-class ByWorth:
-    """Whatever a look-ahead policy buys next, one small decision at a time.
+    def next(self, line: int) -> Step:
+        """Return the next step of a line."""
+        return self.lines[line][self._history.count(line)]
 
-    Every answer that was bought is returned, as that policy scores each of them 1, unless another
-    one, around it, has scores of its own.
-    """
+    def open_lines(self) -> list[int]:
+        """Return the lines that have a step left."""
+        counts = range(len(self.lines))
+        return [f for f in counts if self._history.count(f) < len(self.lines[f])]
 
-    decider: Decider
-    lines: Lines
-    cells: Sequence[Sequence[Sequence[int]]]
-    """Of each step of each line, the places of its calls."""
-    notes: Notes
-    bundle: Bundle
-    scored: Arranging | None
-    """The policy around it, if any."""
-    kappa: float
-    _bought: list[int] = field(init=False)
-    _at: list[int] = field(default_factory=list)
-    _choice: Choice = field(init=False)
-    _go_on: bool = True
+    def decide(self, steps: Steps, bounds: Bounds) -> int:
+        """Decide after the steps so far; return the line to buy from, or `NOTHING`.
 
-    def __post_init__(self) -> None:
-        """Choose the first step by what the question itself tells."""
-        self._bought = [0] * len(self.lines)
-        self._choice = self.decider.decide(self._bought, *noted(self.notes, [], []))
+        Args:
+            steps: the calls of every step so far; the latest is the one that was decided on last.
+            bounds: what each open line's next step can cost; read where there is a budget.
+        """
+        state = self._state(steps, bounds)
+        kappa = self.kappa
+        decision = self.bundle.policy.decide(state)
+        if kappa is not None:
+            decision = everything(decision, state, kappa)
+        if not self._history:
+            self.cut = bool((decision.line == NOTHING).all())
+            return int(decision.line[0])
+        action = self._action(decision, kappa)
+        self._hear(steps[-1], state, decision, action)
+        self.cut = self._wants_more(state, action, kappa)
+        return int(action.line[0])
 
-    def next(self) -> Step | None:
-        """Return the step of the greatest worth, if the policy goes on."""
-        line = self._choice.line
-        return self.lines[line][self._bought[line]] if self._go_on and line >= 0 else None
+    def bought(self, line: int) -> None:
+        """Note that the next step of a line was made."""
+        self._history.append(line)
 
-    def decide(self, steps: Steps) -> Decision:
-        """Decide after the step that `next` returned."""
-        line = self._choice.line
-        self._at += self.cells[line][self._bought[line]]
-        self._bought[line] += 1
+    def answers(self) -> tuple[Returned, ...]:
+        """Return the set: distinct answers, the best first, as a replay ranks them."""
+        members = [one for one in self.heard if one.joins]
+        return self._distinct(self._ranked(members))
+
+    def otherwise(self) -> tuple[Returned, ...]:
+        """Return the best of all answers so far, for a question that is cut with an empty set."""
+        return self._distinct(self._ranked(self.heard))[:1]
+
+    def _ranked(self, among: Iterable[Heard]) -> list[Heard]:
+        """Return answers, the best first: the single one, then by score; of equals the latest."""
+        return sorted(
+            among,
+            key=lambda one: (one.place == self._single, one.score, one.step, one.place),
+            reverse=True,
+        )
+
+    def _distinct(self, ranked: Iterable[Heard]) -> tuple[Returned, ...]:
+        found: dict[str, Returned] = {}
+        for one in ranked:
+            found.setdefault(self.task.normalise(one.call.answer or ""), one.returned())
+        return tuple(found.values())
+
+    def _state(self, steps: Steps, bounds: Bounds) -> State:
+        space, origin = self.space, self.bundle.origin
+        history = np.array([self._history], dtype=np.int64)
+        replies = replies_of(self.bundle.policy)
+        observer = Observer(self.question.question, origin, self.task.normalise, replies)
+        places = self._places()
         calls = list(chain.from_iterable(steps))
-        answers, signals = noted(self.notes, self._at, calls)
-        self._choice = self.decider.decide(self._bought, answers, signals)
-        found = self._decision(steps, answers, signals)
-        self._go_on = found.go_on
-        return found
+        lengths = [len(line) for line in self.lines]
+        offered = np.arange(space.items) < np.array(lengths)[:, None]
+        return State(
+            observer.observe(calls, places),
+            space,
+            offered[None],
+            history,
+            self._budget(space, bounds),
+            0.0 if self.kappa is None else self.kappa,
+        )
 
-    def _decision(
-        self, steps: Steps, answers: list[int], signals: Mapping[str, list[float]]
-    ) -> Decision:
-        if self.scored is not None:
-            laid, scores = self.scored.arranged(on_offer(self.notes, answers, signals))
-            return decide(scores, laid, steps, self.bundle, self.kappa)
-        heard = [returned(call, 1.0, t) for t, calls in enumerate(steps) for call in calls]
-        given = [(answers[at], of) for at, of in zip(self._at, heard, strict=True)]
-        given = [(code, of) for code, of in given if code != NO_ANSWER]
-        kappa = min(self.kappa, 1.0)
-        slack = ROUNDING * kappa * (1.0 - kappa)  # of w / (1 + w) at a worth w
-        go_on = self._choice.line >= 0 and self._choice.score >= kappa - slack
-        return Decision(go_on, distinct(reversed(given)), given[-1][1] if given else None)
+    def _places(self) -> list[int]:
+        counts = [0] * len(self.lines)
+        places: list[int] = []
+        for line in self._history:
+            places += self.space.cells[line, counts[line]].tolist()
+            counts[line] += 1
+        return places
+
+    def _budget(self, space: ActionSpace, bounds: Bounds) -> Budget | None:
+        if self.budget_nano is None:
+            return None
+        largest = np.zeros((1, space.cells.size), dtype=np.int64)
+        for line, nano in bounds.items():
+            largest[0, space.cells[line, self._history.count(line), 0]] = nano
+        return Budget(self.budget_nano, largest)
+
+    def _action(self, decision: Decision, kappa: float | None) -> Action:
+        if kappa is None:
+            return drawn(decision, np.array([self.rng.random()]))
+        return thresholded(decision, kappa, self.bundle.empty)
+
+    def _hear(
+        self, calls: Sequence[Call], state: State, decision: Decision, action: Action
+    ) -> None:
+        given = [call for call in calls if not is_reply(call.role)]
+        for unit, (call, place) in enumerate(zip(given, state.latest[0].tolist(), strict=True)):
+            if call.answer is not None and is_answer(call.answer):
+                score, joins = float(decision.answers[0, unit]), bool(action.joins[0, unit])
+                self.heard.append(Heard(call, place, len(self._history) - 1, score, joins))
+        if decision.single is not None:
+            self._single = int(decision.single[0])
+
+    def _wants_more(self, state: State, action: Action, kappa: float | None) -> bool:
+        """Return whether it ends only because nothing can be paid for."""
+        if self.budget_nano is None or action.line[0] != NOTHING:
+            return False
+        free = replace(state, budget=None)
+        if not free.can_buy.any() or state.can_buy.any():
+            return False
+        wanted = self.bundle.policy.decide(free)
+        return bool(self._action(wanted, kappa).line[0] != NOTHING)
+
+
+def threshold(bundle: Bundle, group: str | None) -> float | None:
+    """Return the threshold for a question: its group's, where the promise is per group.
+
+    None where the policy's actions are to be drawn.
+    """
+    if bundle.kappa is None:
+        return None if bundle.policy.stochastic else AS_IT_IS
+    groups = bundle.certificate.groups if bundle.certificate else {}
+    return groups[group].kappa if group in groups else bundle.kappa

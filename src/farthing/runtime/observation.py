@@ -1,161 +1,94 @@
-"""What a policy sees of a question under way: the calls so far, laid out like its traces."""
+"""What is known of a question under way, as arrays: those that a replay of its trace would show."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from msgspec import structs
-from numpy.typing import NDArray
 
 from farthing.bundle import Origin
-from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SIGNALS, Replies, TraceArrays
-from farthing.traces.assemble import assemble
-from farthing.traces.base import Call, Trace
+from farthing.money import nano_from_usd
+from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SIGNALS, Replies, Signal, TraceArrays
+from farthing.traces.assemble import reply_action
+from farthing.traces.base import Call
 from farthing.traces.grading import answer_codes
+from farthing.traces.shapes import is_reply
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
-
-Array = TypeVar("Array", bound=NDArray[Any])
 
 CASCADE = ("model",)
 """The roles of a pool that is played one model after another."""
 
 
-def observed(trace: Trace, origin: Origin) -> TraceArrays:
-    """Lay the rounds so far out as one question of the full horizon; what is to come is empty.
-
-    Decisions of round t depend on rounds 1..t alone, so a policy scores these as it scores the
-    whole recorded trace. Grades are left out.
-
-    Args:
-        trace: the calls so far, at least one; of a pool in the order in which they were made.
-        origin: the shape of the traces that the policy was trained on.
-
-    Returns:
-        Arrays of one question, [1, T, L]; `recorded` counts the rounds so far.
-    """
-    calls = [structs.replace(call, correct=False) for call in trace.calls]
-    arrays = assemble([structs.replace(trace, calls=calls, truncated=True)])
-    if origin.roles == CASCADE:
-        arrays = _in_turn(arrays, [call.role for call in calls])
-    names = {*SIGNALS, *arrays.signals} if origin.signals is None else origin.signals
-    unknown = np.full(arrays.answer.shape, np.nan, dtype=np.float32)
-    horizon = origin.horizon
-    return replace(
-        arrays,
-        models=origin.models,
-        answer=_later(arrays.answer, horizon, NO_ANSWER),
-        correct=_later(arrays.correct, horizon, 0),
-        cost_nano=_later(arrays.cost_nano, horizon, 0),
-        signals={
-            name: _later(arrays.signals.get(name, unknown), horizon, np.nan) for name in names
-        },
-        recorded=np.array([arrays.horizon], dtype=np.int16),
-        replies={
-            role: Replies(_later(r.action, horizon, -1), _later(r.cost_nano, horizon, 0))
-            for role, r in arrays.replies.items()
-        },
-    )
-
-
-def _in_turn(pool: TraceArrays, order: Sequence[str]) -> TraceArrays:
-    """Lay the models of a pool out as rounds, [1, 1, L] to [1, L, 1], in the order of asking."""
-    index = [pool.roles.index(role) for role in order]
-
-    def turned(values: Array) -> Array:
-        return values[:, :, index].swapaxes(1, 2)  # type: ignore[return-value]
-
-    return replace(
-        pool,
-        roles=CASCADE,
-        answer=turned(pool.answer),
-        correct=turned(pool.correct),
-        cost_nano=turned(pool.cost_nano),
-        signals={name: turned(values) for name, values in pool.signals.items()},
-        replies={},
-    )
-
-
-def _later(values: Array, horizon: int, empty: float) -> Array:
-    """Extend [1, t, ...] to [1, horizon, ...]."""
-    out = np.full((1, horizon, *values.shape[2:]), empty, dtype=values.dtype)
-    out[:, : values.shape[1]] = values
-    return out  # type: ignore[return-value]
-
-
 @dataclass(frozen=True)
-class Notes:
-    """What single decisions about one question are based on, whatever is bought of it."""
+class Observer:
+    """Turns the calls of one question into arrays, [1, T, L]."""
 
     question: str
-    roles: tuple[str, ...]
-    horizon: int
-    signals: tuple[str, ...]
-    """The recorded numbers that the policy was trained on."""
+    origin: Origin
     normalise: Callable[[str], str]
     """As the question's task normalises answers."""
+    replies: str | None = None
+    """The role whose replies the policy goes by, if it does."""
 
+    def observe(self, calls: Sequence[Call], places: Sequence[int]) -> TraceArrays:
+        """Return what the calls so far say; the rest is empty, and there are no grades.
 
-def notes_of(question: str, origin: Origin, normalise: Callable[[str], str]) -> Notes:
-    """Return the notes on a question that a policy of this origin is asked about."""
-    names = (*SIGNALS, *OF_QUESTION, *OF_ANSWER) if origin.signals is None else origin.signals
-    return Notes(question, origin.roles, origin.horizon, names, normalise)
+        Args:
+            calls: those that answer, and those of an LLM that was asked what to do.
+            places: of each call that answers, t * L + l for its round t and role l.
+        """
+        answering = [call for call in calls if not is_reply(call.role)]
+        order = np.argsort(places, kind="stable")  # codes are numbered as in a recorded trace
+        ordered = [answering[i] for i in order]
+        at = np.asarray(places, dtype=np.int64)[order]
+        shape = (1, self.origin.horizon, len(self.origin.roles))
+        answer = np.full(shape, NO_ANSWER, dtype=np.int16)
+        answer.reshape(-1)[at] = answer_codes([call.answer for call in ordered], self.normalise)
+        cost = np.zeros(shape, dtype=np.int64)
+        cost.reshape(-1)[at] = [nano_from_usd(call.cost_usd or 0.0) for call in ordered]
+        return TraceArrays(
+            ids=np.array([""]),
+            roles=self.origin.roles,
+            models=self.origin.models,
+            answer=answer,
+            correct=np.zeros(shape, dtype=bool),
+            cost_nano=cost,
+            signals=self._signals(ordered, at, shape),
+            group=np.array([-1], dtype=np.int32),
+            group_names=(),
+            split=np.array([NO_SPLIT], dtype=np.int8),
+            recorded=np.array([self.origin.horizon], dtype=np.int16),
+            independent=np.array([self.origin.independent is not False]),
+            replies=self._replies(calls, shape),
+        )
 
+    def _signals(
+        self, calls: Sequence[Call], at: np.ndarray, shape: tuple[int, int, int]
+    ) -> dict[str, Signal]:
+        known = self.origin.signals
+        names = (*SIGNALS, *OF_QUESTION, *OF_ANSWER) if known is None else known
+        about = dict(zip(OF_QUESTION, read_question(self.question), strict=True))
+        found = {}
+        for name in names:
+            values = np.full(shape, np.nan, dtype=np.float32)
+            if name in about:
+                number = about[name]
+                values.fill(np.nan if number is None else number)
+            elif calls:
+                values.reshape(-1)[at] = _stored([_signal(call, name) for call in calls])
+            found[name] = values
+        return found
 
-def noted(
-    notes: Notes, at: Sequence[int], calls: Sequence[Call]
-) -> tuple[list[int], dict[str, list[float]]]:
-    """Lay calls out as `Decider` reads them: as `observed` does, but in plain lists.
-
-    Args:
-        notes: about the question.
-        at: [R] the place of each call, t * L + l for round t and role l.
-        calls: [R]
-
-    Returns:
-        [T * L] codes of the answers, and signals by name; -1 and NaN where there is no call.
-    """
-    places = notes.horizon * len(notes.roles)
-    answers = [NO_ANSWER] * places
-    for place, code in zip(
-        at, answer_codes([c.answer for c in calls], notes.normalise), strict=True
-    ):
-        answers[place] = code
-    own = {name: [_signal(call, name) for call in calls] for name in notes.signals}
-    signals = {}
-    for name, values in zip(own, _as_stored(list(own.values())), strict=True):
-        signals[name] = [math.nan] * places
-        for place, value in zip(at, values, strict=True):
-            signals[name][place] = value
-    for name, number in zip(OF_QUESTION, read_question(notes.question), strict=True):
-        if name in signals and number is not None:
-            signals[name] = [number] * places
-    return answers, signals
-
-
-def on_offer(
-    notes: Notes, answers: Sequence[int], signals: Mapping[str, Sequence[float]]
-) -> TraceArrays:
-    """Return what was noted as one question, [1, T, L], of which every call could still be made."""
-    shape = (1, notes.horizon, len(notes.roles))
-    return TraceArrays(
-        ids=np.array([""]),
-        roles=notes.roles,
-        models=("",) * len(notes.roles),
-        answer=np.array(answers, dtype=np.int16).reshape(shape),
-        correct=np.zeros(shape, dtype=bool),
-        cost_nano=np.ones(shape, dtype=np.int64),  # a call that costs nothing was never on offer
-        signals={
-            name: np.array(values, dtype=np.float32).reshape(shape)
-            for name, values in signals.items()
-        },
-        group=np.array([-1], dtype=np.int32),
-        group_names=(),
-        split=np.array([NO_SPLIT], dtype=np.int8),
-        recorded=np.array([notes.horizon], dtype=np.int16),
-        independent=np.array([True]),
-    )
+    def _replies(self, calls: Sequence[Call], shape: tuple[int, int, int]) -> dict[str, Replies]:
+        if self.replies is None:
+            return {}
+        action = np.full(shape[:2], -1, dtype=np.int8)
+        cost = np.zeros(shape[:2], dtype=np.int64)
+        for call in calls:
+            if call.role == self.replies:
+                action[0, call.round - 1] = reply_action(call, self.origin.roles)
+                cost[0, call.round - 1] = nano_from_usd(call.cost_usd or 0.0)
+        return {self.replies: Replies(action, cost)}
 
 
 def _signal(call: Call, name: str) -> float | None:
@@ -167,9 +100,9 @@ def _signal(call: Call, name: str) -> float | None:
     return call.extra.get(name)
 
 
-def _as_stored(rows: Sequence[Sequence[float | None]]) -> list[list[float]]:
+def _stored(values: Sequence[float | None]) -> Signal:
     """Return numbers as `TraceArrays` has them: in single precision, NaN for none."""
-    largest = np.finfo(np.float32).max
-    values = np.clip(np.array(rows, dtype=np.float64), -largest, largest)
-    stored: list[list[float]] = values.astype(np.float32).tolist()
+    largest = float(np.finfo(np.float32).max)
+    numbers = np.array([math.nan if v is None else float(v) for v in values])
+    stored: Signal = np.clip(numbers, -largest, largest).astype(np.float32)
     return stored

@@ -17,12 +17,12 @@ from farthing.bundle import Bundle
 from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import Model
 from farthing.money import usd_from_nano
+from farthing.process.base import NOTHING
 from farthing.runtime.answer import Answer, Bought, Ending, Returned, selective
 from farthing.runtime.base import Agent, Desk, DirectDesk
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.cost_bound import Rehearsal
-from farthing.runtime.decision import Decision
-from farthing.runtime.episode import Begin, Play, player
+from farthing.runtime.episode import Bounds, Episode
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.question_budget import Purse
 from farthing.runtime.rounds import Desks, Dialogue, Independent, Plan, judged
@@ -51,7 +51,6 @@ class Orchestrator:
     """Answers by itself where the policy abstains; nothing is promised of what it says."""
 
     _lines: Lines = field(init=False, repr=False)
-    _begin: Begin = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse agents that the policy was not trained for, before anything is paid.
@@ -66,9 +65,7 @@ class Orchestrator:
                 "the bundle never abstains, so there is nothing to escalate; leave that out, or "
                 "calibrate with --promise selective"
             )
-        lines = course(self.bundle, self.plan)
-        object.__setattr__(self, "_lines", lines)
-        object.__setattr__(self, "_begin", player(self.bundle, lines, self.task))
+        object.__setattr__(self, "_lines", course(self.bundle, self.plan))
 
     @classmethod
     def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
@@ -126,10 +123,10 @@ class Orchestrator:
         """Answer one question.
 
         A call that failed is part of the trace, as no answer, and the policy decides about it. A
-        wrong key and a spent budget end the question with what there is. A step after the first,
-        a round or a call, is begun only if the most that it can cost fits the budget; where it does
-        not, and the policy would have gone on, the set is what the steps so far give: at least
-        their best answer.
+        wrong key and a spent budget end the question with what there is. The policy is shown what
+        is left of the budget, and may buy only steps, rounds or calls, whose largest possible cost
+        fits it. Where none does, and it would have gone on, the set is what the steps so far give:
+        at least their best answer.
 
         Args:
             question: what is asked; `gold` may be empty.
@@ -142,8 +139,10 @@ class Orchestrator:
             UnpricedModelError: a budget applies to a model without a price.
         """
         rng = rng or np.random.default_rng(crc32(question.id.encode(errors="surrogatepass")))
-        play = self._begin(blank(question, self), rng)
-        return await _Episode(self, question, _purse(budget_nano), play).play()
+        episode = Episode(
+            self.bundle, self._lines, blank(question, self), self.task, rng, budget_nano
+        )
+        return await _Answering(self, question, _purse(budget_nano), episode).play()
 
 
 def blank(question: Question, orchestrator: Orchestrator) -> Trace:
@@ -166,31 +165,48 @@ def _purse(budget_nano: int | None) -> Purse:
 
 
 @dataclass
-class _Episode:
+class _Answering:
     """One question under way."""
 
     orchestrator: Orchestrator
     question: Question
     purse: Purse
-    policy: Play
+    episode: Episode
     steps: list[list[Call]] = field(default_factory=list)
     """The calls of each round, or each single call, that was made in full."""
     broken: list[Call] = field(default_factory=list)
     """The calls of the round that could not be finished."""
-    decision: Decision | None = None
-    """After the last full step."""
     ended_by: Ending = "policy"
     why: str = ""
     escalated: Call | None = None
 
     async def play(self) -> Answer:
         """Take steps until the policy, the budget or a failure ends it."""
-        while step := self.policy.next():
-            if not await self._affordable(step) or not await self._run(step):
+        while True:
+            bounds = await self._bounds()
+            line = self.episode.decide(self.steps, bounds)
+            if line == NOTHING:
                 break
-            self.decision = self.policy.decide(self.steps)
+            if not await self._run(self.episode.next(line)):
+                break
+            self.episode.bought(line)
+        if line == NOTHING and self.episode.cut:
+            what = self.orchestrator.bought.removesuffix("s")
+            least = usd_from_nano(min(bounds.values()))
+            self._end("budget", f"the next {what} can cost ${least:.3g}")
         await self._escalate()
         return self._answer()
+
+    async def _bounds(self) -> Bounds:
+        """Return the most that the next step of each line can cost; where there is a budget."""
+        if self.purse.left_nano is None:
+            return {}
+        found, task = {}, self.orchestrator.task
+        for line in self.episode.open_lines():
+            rehearsal, step = Rehearsal(), self.episode.next(line)
+            await step.play(self.question, self._before(), lambda *_, r=rehearsal: r, [], task)
+            found[line] = rehearsal.largest_nano
+        return found
 
     async def _escalate(self) -> None:
         """Pass the question on where the policy abstains; a budget or a wrong key may forbid it."""
@@ -206,22 +222,6 @@ class _Episode:
         except AuthenticationError as error:
             self._end("failure", str(error))
         self.escalated = made[0] if made else None
-
-    async def _affordable(self, step: Step) -> bool:
-        """Return whether a step fits the budget at its dearest; the first is tried anyhow."""
-        left = self.purse.left_nano
-        if left is None:
-            return True
-        rehearsal = Rehearsal()
-        task = self.orchestrator.task
-        await step.play(self.question, self._before(), lambda *_: rehearsal, [], task)
-        if not self.steps or rehearsal.largest_nano <= left:
-            return True
-        what = self.orchestrator.bought.removesuffix("s")
-        self._end(
-            "budget", f"the next {what} can cost ${usd_from_nano(rehearsal.largest_nano):.3g}"
-        )
-        return False
 
     async def _run(self, step: Step) -> bool:
         """Play a step; return whether it could be finished."""
@@ -281,14 +281,15 @@ class _Episode:
 
         Unless answers are promised to be right: then none is better than one that may not be.
         """
+        answers = self.episode.answers()
         if selective(self.orchestrator.bundle.certificate):
-            return self.decision.answers if self.decision else ()
-        if self.decision is None:
+            return answers
+        if not self.steps:
             given = [c for c in self.broken if is_answer(c.answer) and not is_reply(c.role)]
             return tuple(Returned(c.answer or "", 0.0, 1, c.role) for c in given[-1:])
-        if self.ended_by == "policy" or self.decision.answers:
-            return self.decision.answers
-        return (self.decision.otherwise,) if self.decision.otherwise else ()
+        if self.ended_by == "policy" or answers:
+            return answers
+        return self.episode.otherwise()
 
     def _caveats(self) -> tuple[str, ...]:
         caveats = list(self.orchestrator.doubts)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from farthing.bundle import Bundle
 from farthing.errors import InputError
-from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
-from farthing.methods.lookahead.policy import buying
+from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
 from farthing.runtime.base import Agent, Moment
 from farthing.runtime.observation import CASCADE
@@ -72,7 +71,7 @@ where single calls are bought, each role, or each model of a pool, has its own."
 
 def by_call(policy: Policy) -> bool:
     """Return whether a policy buys single calls, in an order of its own."""
-    return isinstance(policy, Arranging) and not policy.in_rounds
+    return policy.space == "calls"
 
 
 def course(bundle: Bundle, plan: Plan) -> Lines:
@@ -83,7 +82,7 @@ def course(bundle: Bundle, plan: Plan) -> Lines:
 
     Raises:
         InputError: the policy was trained for other roles or models, or it buys single calls and
-            the agents see one another's, or it is of a kind that only a replay can play.
+            the agents see one another's.
     """
     _check_calls(bundle, plan)
     agents = [agent for number, agent in plan.acts() if number == 1]
@@ -126,11 +125,6 @@ def other_protocol(bundle: Bundle, plan: Plan) -> str | None:
 def _check_calls(bundle: Bundle, plan: Plan) -> None:
     if not by_call(bundle.policy):
         return
-    if buying(bundle.policy) is None:
-        raise InputError(
-            f"a policy '{bundle.kind}' that buys call by call is replayed only so far; train "
-            "`lazy` to answer questions call by call"
-        )
     if not plan.independent:
         raise InputError(
             "the bundle's policy buys call by call, and here calls see one another; write "
@@ -148,9 +142,9 @@ def _check_roles(bundle: Bundle, ours: set[str]) -> None:
 
 def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
     """Return the agent that the policy goes by, if it does."""
-    if not isinstance(bundle.policy, LlmPolicy | LlmExitPolicy):
+    role = replies_of(bundle.policy)
+    if role is None:
         return ()
-    role = bundle.policy.replies
     found = tuple(agent for agent in agents if agent.role == role)
     if not found:
         raise InputError(f"the bundle's policy asks an LLM what to do; add the agent '{role}'")

@@ -307,12 +307,12 @@ def _replies(traces: Sequence[Trace], roles: Sequence[str], horizon: int) -> dic
     for i, trace in enumerate(traces):
         for call in trace.calls:
             if is_reply(call.role):
-                replies[call.role].action[i, call.round - 1] = _action(call, roles)
+                replies[call.role].action[i, call.round - 1] = reply_action(call, roles)
                 replies[call.role].cost_nano[i, call.round - 1] = _cost_nano(call)
     return replies
 
 
-def _action(call: Call, roles: Sequence[str]) -> int:
+def reply_action(call: Call, roles: Sequence[str]) -> int:
     """Read what an LLM chose: the index of a role, L for `next`, -1 where none can be read."""
     said = (call.answer or "").strip().casefold()
     kind, _, name = call.role.partition("-")

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.process.base import InRounds
+from farthing.process.base import InRounds, Policy
 from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
 
 NO_REPLIES = "no replies recorded"
@@ -117,3 +117,8 @@ def _index(traces: TraceArrays, role: str) -> int:
 def _one_hot(action: IntArray, n_actions: int) -> FloatArray:
     scores: FloatArray = (action[:, :, None] == np.arange(n_actions)).astype(np.float64)
     return scores
+
+
+def replies_of(policy: Policy) -> str | None:
+    """Return the role whose replies a policy goes by; None where it asks nobody."""
+    return policy.replies if isinstance(policy, LlmPolicy | LlmExitPolicy) else None
