@@ -9,7 +9,7 @@ from farthing.models.base import Completion, Model, Prompt
 from farthing.runtime.base import Agent
 from farthing.runtime.collector import Recording
 from farthing.runtime.cost_bound import TOOL_REPLY, longest_completion
-from farthing.runtime.journal import Attempt, Books, entry
+from farthing.runtime.journal import Attempt, Books, Entries
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
@@ -64,11 +64,11 @@ async def estimate(
 
 class _Desk:
     def __init__(self, attempt: Attempt, books: Books, sums: Estimate) -> None:
-        self._attempt, self._books, self._sums = attempt, books, sums
+        self._entries, self._books, self._sums = Entries(attempt), books, sums
         self._acts = False
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        known = await self._books.find(entry(self._attempt, model.name, prompt, 0))
+        known = await self._books.find(self._entries.following(model.name, prompt))
         if known.reply is not None:
             return msgspec.json.decode(known.reply, type=Completion)
         self._sums.calls += 1
@@ -76,7 +76,7 @@ class _Desk:
         return longest_completion(model, prompt)
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
-        known = await self._books.find(entry(self._attempt, tool.name, query, 0))
+        known = await self._books.find(self._entries.following(tool.name, query))
         if known.reply is not None:
             return msgspec.json.decode(known.reply, type=ToolReply)
         self._pay(tool.cost_nano)
@@ -86,5 +86,5 @@ class _Desk:
         self._sums.largest_nano += nano
         if not self._acts:
             self._acts = True
-            role = self._attempt.role
+            role = self._entries.attempt.role
             self._sums.acts[role] = self._sums.acts.get(role, 0) + 1

@@ -6,6 +6,7 @@ Log and ledger are in the store's own file and change in the same transaction.
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,20 @@ def entry(attempt: Attempt, asked: str, content: Any, occurrence: int) -> Entry:
     """
     text = msgspec.json.encode([attempt, asked, content, occurrence])
     return Entry(attempt, asked, sha256(text).hexdigest())
+
+
+class Entries:
+    """The entries of one attempt's calls; what it sends again is a call of its own."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self._sent: Counter[tuple[str, Any]] = Counter()
+
+    def following(self, asked: str, content: Any) -> Entry:
+        """Return the entry of the call that is made next; see `entry`."""
+        occurrence = self._sent[asked, content]
+        self._sent[asked, content] += 1
+        return entry(self.attempt, asked, content, occurrence)
 
 
 @dataclass(frozen=True)

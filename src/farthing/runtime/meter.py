@@ -1,7 +1,6 @@
 """The desk of a collection: known calls come from the log, new ones are logged and paid for."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
@@ -11,7 +10,7 @@ import msgspec
 
 from farthing.errors import BudgetError, ModelError
 from farthing.models.base import Completion, Model, Prompt
-from farthing.runtime.journal import Attempt, Books, Entry, entry
+from farthing.runtime.journal import Attempt, Books, Entries, Entry
 from farthing.tasks.tools import Tool, ToolReply
 
 T = TypeVar("T", Completion, ToolReply)
@@ -140,14 +139,13 @@ class LoggedDesk:
     """The desk of one attempt. The models that are asked across it must be `Paid` inside."""
 
     def __init__(self, attempt: Attempt, books: Books, till: Till) -> None:
-        self._attempt = attempt
+        self._entries = Entries(attempt)
         self._books = books
         self._till = till
-        self._sent: Counter[tuple[str, Prompt | str]] = Counter()
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
         """Return the recorded reply, or have the model answer; see `Desk`."""
-        call = self._entry(model.name, prompt)
+        call = self._entries.following(model.name, prompt)
         known = await self._books.find(call)
         if known.reply is not None:
             completion = msgspec.json.decode(known.reply, type=Completion)
@@ -161,15 +159,10 @@ class LoggedDesk:
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
         """Return the recorded reply, or have the tool answer; see `Desk`."""
-        call = self._entry(tool.name, query)
+        call = self._entries.following(tool.name, query)
         known = await self._books.find(call)
         if known.reply is not None:
             reply = msgspec.json.decode(known.reply, type=ToolReply)
             return replace(reply, cost_nano=known.spent_nano)
         reply = await self._till.pay(call, tool.cost_nano, lambda: tool.run(query))
         return replace(reply, cost_nano=reply.cost_nano + known.spent_nano)
-
-    def _entry(self, asked: str, content: Prompt | str) -> Entry:
-        occurrence = self._sent[asked, content]
-        self._sent[asked, content] += 1
-        return entry(self._attempt, asked, content, occurrence)
