@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,18 @@ def test_coverage_is_kept_on_average_over_calibrations() -> None:
         margins.append(coverage(menu, fallback, (calibrate, fresh), alpha=0.2).margin)
     assert np.mean(margins) > -3 * np.std(margins) / 20
     assert np.mean(margins) < 0.1  # a setting covers a whole eleventh more
+
+
+def test_coverage_allows_as_many_misses_as_the_fraction_does() -> None:
+    """Of 99 questions and a next one 0.29 are 29; the binary fraction falls short of that."""
+    covered = np.ones((120, 2), dtype=bool)
+    covered[:28, 0] = False
+    menu = Menu(np.arange(2.0), np.tile([1, 9], (120, 1)), covered, covered, covered)
+    fallback = Fallback(np.full(120, 9), np.ones(120, dtype=bool))
+    for alpha in (0.29, "0.29", Fraction(29, 100)):
+        found = coverage(menu, fallback, (np.arange(99), np.arange(99, 120)), alpha=alpha)
+        assert found.cost == 1e-6
+        assert found.margin == 1 - 0.71
 
 
 def test_parity_is_broken_in_at_most_delta_of_calibrations() -> None:

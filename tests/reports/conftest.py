@@ -5,7 +5,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.experiments.base import METRICS, Calibration, Comparison, Difference, Row
+from farthing.experiments.base import (
+    METRICS,
+    TIMES_OPTIMUM,
+    Calibration,
+    Comparison,
+    Difference,
+    Row,
+)
 
 ALPHA = Fraction(1, 10)
 Sketch = tuple[str, str, Calibration, float, float]
@@ -65,6 +72,7 @@ def make_row(sketch: Sketch, seed: int) -> Row:
         if "cpo" in policy
         else {}
     )
+    per_split[TIMES_OPTIMUM] = [cost / 2.9e-4] * 40
     pointwise = calibration == "none"
     return Row(
         policy,
@@ -110,6 +118,7 @@ def make(source: str = "hotpotqa-llama2-7b", label: str | None = None) -> Compar
             }
         ],
         notes=["made by hand"],
+        made_up="made-up questions",
     )
 
 

@@ -101,6 +101,8 @@ def run(setting: "Dataset", plan: "Plan", out: Path) -> None:
 
     with interruptible("no report was written"), trainings() as shown:
         comparison = room.compare(setting, plan, shown.watch)
+    if comparison.made_up:
+        show(Text(comparison.origin))
     show(Text(summary.setting(comparison)))
     show(render_tables(comparison))
     for sentence in summary.sentences(comparison):

@@ -1,5 +1,6 @@
 """The parts of single rivals against slow or independent computations."""
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -68,8 +69,8 @@ def test_auto_mix_solves_its_pomdp_as_trying_every_plan_does() -> None:
 
 def test_micp_spends_each_budget_and_no_more() -> None:
     pool, score = questions(400, 3, seed=3)
-    for total in (0.05, 0.1, 0.3):
-        budget = np.array([total / 2, total / 2])
+    for total in (Fraction(1, 20), Fraction(1, 10), Fraction(3, 10)):
+        budget = [total / 2, total / 2]
         found = micp._thresholds(score, pool.right, budget)
         left = np.ones(400, dtype=bool)
         for turn in range(2):
@@ -83,15 +84,16 @@ def test_micp_spends_each_budget_and_no_more() -> None:
 
 
 def test_trust_or_escalate_tests_with_the_exact_binomial_distribution() -> None:
-    for wrong, n, alpha in ((0, 20, 0.1), (3, 50, 0.1), (7, 60, 0.2)):
-        expected = binom.cdf(wrong, n, alpha)
+    tenth, fifth = Fraction(1, 10), Fraction(1, 5)
+    for wrong, n, alpha in ((0, 20, tenth), (3, 50, tenth), (7, 60, fifth)):
+        expected = binom.cdf(wrong, n, float(alpha))
         assert trust_or_escalate._p_value(wrong, n, alpha) == pytest.approx(expected, rel=1e-7)
 
 
 def test_trust_or_escalate_seldom_trusts_more_than_it_may() -> None:
     """The true error above the threshold exceeds alpha in at most delta of the fits."""
     rng = np.random.default_rng(0)
-    alpha, too_low = 0.2, 0
+    alpha, too_low = Fraction(1, 5), 0
     for _ in range(400):
         score = rng.random(150)
         right = rng.random(150) < score  # error above t is (1 - t) / 2
