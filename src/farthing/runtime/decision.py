@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
 from farthing.process.replay import paths
 from farthing.runtime.answer import Returned
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
@@ -53,7 +54,7 @@ def threshold(bundle: Bundle, group: str | None) -> float | None:
     """
     if bundle.kappa is None:
         return None if bundle.policy.stochastic else AS_IT_IS
-    groups = bundle.certificate.groups if bundle.certificate else {}
+    groups = groups_of(bundle.certificate)
     return groups[group].kappa if group in groups else bundle.kappa
 
 
