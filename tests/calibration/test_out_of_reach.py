@@ -121,6 +121,8 @@ def test_weightless_questions_that_are_lost_do_not_count() -> None:
     without = weighted.certify(Weighted(scores[1:], weights[1:], 1.0), "0.1", fingerprint="")
     found = weighted.certify(Weighted(scores, weights, 1.0), "0.1", fingerprint="")
     assert found.kappa == without.kappa
+    few = Weighted(scores[:5], weights[:5], 1.0)
+    assert not weighted.certify(few, "0.1", fingerprint="").promises
 
 
 def test_a_stream_cannot_bear_it() -> None:
