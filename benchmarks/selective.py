@@ -15,7 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from farthing.calibration.binomial import binomial_cdf
-from farthing.calibration.selective import answers_above, candidate_thresholds, selective_setting
+from farthing.calibration.guarantees.selective import (
+    answers_above,
+    candidate_thresholds,
+    selective_setting,
+)
 from farthing.cli.files import read_arrays
 from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay

@@ -39,7 +39,7 @@ from farthing.traces.shapes import PROTOCOL_ROLES
 Array = NDArray[Any]
 
 FORMAT = "farthing policy bundle"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 BODY = "bundle.json"
 WEIGHTS = "weights.safetensors"
 
@@ -168,7 +168,7 @@ def load(folder: str | Path) -> Bundle:
     """Read a bundle, and refuse one that is not what was written.
 
     Raises:
-        BundleError: it is no bundle, was changed or cut short, is of a newer format, or holds
+        BundleError: it is no bundle, was changed or cut short, is of another format, or holds
             arrays that are not finite; the message names the file.
         UnknownNameError: the policy's class is not registered here.
     """
@@ -211,9 +211,10 @@ def _read_body(folder: Path) -> dict[str, Any]:
         raise BundleError(f"{folder} is not a policy bundle: {BODY} is not Farthing's")
     version = body.get("format_version")
     if version != FORMAT_VERSION:
+        older = isinstance(version, int) and version < FORMAT_VERSION
+        remedy = "train and calibrate again with this version" if older else "update Farthing"
         raise BundleError(
-            f"{path} has format version {version}, this Farthing reads {FORMAT_VERSION}; "
-            "update Farthing or save the bundle again"
+            f"{path} has format version {version}, this Farthing reads {FORMAT_VERSION}; {remedy}"
         )
     hashes = body.get("sha256")
     if not isinstance(hashes, dict) or hashes.pop(BODY, None) != _hash(_canonical(body)):

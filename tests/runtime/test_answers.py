@@ -2,6 +2,7 @@
 
 import asyncio
 from decimal import Decimal
+from fractions import Fraction
 from itertools import count
 
 import msgspec
@@ -10,8 +11,9 @@ import pytest
 
 from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate, Threshold
-from farthing.calibration.certificate import certify_nothing, certify_online, certify_split
-from farthing.calibration.online import OnlineThreshold
+from farthing.calibration.guarantees import none, online, split
+from farthing.calibration.guarantees.groups import GroupsPromise
+from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -51,7 +53,7 @@ QUESTION = Question("q", "What is the capital of Portugal?")
 
 
 def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = "argmax") -> Bundle:
-    certificate = None if kappa is None else certify_nothing(kappa, fingerprint="f")
+    certificate = None if kappa is None else none.certify(kappa, fingerprint="f")
     return Bundle(
         policy=policy,
         kind="any",
@@ -90,7 +92,7 @@ def live(base: Model, guide: Model, bundle: Bundle | None = None) -> Orchestrato
 
 def certified(policy: Policy, origin: Origin = ORIGIN) -> Bundle:
     bundle = bundle_of(policy, origin, 1.0)
-    certificate = certify_split(np.ones(200), "0.1", fingerprint="f")
+    certificate = split.certify(np.ones(200), "0.1", fingerprint="f")
     assert certificate.kappa == 1.0
     return msgspec.structs.replace(bundle, certificate=certificate)
 
@@ -279,7 +281,7 @@ def test_calls_that_see_one_another_are_another_protocol(seen: bool) -> None:
 
 def test_an_online_threshold_promises_nothing_once_it_is_frozen() -> None:
     state = OnlineThreshold(kappa=0.5, updates=10_000)
-    certificate = certify_online(state, "0.1", fingerprint="f")
+    certificate = online.certify(state, "0.1", fingerprint="f")
     assert certificate.promises
     bundle = msgspec.structs.replace(
         certified(FixedDepthPolicy(1)), kappa=certificate.kappa, certificate=certificate
@@ -304,9 +306,8 @@ def test_a_bundle_without_a_certificate_answers_and_says_so() -> None:
 
 def test_a_group_has_its_own_threshold_and_a_new_one_no_promise() -> None:
     groups = {"easy": Threshold(kappa=0.9, k=3, n=40), "hard": Threshold(kappa=0.1, k=3, n=40)}
-    certificate = Certificate(
-        guarantee="per-group", kappa=0.1, alpha="0.1", n=80, k=3, groups=groups
-    )
+    promise = GroupsPromise(alpha=Fraction("0.1"), groups=groups)
+    certificate = Certificate(promise=promise, kappa=0.1, n=80)
     policy = StoppingPolicy(
         FeatureSet(roles=ORIGIN.roles, horizon=3, names=(), mean=(), scale=(), off={}),
         np.zeros((2, 0)),

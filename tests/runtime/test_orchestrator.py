@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from farthing.bundle import Bundle, Origin, origin_of
-from farthing.calibration.certificate import certify_nothing
+from farthing.calibration.guarantees import none
 from farthing.experiments.evaluate import replay
 from farthing.features.rounds import FeatureSet
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
@@ -181,7 +181,7 @@ POLICIES: Mapping[str, Callable[[TraceArrays], Policy]] = {
 
 
 def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = "argmax") -> Bundle:
-    certificate = None if kappa is None else certify_nothing(kappa, fingerprint="f")
+    certificate = None if kappa is None else none.certify(kappa, fingerprint="f")
     return Bundle(
         policy=policy,
         kind="any",

@@ -124,6 +124,7 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing import bundle as bundles
+    from farthing.calibration.guarantees.none import NoPromise
     from farthing.experiments import pipeline as single
     from farthing.reports.pipeline import promised
 
@@ -151,7 +152,7 @@ def calibrate(
     if asked is not None and not done.certificate.promises:
         remark("the bundle is left as it was")
         raise typer.Exit(1)
-    if before is not None and before.guarantee != "none":
+    if before is not None and not isinstance(before.promise, NoPromise):
         remark(f"replaced: {before.sentence()}")
 
 
@@ -187,9 +188,13 @@ def evaluate(
 
 
 def _too_short(certificate: "Certificate") -> list[str]:
-    from farthing.calibration.online import OnlineThreshold, updates_needed
+    from farthing.calibration.guarantees.online import (
+        OnlinePromise,
+        OnlineThreshold,
+        updates_needed,
+    )
 
-    if certificate.guarantee != "online" or certificate.promises:
+    if not isinstance(certificate.promise, OnlinePromise) or certificate.promises:
         return []
     note = (
         f"an online promise begins at {updates_needed(OnlineThreshold()):,} updates of 10 "
@@ -200,11 +205,12 @@ def _too_short(certificate: "Certificate") -> list[str]:
 
 def _check_nothing_is_lost(out: Path) -> None:
     from farthing import bundle as bundles
+    from farthing.calibration.guarantees.none import NoPromise
 
     if not (out / bundles.BODY).exists():
         return
     certificate = bundles.load(out).certificate
-    if certificate is not None and certificate.guarantee != "none":
+    if certificate is not None and not isinstance(certificate.promise, NoPromise):
         raise InputError(
             f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
             "or remove that one first"

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.calibration.base import Given, Level
-from farthing.calibration.split import split_threshold
+from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments.base import Candidate
 from farthing.methods.base import Fitted
 from farthing.money import usd_from_nano

@@ -12,6 +12,8 @@ import numpy as np
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
+from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.experiments.evaluate import AS_IT_IS, metrics, stream
 from farthing.experiments.pipeline import (
     AS_BEFORE,
@@ -160,9 +162,9 @@ def _act(bundle: Bundle, part: TraceArrays, rng: np.random.Generator) -> Outcome
 def _kappas(bundle: Bundle, part: TraceArrays) -> FloatArray:
     """Return each question's threshold, [n]: its group's, where the promise is per group."""
     whole = AS_IT_IS if bundle.kappa is None else bundle.kappa
-    if bundle.certificate is None or not bundle.certificate.groups:
+    of_group = groups_of(bundle.certificate)
+    if not of_group:
         return np.full(len(part), whole)
-    of_group = bundle.certificate.groups
     named = [of_group[n].kappa if n in of_group else whole for n in part.group_names]
     return np.array([*named, whole])[part.group]  # no group is -1, and takes the last
 
@@ -179,8 +181,10 @@ def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
 
 def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
     """Return whether the reference of a parity is right, [n]; [0] where there is none."""
-    reference = bundle.certificate.reference if bundle.certificate else None
-    return reference_right(recorded, reference) if reference else np.zeros(0, dtype=bool)
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, ParityPromise) or promise.reference is None:
+        return np.zeros(0, dtype=bool)
+    return reference_right(recorded, promise.reference)
 
 
 def _met(met: Mapping[str, int], n: int) -> list[str]:

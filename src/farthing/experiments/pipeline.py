@@ -14,15 +14,10 @@ import numpy as np
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle, origin_of
+from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate, Given
-from farthing.calibration.certificate import (
-    certify_groups,
-    certify_nothing,
-    certify_online,
-    certify_pac,
-    certify_split,
-)
-from farthing.calibration.online import OnlineThreshold, run_online
+from farthing.calibration.guarantees.groups import Grouped
+from farthing.calibration.guarantees.online import OnlineThreshold, run_online
 from farthing.errors import CalibrationError, InputError, UnknownNameError
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import candidates
@@ -222,7 +217,7 @@ def sizes_of(parts: Parts) -> dict[str, int]:
 
 
 def _no_promise(kappa: float | None, mark: str) -> Certificate | None:
-    return None if kappa is None else certify_nothing(kappa, fingerprint=mark)
+    return None if kappa is None else guarantees.none.certify(kappa, fingerprint=mark)
 
 
 def _saveable(policy: Policy, kind: str) -> Saveable:
@@ -294,21 +289,19 @@ def _certify(
 ) -> Certificate:
     mark = fingerprint(part)
     if method == "split":
-        return certify_split(critical, alpha, fingerprint=mark, given=given)
+        return guarantees.split.certify(critical, alpha, fingerprint=mark, given=given)
     if method == "pac":
         if delta is None:
             raise InputError("a PAC promise needs a delta, the share of failures allowed; try 0.1")
-        return certify_pac(critical, alpha, delta, fingerprint=mark, given=given)
+        return guarantees.pac.certify(critical, alpha, delta, fingerprint=mark, given=given)
     if method == "groups":
-        group = part.group.astype(np.int64)
-        return certify_groups(
-            critical, group, part.group_names, alpha, fingerprint=mark, given=given
-        )
+        sample = Grouped(critical, part.group.astype(np.int64), part.group_names)
+        return guarantees.groups.certify(sample, alpha, fingerprint=mark, given=given)
     if given != "all":
         raise InputError("an online promise is about all questions; leave `solvable` out")
     kappas = run_online(critical, alpha)
     state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
-    return certify_online(state, alpha, fingerprint=mark)
+    return guarantees.online.certify(state, alpha, fingerprint=mark)
 
 
 def doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.calibration.base import Level, exact_level
-from farthing.calibration.parity import Paired, parity_setting
+from farthing.calibration.guarantees.parity import Paired, parity_setting
 from farthing.methods.baselines.models import AlwaysAll, BestSingle, Oracle
 from farthing.methods.cascades.auto_mix.policy import AutoMix
 from farthing.methods.cascades.conformal_arbitrage.policy import ConformalArbitrage

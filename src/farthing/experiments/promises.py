@@ -8,20 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
+from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
-from farthing.calibration.budget import Spending
-from farthing.calibration.certificate import (
-    certify_budget,
-    certify_parity,
-    certify_selective,
-    certify_weighted,
-)
-from farthing.calibration.parity import Paired
-from farthing.calibration.selective import Answers, candidate_thresholds
-from farthing.calibration.weighted import Weighted
+from farthing.calibration.guarantees.budget import Spending
+from farthing.calibration.guarantees.parity import Paired
+from farthing.calibration.guarantees.selective import Answers, candidate_thresholds
+from farthing.calibration.guarantees.weighted import Weighted
 from farthing.errors import UnknownNameError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.selective.policy import as_trained
@@ -109,8 +103,8 @@ def promise(asked: Asked, policy: Policy, train: Part, calibrate: Part, empty: s
         empty: the mode of `replay.paths` that the policy was trained for.
 
     Returns:
-        The certificate, whose kappa is the chosen threshold. Where `setting` is None nothing is
-        proved, and no threshold of this policy carries the promise.
+        The certificate, whose kappa is the chosen threshold. Where its `promises` is false nothing
+        is proved, and no threshold of this policy carries the promise.
 
     Raises:
         UnknownNameError: the reference is no role of the traces.
@@ -136,10 +130,10 @@ def selective(asked: Selective, learned: "Learned", calibrate: Part) -> Promised
     """Prove that a policy's answers are right, from where training makes the clearest case on."""
     kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
     proof = points_of(replay(learned.policy, calibrate.played, "allow"), kappas)
-    answers = Answers(proof.answered, proof.correct, kappas)
+    answers = Answers(proof.answered, proof.correct, thresholds=kappas, kappas=kappas)
     mark = fingerprint(calibrate.played)
-    certificate = certify_selective(answers, asked.alpha, asked.delta, fingerprint=mark)
-    return Promised(_at(certificate, kappas), learned.policy, "allow")
+    certificate = guarantees.selective.certify(answers, asked.alpha, asked.delta, fingerprint=mark)
+    return Promised(certificate, learned.policy, "allow")
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
@@ -192,19 +186,17 @@ def _parity(asked: Parity, policy: Policy, train: Part, calibrate: Part, empty: 
     right = menu.correct.sum(axis=0)
     kappas = menu.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
     proof = points_of(replay(policy, calibrate.played, empty), kappas)
-    paired = Paired(proof.cost_nano, proof.correct, reference)
+    paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
     mark = fingerprint(calibrate.played)
-    found = certify_parity(paired, asked.epsilon, asked.delta, fingerprint=mark)
-    return msgspec.structs.replace(_at(found, kappas), reference=role)
+    return guarantees.parity.certify(paired, asked.epsilon, asked.delta, fingerprint=mark)
 
 
 def _budget(asked: Budget, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
     menu = _trained_points(policy, train, empty)
     proof = points_of(replay(policy, calibrate.played, empty), menu.values)
-    spending = Spending(proof.cost_nano, proof.covered, asked.most_nano)
+    spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=menu.values)
     mark = fingerprint(calibrate.played)
-    found = certify_budget(spending, asked.budget_nano, asked.delta, fingerprint=mark)
-    return _at(found, menu.values)
+    return guarantees.budget.certify(spending, asked.budget_nano, asked.delta, fingerprint=mark)
 
 
 def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
@@ -219,18 +211,11 @@ def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: st
     weights = ratio.weights(mine)
     largest = max(float(weights.max()), float(ratio.weights(new).max()))
     critical = replay(policy, calibrate.played, empty).critical
-    return certify_weighted(
-        Weighted(critical, weights, largest), asked.alpha, fingerprint=fingerprint(calibrate.played)
-    )
+    sample = Weighted(critical, weights, largest)
+    mark = fingerprint(calibrate.played)
+    return guarantees.weighted.certify(sample, asked.alpha, fingerprint=mark)
 
 
 def _trained_points(policy: Policy, train: Part, empty: str) -> OperatingPoints:
     trained = replay(policy, train.played, empty)
     return points_of(trained, grid(trained))
-
-
-def _at(certificate: Certificate, kappas: FloatArray) -> Certificate:
-    """Return the certificate with the threshold of its setting; 0 where nothing is proved."""
-    if certificate.setting is None:
-        return certificate
-    return msgspec.structs.replace(certificate, kappa=float(kappas[certificate.setting]))

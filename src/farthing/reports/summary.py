@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
-from farthing.calibration.base import Certificate, Given, exact_text
-from farthing.calibration.plain_language import plainly
+from farthing.calibration.base import Given
+from farthing.calibration.phrases import of_hundred_covered
 from farthing.experiments.base import (
     OPTIMUM,
     SOLVABLE_ONLY,
@@ -90,8 +90,7 @@ def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
     if not cheapest_promised(comparison, alpha):
         return ""
     given: Given = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
-    promise = Certificate(guarantee="marginal", alpha=exact_text(alpha), k=1, given=given)
-    return f"An exact promise means: {plainly(promise)}"
+    return f"An exact promise means: {of_hundred_covered(alpha, given)}"
 
 
 def sentence(comparison: Comparison, alpha: Fraction) -> str:

@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.action_space import ActionSpace, action_space
 from farthing.process.base import NOTHING, Budget, Decision, State
@@ -203,5 +204,5 @@ def threshold(bundle: Bundle, group: str | None) -> float | None:
     """
     if bundle.kappa is None:
         return None if bundle.policy.stochastic else AS_IT_IS
-    groups = bundle.certificate.groups if bundle.certificate else {}
+    groups = groups_of(bundle.certificate)
     return groups[group].kappa if group in groups else bundle.kappa

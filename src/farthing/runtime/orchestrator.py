@@ -14,6 +14,8 @@ from msgspec import structs
 
 from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
+from farthing.calibration.guarantees.online import OnlinePromise
 from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import Model
 from farthing.money import usd_from_nano
@@ -104,8 +106,8 @@ class Orchestrator:
     def doubts(self) -> tuple[str, ...]:
         """Why the bundle's certificate holds for no answer of these agents, a clause each."""
         other = other_models(self.bundle, self._lines)
-        certificate = self.bundle.certificate
-        frozen = certificate is not None and certificate.guarantee == "online"
+        promise = self.bundle.certificate and self.bundle.certificate.promise
+        frozen = isinstance(promise, OnlinePromise)
         found = [
             other,
             other_protocol(self.bundle, self.plan),
@@ -293,8 +295,8 @@ class _Answering:
 
     def _caveats(self) -> tuple[str, ...]:
         caveats = list(self.orchestrator.doubts)
-        certificate, group = self.orchestrator.bundle.certificate, self.question.group
-        if certificate is not None and certificate.groups and group not in certificate.groups:
+        groups, group = groups_of(self.orchestrator.bundle.certificate), self.question.group
+        if groups and group not in groups:
             caveats.append(f"the question's group, {group or 'none'}, was not calibrated")
         if self.ended_by == "budget":
             most, what = self.orchestrator.steps, self.orchestrator.bought
