@@ -15,10 +15,12 @@ from chat_server import Endpoint
 from farthing.errors import AuthenticationError, InputError, StoreError, UnpricedModelError
 from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.scripted import ScriptedModel
+from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.job import Job, read_job
-from farthing.runtime.journal import Attempt, StoreBooks
+from farthing.runtime.journal import StoreJournal
 from farthing.runtime.local_engine import Report, collect_locally, price
-from farthing.runtime.meter import LoggedDesk, Paid, Till
+from farthing.runtime.meter import Meter
+from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 from farthing.traces.store import Store
 
@@ -193,18 +195,19 @@ def test_200_calls_at_once_against_a_cap_worth_five(tmp_path: Path) -> None:
             return 1_000
 
     async def calls() -> list[object]:
-        till = Till(books)
-        model = Paid(Dear(answer, latency_s=0.01), till)
-        desks = [LoggedDesk(Attempt(f"q{k}", 1, "base"), books, till) for k in range(200)]
+        meter = Meter(journal)
+        model = Dear(answer, latency_s=0.01)
+        base = BaseAgent(model)
+        clients = [meter.client(Question(f"q{k}", "?"), 1, base) for k in range(200)]
         prompt = Prompt((Message("user", "?"),))
         return await asyncio.gather(
-            *(desk.ask(model, prompt) for desk in desks), return_exceptions=True
+            *(client.ask(model, prompt) for client in clients), return_exceptions=True
         )
 
     with Store.open(tmp_path / "a.db") as store:
-        books = StoreBooks(store, 5_000, "test")
+        journal = StoreJournal(store, 5_000, "test")
         results = asyncio.run(calls())
-        assert books.balance().settled_nano == 5_000
+        assert journal.balance().settled_nano == 5_000
     assert len(asked) == 5
     assert sum(isinstance(one, Completion) for one in results) == 5
 
@@ -217,17 +220,18 @@ def test_calls_wait_for_what_others_do_not_use(tmp_path: Path) -> None:
             return 1_000
 
     async def calls() -> list[Completion]:
-        till = Till(books)
+        meter = Meter(journal)
         cheap = Completion("4", "m", "stop", Usage(1, 1), 10, 0.0)
-        model = Paid(Dear(lambda _: cheap, latency_s=0.001), till)
-        desks = [LoggedDesk(Attempt(f"q{k}", 1, "base"), books, till) for k in range(50)]
+        model = Dear(lambda _: cheap, latency_s=0.001)
+        base = BaseAgent(model)
+        clients = [meter.client(Question(f"q{k}", "?"), 1, base) for k in range(50)]
         prompt = Prompt((Message("user", "?"),))
-        return list(await asyncio.gather(*(desk.ask(model, prompt) for desk in desks)))
+        return list(await asyncio.gather(*(client.ask(model, prompt) for client in clients)))
 
     with Store.open(tmp_path / "a.db") as store:
-        books = StoreBooks(store, 2_000, "test")
+        journal = StoreJournal(store, 2_000, "test")
         assert len(asyncio.run(calls())) == 50
-        assert books.balance().settled_nano == 500
+        assert journal.balance().settled_nano == 500
 
 
 def test_faults_lose_nothing_and_pay_nothing_twice(

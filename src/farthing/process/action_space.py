@@ -142,6 +142,9 @@ def arrange(traces: TraceArrays, rules: Protocol, order: IntArray) -> TraceArray
         answer=answer.astype(np.int16),
         correct=traces.correct.reshape(n, -1)[rows, cells] & ~nothing,
         cost_nano=np.where(nothing, 0, traces.cost_nano.reshape(n, -1)[rows, cells]),
+        largest_cost_nano=np.where(
+            nothing, 0, traces.largest_cost_nano.reshape(n, -1)[rows, cells]
+        ),
         signals={},
         recorded=np.where(traces.complete, rules.steps, 0).astype(np.int16),
         replies={},

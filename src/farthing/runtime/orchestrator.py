@@ -12,29 +12,23 @@ from zlib import crc32
 import numpy as np
 from msgspec import structs
 
-from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.bundle import Bundle
 from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import Model
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Bought, Ending, Returned, selective
-from farthing.runtime.base import Agent, Desk, DirectDesk
+from farthing.runtime.base import Agent, Client
 from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.cost_bound import Rehearsal
+from farthing.runtime.cost_bound import CostBoundClient
 from farthing.runtime.decision import Decision
 from farthing.runtime.episode import Begin, Play, player
 from farthing.runtime.guide_agent import GuideAgent
-from farthing.runtime.question_budget import Purse
-from farthing.runtime.rounds import Desks, Dialogue, Independent, Plan, judged
+from farthing.runtime.meter import Meter, QuestionBudget
+from farthing.runtime.rounds import Dialogue, Independent, Plan, judged
 from farthing.runtime.steps import Lines, Step, by_call, course, other_models, other_protocol
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Call, Trace
 from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
-
-
-def directly(question: Question, number: int, agent: Agent) -> Desk:  # noqa: ARG001 - a `Desks`
-    """Open a desk that makes every call there and then."""
-    return DirectDesk()
 
 
 @dataclass(frozen=True)
@@ -45,8 +39,8 @@ class Orchestrator:
     plan: Plan
     """The agents, as their traces were collected; its number of rounds is the bundle's."""
     task: Task
-    desks: Desks = directly
-    """Opens the desk of each call: a log's, so that nothing is paid twice, or none."""
+    meter: Meter = field(default_factory=Meter)
+    """Pays for every try; with a journal, nothing is paid twice."""
     escalation: Agent | None = None
     """Answers by itself where the policy abstains; nothing is promised of what it says."""
 
@@ -133,8 +127,7 @@ class Orchestrator:
 
         Args:
             question: what is asked; `gold` may be empty.
-            budget_nano: the most that may be paid for it, in nano-dollars; none: no limit. It is
-                hard for models with `Pursed` inside their retries.
+            budget_nano: the most that may be paid for it, in nano-dollars; none: no limit.
             rng: draws the actions of a policy without a threshold; by default the question's id
                 is its seed.
 
@@ -143,7 +136,7 @@ class Orchestrator:
         """
         rng = rng or np.random.default_rng(crc32(question.id.encode(errors="surrogatepass")))
         play = self._begin(blank(question, self), rng)
-        return await _Episode(self, question, _purse(budget_nano), play).play()
+        return await _Episode(self, question, QuestionBudget.of(budget_nano), play).play()
 
 
 def blank(question: Question, orchestrator: Orchestrator) -> Trace:
@@ -161,17 +154,13 @@ def blank(question: Question, orchestrator: Orchestrator) -> Trace:
     )
 
 
-def _purse(budget_nano: int | None) -> Purse:
-    return Purse() if budget_nano is None else Purse(MemoryLedger(budget_nano))
-
-
 @dataclass
 class _Episode:
     """One question under way."""
 
     orchestrator: Orchestrator
     question: Question
-    purse: Purse
+    budget: QuestionBudget
     policy: Play
     steps: list[list[Call]] = field(default_factory=list)
     """The calls of each round, or each single call, that was made in full."""
@@ -200,7 +189,7 @@ class _Episode:
         made: list[Call] = []
         step, task = Step(1, (agent,), independent=True), self.orchestrator.task
         try:
-            await step.play(self.question, [], self._desk, made, task)
+            await step.play(self.question, [], self._client, made, task)
         except BudgetError as error:
             self.why = str(error)
         except AuthenticationError as error:
@@ -209,25 +198,25 @@ class _Episode:
 
     async def _affordable(self, step: Step) -> bool:
         """Return whether a step fits the budget at its dearest; the first is tried anyhow."""
-        left = self.purse.left_nano
+        left = self.budget.left_nano
         if left is None:
             return True
-        rehearsal = Rehearsal()
+        bound = CostBoundClient()
         task = self.orchestrator.task
-        await step.play(self.question, self._before(), lambda *_: rehearsal, [], task)
-        if not self.steps or rehearsal.largest_nano <= left:
+        await step.play(self.question, self._before(), lambda *_: bound, [], task)
+        if not self.steps or bound.largest_nano <= left:
             return True
         what = self.orchestrator.bought.removesuffix("s")
-        self._end(
-            "budget", f"the next {what} can cost ${usd_from_nano(rehearsal.largest_nano):.3g}"
-        )
+        self._end("budget", f"the next {what} can cost ${usd_from_nano(bound.largest_nano):.3g}")
         return False
 
     async def _run(self, step: Step) -> bool:
         """Play a step; return whether it could be finished."""
         made: list[Call] = []
         try:
-            await step.play(self.question, self._before(), self._desk, made, self.orchestrator.task)
+            await step.play(
+                self.question, self._before(), self._client, made, self.orchestrator.task
+            )
         except BudgetError as error:
             self._end("budget", str(error))
         except AuthenticationError as error:
@@ -241,8 +230,8 @@ class _Episode:
             self.steps = [[call] for call in known]
         return True
 
-    def _desk(self, question: Question, number: int, agent: Agent) -> Desk:
-        return self.purse.desk(self.orchestrator.desks(question, number, agent))
+    def _client(self, question: Question, number: int, agent: Agent) -> Client:
+        return self.orchestrator.meter.client(question, number, agent, self.budget)
 
     def _before(self) -> list[Call]:
         return [call for calls in self.steps for call in calls]
@@ -258,7 +247,7 @@ class _Episode:
             id=question.id,
             answers=returned,
             best=returned[0].text if returned else passed_on,
-            cost_nano=self.purse.spent_nano,
+            cost_nano=self.budget.spent_nano,
             rounds=len(self.steps),
             most_rounds=self.orchestrator.steps,
             bought=self.orchestrator.bought,

@@ -69,8 +69,17 @@ class TraceArrays:
     """[n] number of rounds that were recorded; below `T` where a trace was truncated."""
     independent: BoolArray
     """[n] whether any subset of the calls could have been made."""
+    largest_cost_nano: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """[n, T, L] the most that the call could have cost when it was sent, in nano-dollars; 0 where
+    that was not recorded."""
     replies: Mapping[str, Replies] = field(default_factory=dict)
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
+
+    def __post_init__(self) -> None:
+        """Give traces that record no largest costs their zeros."""
+        if self.largest_cost_nano.size == 0:
+            nothing = np.zeros(self.answer.shape, dtype=np.int64)
+            object.__setattr__(self, "largest_cost_nano", nothing)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -23,6 +23,7 @@ _COPIED = (
     "tool_calls",
     "latency_s",
     "cost_usd",
+    "largest_cost_usd",
     "f1",
     "score",
 )
@@ -38,9 +39,9 @@ INSERT INTO traces (
 INSERT_CALL = """
 INSERT INTO calls (
     round, role, model, answer, correct, text, verdict, confidence, uncertainty, input_tokens,
-    output_tokens, tool_calls, latency_s, cost_usd, f1, score,
+    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, f1, score,
     cost_nano, error_type, error_message, extra, trace, position
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 SELECT_TRACES = """
 SELECT position, id, task, stratum, split, question, gold, independent, truncated FROM traces
@@ -50,7 +51,8 @@ ORDER BY position"""
 
 SELECT_CALLS = """
 SELECT round, role, model, answer, correct, text, verdict, confidence, uncertainty, input_tokens,
-    output_tokens, tool_calls, latency_s, cost_usd, f1, score, error_type, error_message, extra
+    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, f1, score,
+    error_type, error_message, extra
 FROM calls WHERE trace = ? ORDER BY position"""
 
 
