@@ -161,6 +161,16 @@ def test_a_file_that_was_changed_is_refused(
         read_parquet(path)
 
 
+def test_a_file_of_the_first_version_has_no_largest_costs(
+    path: Path, assert_same: AssertSame
+) -> None:
+    def first_version(table: pa.Table) -> pa.Table:
+        return header(version=1)(table.drop_columns("largest_cost_nano"))
+
+    spoil(path, first_version)
+    assert_same(read_parquet(path), generated(4))
+
+
 @pytest.mark.parametrize("content", [b"", b"no parquet at all", None])
 def test_a_file_that_is_none_is_refused(path: Path, content: bytes | None) -> None:
     if content is not None:
