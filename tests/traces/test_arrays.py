@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
@@ -19,6 +20,8 @@ def test_pieces_in_their_order_are_the_whole() -> None:
     old = fingerprint(traces)
     traces = replace(traces, largest_cost_nano=largest)
     assert fingerprint(traces) != old
+    with pytest.raises(ValueError, match=r"shape \(50, 2, 2\), answers \(50, 4, 2\)"):
+        replace(traces, largest_cost_nano=largest[:, :2])
     traces = replace(traces, replies={"exit-guide": Replies(action, rng.integers(0, 99, (50, 4)))})
     pieces = [traces.rows(slice(*ends)) for ends in ((0, 20), (20, 20), (20, 49), (49, 50))]
     assert fingerprint(joined(pieces)) == fingerprint(traces)

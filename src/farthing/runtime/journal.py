@@ -157,7 +157,7 @@ class StoreJournal:
         return [Unknown(*row) for row in rows]
 
     def mean_cost_nano(self) -> dict[str, float]:
-        """Return what one call of each role cost on average, where the log has any."""
+        """Return what one call of each role cost on average, where the journal has any."""
         rows = self._connection.execute(
             "SELECT role, avg(cost) FROM (SELECT role, sum(cost_nano) AS cost FROM call_log"
             " WHERE state IN ('completed', 'failed') GROUP BY question, round, role"

@@ -48,6 +48,7 @@ def observed(trace: Trace, origin: Origin) -> TraceArrays:
         answer=_later(arrays.answer, horizon, NO_ANSWER),
         correct=_later(arrays.correct, horizon, 0),
         cost_nano=_later(arrays.cost_nano, horizon, 0),
+        largest_cost_nano=_later(arrays.largest_cost_nano, horizon, 0),
         signals={
             name: _later(arrays.signals.get(name, unknown), horizon, np.nan) for name in names
         },
@@ -72,6 +73,7 @@ def _in_turn(pool: TraceArrays, order: Sequence[str]) -> TraceArrays:
         answer=turned(pool.answer),
         correct=turned(pool.correct),
         cost_nano=turned(pool.cost_nano),
+        largest_cost_nano=turned(pool.largest_cost_nano),
         signals={name: turned(values) for name, values in pool.signals.items()},
         replies={},
     )

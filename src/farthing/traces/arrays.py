@@ -76,10 +76,17 @@ class TraceArrays:
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
 
     def __post_init__(self) -> None:
-        """Give traces that record no largest costs their zeros."""
-        if self.largest_cost_nano.size == 0:
-            nothing = np.zeros(self.answer.shape, dtype=np.int64)
-            object.__setattr__(self, "largest_cost_nano", nothing)
+        """Give traces that record no largest costs their zeros, in the shape of the answers.
+
+        Raises:
+            ValueError: there are some, in another shape.
+        """
+        largest, shape = self.largest_cost_nano, self.answer.shape
+        if largest.shape == shape:
+            return
+        if largest.any():
+            raise ValueError(f"largest costs have the shape {largest.shape}, answers {shape}")
+        object.__setattr__(self, "largest_cost_nano", np.zeros(shape, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.ids)
