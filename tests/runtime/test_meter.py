@@ -1,7 +1,7 @@
 """One place pays for every try: the job's cap, the question's budget and a call's own bound."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from farthing.tasks.base import Question
 from farthing.traces.store import Store
 
 LARGEST = 100
+Open = Callable[[int], StoreJournal]
 PROMPT = Prompt((Message("user", "?"),))
 OTHER = Prompt((Message("user", "and now?"),))
 QUESTION = Question("q", "?")
@@ -56,23 +57,15 @@ def balance(budget: QuestionBudget) -> Balance:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Callable[[int], StoreJournal]:
-    """Open the same store again and again, each time with a cap."""
-
-    def opened(cap_nano: int) -> StoreJournal:
-        # The connection closes with the process; a test is short.
-        return StoreJournal(entered, cap_nano, "test")
-
-    with Store.open(tmp_path / "a.db") as entered:
-        yield opened
+def store(tmp_path: Path) -> Iterator[Open]:
+    """Take over the journal of a new store, with a cap."""
+    with Store.open(tmp_path / "a.db") as opened:
+        yield lambda cap_nano: StoreJournal(opened, cap_nano, "test")
 
 
-def tries(journal: StoreJournal) -> list[tuple[str, int, int]]:
+def tries(journal: StoreJournal) -> list[tuple[str, int, int | None]]:
     rows = journal._connection.execute("SELECT state, reserved_nano, cost_nano FROM call_log")
     return rows.fetchall()
-
-
-Open = Callable[[int], StoreJournal]
 
 
 def test_where_the_cap_refuses_the_question_gets_its_money_back(store: Open) -> None:
