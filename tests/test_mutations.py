@@ -96,9 +96,9 @@ MUTATIONS = (
     ),
     Mutation(
         "what is tried again is not set aside from the question's budget",
-        "runtime/question_budget.py",
-        "        bill.begin(partial(self._model.largest_cost_nano, prompt))\n",
-        "",
+        "models/retry.py",
+        "await around(partial(self._model.complete, prompt))",
+        "await (around if tries == 1 else alone)(partial(self._model.complete, prompt))",
         "runtime/test_answers.py",
     ),
     Mutation(

@@ -63,6 +63,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The recorded numbers of its traces; None in bundles that do not say."""
     independent: bool | None = None
     """Whether no call of its traces saw another one; None likewise."""
+    largest_nano: dict[str, int] | None = None
+    """Role to the most that one of its calls may cost, in nano-dollars, where that is declared."""
 
     @property
     def is_pool(self) -> bool:
@@ -162,6 +164,21 @@ def save(
     except (TypeError, ValueError) as problem:
         raise BundleError(f"{folder}: the policy's settings are not JSON: {problem}") from None
     _write(folder, {WEIGHTS: weights, BODY: text})
+
+
+def write(folder: str | Path, bundle: Bundle) -> None:
+    """Save a bundle that is in memory; see `save`."""
+    if not isinstance(bundle.policy, Saveable):
+        raise BundleError(f"{folder}: the policy '{bundle.kind}' cannot be saved")
+    save(
+        folder,
+        bundle.policy,
+        origin=bundle.origin,
+        kappa=bundle.kappa,
+        certificate=bundle.certificate,
+        empty=bundle.empty,
+        questions=bundle.questions,
+    )
 
 
 def load(folder: str | Path) -> Bundle:

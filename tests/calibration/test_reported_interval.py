@@ -7,18 +7,19 @@ import pytest
 from scipy import stats
 
 from farthing.calibration.base import Certificate, Given
-from farthing.calibration.certificate import certify_pac, certify_split
+from farthing.calibration.guarantees import pac as pacs
+from farthing.calibration.guarantees import split as splits
 from farthing.traces.arrays import FloatArray
 
 Certify = Callable[[FloatArray, Given], Certificate]
 
 
 def split(scores: FloatArray, given: Given) -> Certificate:
-    return certify_split(scores, "0.1", fingerprint="f", given=given)
+    return splits.certify(scores, "0.1", fingerprint="f", given=given)
 
 
 def pac(scores: FloatArray, given: Given) -> Certificate:
-    return certify_pac(scores, "0.1", "0.05", fingerprint="f", given=given)
+    return pacs.certify(scores, "0.1", "0.05", fingerprint="f", given=given)
 
 
 @pytest.mark.parametrize("given", ["all", "solvable"])
@@ -38,7 +39,7 @@ def test_it_is_that_of_the_rank_counted_among_the_scores(
     assert made.kappa in scores
     assert k > 0
     low, high = (float(stats.beta.ppf(p, seen + 1 - k, k)) for p in (0.025, 0.975))
-    assert made.interval == pytest.approx((low, high), rel=1e-9)
+    assert made.promise.interval == pytest.approx((low, high), rel=1e-9)
 
 
 def test_a_pac_threshold_covers_less_than_promised_as_rarely_as_delta_says() -> None:
@@ -57,8 +58,8 @@ def test_coverage_falls_outside_it_as_often_on_either_side(certify: Certify) -> 
     below = above = 0
     for _ in range(runs):
         made = certify(rng.random(40), "all")
-        assert made.interval is not None
-        below += 1 - made.kappa < made.interval[0]
-        above += 1 - made.kappa > made.interval[1]
+        assert made.promise.interval is not None
+        below += 1 - made.kappa < made.promise.interval[0]
+        above += 1 - made.kappa > made.promise.interval[1]
     for outside in (below, above):
         assert stats.binomtest(outside, runs, 0.025).pvalue > 1e-4

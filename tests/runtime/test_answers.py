@@ -35,7 +35,6 @@ from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.question_budget import Pursed
 from farthing.runtime.rounds import Dialogue, Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
@@ -141,7 +140,7 @@ def test_a_cut_question_whose_set_is_empty_returns_its_best_answer() -> None:
 def test_each_try_is_reserved_before_it_is_sent() -> None:
     failing = scripted("small", ModelTimeoutError("slow", cost_nano=CENT))
     patience = Patience(tries=6, first_s=0.0)
-    orchestrator = live(Retrying(Pursed(failing), patience), scripted("large", "Yes"))
+    orchestrator = live(Retrying(failing, patience), scripted("large", "Yes"))
     found = ask(orchestrator, QUESTION, budget_nano=3 * CENT + 1)
     assert len(failing.calls) == 3
     assert (found.cost_nano, found.ended_by, found.answers) == (3 * CENT, "budget", ())
@@ -150,8 +149,8 @@ def test_each_try_is_reserved_before_it_is_sent() -> None:
 def test_a_retry_is_paid_for_once() -> None:
     base = scripted("small", ModelTimeoutError("slow", cost_nano=CENT), "Answer: Lisbon")
     orchestrator = live(
-        Retrying(Pursed(base), Patience(first_s=0.0)),
-        Retrying(Pursed(scripted("large", "Yes"))),
+        Retrying(base, Patience(first_s=0.0)),
+        Retrying(scripted("large", "Yes")),
         certified(FixedDepthPolicy(1)),
     )
     for budget in (3 * CENT, None):
@@ -171,7 +170,7 @@ def test_a_model_without_a_price_is_refused_before_anything_is_paid() -> None:
 
 
 @pytest.mark.parametrize("independent", [False, True])
-def test_questions_that_are_asked_at_once_have_a_purse_each(independent: bool) -> None:
+def test_questions_that_are_asked_at_once_have_a_budget_each(independent: bool) -> None:
     def flaky(name: str, said: str) -> Model:
         tries = count()
 
@@ -182,7 +181,7 @@ def test_questions_that_are_asked_at_once_have_a_purse_each(independent: bool) -
 
         price = TokenPrice((Rates(Decimal(0), Decimal(0)),), Decimal("0.01"))
         model = ScriptedModel(reply, name=name, price=price, latency_s=0.001)
-        return Retrying(Pursed(model), Patience(tries=9, first_s=0.0))
+        return Retrying(model, Patience(tries=9, first_s=0.0))
 
     base = BaseAgent(flaky("small", "Answer: Porto"))
     bundle = certified(FixedDepthPolicy(3))

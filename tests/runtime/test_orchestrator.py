@@ -33,7 +33,7 @@ from farthing.money import nano_from_usd, usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS, sample
 from farthing.runtime.answer import Answer
-from farthing.runtime.base import Agent, Desk, Moment
+from farthing.runtime.base import Agent, Client, Turn
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, judged
 from farthing.tasks.base import Question
@@ -74,9 +74,9 @@ class Playback:
     calls: Mapping[tuple[str, int], Call]
     """By question and round."""
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
-        call = self.calls[moment.question.id, moment.round]
-        await desk.ask(Recorded(self.model.name, nano_from_usd(call.cost_usd or 0.0)), Prompt(()))
+    async def act(self, turn: Turn, client: Client) -> Call:
+        call = self.calls[turn.question.id, turn.round]
+        await client.ask(Recorded(self.model.name, nano_from_usd(call.cost_usd or 0.0)), Prompt(()))
         return call
 
 

@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.bundle import Bundle
 from farthing.calibration import guarantees
-from farthing.calibration.base import Certificate
+from farthing.calibration.base import Certificate, Given, Level, exact_level
 from farthing.calibration.guarantees.budget import Spending
+from farthing.calibration.guarantees.groups import Grouped
+from farthing.calibration.guarantees.online import OnlineThreshold, run_online
 from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers, candidate_thresholds
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.errors import UnknownNameError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.selective.policy import as_trained
+from farthing.money import NANO_PER_USD
 from farthing.process.base import Policy
+from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
@@ -33,43 +38,107 @@ SETTINGS = 50
 
 
 @dataclass(frozen=True)
-class Selective:
-    """Answers that are given are right with probability at least 1 - alpha."""
+class Coverage:
+    """A right answer is in the set, or no model had one, with probability at least `level`.
 
-    alpha: Fraction
-    delta: Fraction
+    On average over calibration draws; with a `delta`, with confidence 1 - delta over the draw;
+    `within_groups`, within each group of questions; `online`, along the stream of its questions.
+
+    >>> Coverage(0.9).alpha
+    Fraction(1, 10)
+    """
+
+    level: Level
+    delta: Level | None = None
+    given: Given = "all"
+    """Which questions it is about; of the unsolvable ones nothing can be asked but that."""
+    within_groups: bool = False
+    online: bool = False
+
+    @property
+    def alpha(self) -> Fraction:
+        """The share of misses, exactly."""
+        return _alpha(self.level)
+
+
+@dataclass(frozen=True)
+class Selective:
+    """Answers that are given are right with probability at least `level`.
+
+    >>> Selective(0.95, delta=0.1).alpha
+    Fraction(1, 20)
+    """
+
+    level: Level
+    delta: Level = Fraction(1, 10)
+    """How often the promise may fail over calibration draws."""
+
+    @property
+    def alpha(self) -> Fraction:
+        """The share of wrong answers among those given, exactly."""
+        return _alpha(self.level)
 
 
 @dataclass(frozen=True)
 class Parity:
     """The single best answer is as often right as a reference role's first one, minus epsilon."""
 
-    epsilon: Fraction
-    delta: Fraction
     reference: str | None = None
     """A role of the traces; None: the one that is right most often in training."""
+    epsilon: Level = Fraction(1, 50)
+    """Accuracy that may be lost."""
+    delta: Level = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A question costs less than a budget in expectation."""
+    """A question costs less than a budget in expectation.
 
-    budget_nano: int
-    most_nano: int
+    >>> Budget(usd=0.002, most_usd=0.02).nano
+    2000000
+    """
+
+    usd: Level
+    """In US dollars a question."""
+    most_usd: Level
     """The largest possible cost of a question, from prices and limits."""
-    delta: Fraction
+    delta: Level = Fraction(1, 10)
+
+    @property
+    def nano(self) -> int:
+        """The budget in nano-dollars."""
+        return int(_exactly(self.usd) * NANO_PER_USD)
+
+    @property
+    def most_nano(self) -> int:
+        """The largest possible cost in nano-dollars."""
+        return int(_exactly(self.most_usd) * NANO_PER_USD)
 
 
 @dataclass(frozen=True)
 class Shift:
     """Coverage for the mix of questions that another file is a sample of."""
 
-    alpha: Fraction
+    level: Level
     target: TraceArrays
-    """Laid out as the policy's own traces; its grades are not read."""
+    """Traces of the kind that the policy was trained on; its grades are not read."""
+
+    @property
+    def alpha(self) -> Fraction:
+        """The share of misses, exactly."""
+        return _alpha(self.level)
 
 
-Asked = Selective | Parity | Budget | Shift
+Promise = Coverage | Selective | Parity | Budget | Shift
+
+
+def _exactly(value: Level) -> Fraction:
+    """Read a number exactly; a float counts as the decimal that it prints as."""
+    return Fraction(repr(value) if isinstance(value, float) else value)
+
+
+def _alpha(level: Level) -> Fraction:
+    return 1 - exact_level(level, "the level of a promise")
 
 
 @dataclass(frozen=True)
@@ -92,15 +161,17 @@ class Promised:
     """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
 
 
-def promise(asked: Asked, policy: Policy, train: Part, calibrate: Part, empty: str) -> Promised:
+def promise(
+    asked: Promise, bundle: Bundle, train: Part, calibrate: Part, budget: PerQuestion | None
+) -> Promised:
     """Choose the threshold of a policy that keeps what is asked, and certify it.
 
     Args:
         asked: the promise.
-        policy: as trained on `train`.
-        train: questions to lay the menu out on.
-        calibrate: questions that the policy and the menu have not seen.
-        empty: the mode of `replay.paths` that the policy was trained for.
+        bundle: the policy, as trained on `train`.
+        train: questions to lay the operating points out on; a promise of coverage needs none.
+        calibrate: questions that the policy and the points have not seen.
+        budget: what a question may cost when it is served; the promise is about that.
 
     Returns:
         The certificate, whose kappa is the chosen threshold. Where its `promises` is false nothing
@@ -108,31 +179,94 @@ def promise(asked: Asked, policy: Policy, train: Part, calibrate: Part, empty: s
 
     Raises:
         UnknownNameError: the reference is no role of the traces.
-        InputError: the target's traces are of another kind.
+        InputError: the target's traces are of another kind, or the calibration questions have no
+            groups.
         TooFewTracesError: too few questions to estimate a shift from.
         CalibrationError: a level or budget outside its range, or costs above the largest possible.
     """
-    policy, empty = as_trained(policy, empty)
+    policy, empty = as_trained(bundle.policy, bundle.empty)
+    plays = Plays(policy, empty, budget)
     match asked:
+        case Coverage():
+            return Promised(_coverage(asked, plays, calibrate), policy, empty)
         case Selective():
-            from farthing.methods.selective.learner import confident  # noqa: PLC0415 - loads scikit-learn
+            from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
 
-            return selective(asked, confident(policy, train.played, empty, asked.alpha), calibrate)
+            learned = confident(policy, train.played, empty, asked.alpha)
+            return selective(asked, learned, calibrate, budget)
         case Parity():
-            return Promised(_parity(asked, policy, train, calibrate, empty), policy, empty)
+            return Promised(_parity(asked, plays, train, calibrate), policy, empty)
         case Budget():
-            return Promised(_budget(asked, policy, train, calibrate, empty), policy, empty)
+            return Promised(_budget(asked, plays, train, calibrate), policy, empty)
         case Shift():
-            return Promised(_shift(asked, policy, train, calibrate, empty), policy, empty)
+            return Promised(_shift(asked, plays, train, calibrate), policy, empty)
 
 
-def selective(asked: Selective, learned: "Learned", calibrate: Part) -> Promised:
+@dataclass(frozen=True)
+class Plays:
+    """How questions are played when a promise about them is made."""
+
+    policy: Policy
+    empty: str
+    budget: PerQuestion | None
+
+    def replay(self, questions: TraceArrays) -> Replayed:
+        """Play questions at every threshold."""
+        budget = None if self.budget is None else self.budget.of(questions)
+        return replay(self.policy, questions, self.empty, budget)
+
+    @property
+    def question_budget_nano(self) -> int | None:
+        """What a question may cost."""
+        return self.budget.nano if self.budget else None
+
+
+def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
+    part = calibrate.played
+    critical, mark = plays.replay(part).critical, fingerprint(part)
+    nano = plays.question_budget_nano
+    if asked.within_groups:
+        sample = Grouped(critical, part.group.astype(np.int64), part.group_names)
+        return guarantees.groups.certify(
+            sample, asked.alpha, fingerprint=mark, given=asked.given, question_budget_nano=nano
+        )
+    if asked.online:
+        kappas = run_online(critical, asked.alpha)
+        state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
+        return guarantees.online.certify(state, asked.alpha, fingerprint=mark)
+    if asked.delta is not None:
+        return guarantees.pac.certify(
+            critical,
+            asked.alpha,
+            asked.delta,
+            fingerprint=mark,
+            given=asked.given,
+            question_budget_nano=nano,
+        )
+    return guarantees.split.certify(
+        critical, asked.alpha, fingerprint=mark, given=asked.given, question_budget_nano=nano
+    )
+
+
+def selective(
+    asked: Selective,
+    learned: "Learned",
+    calibrate: Part,
+    budget: PerQuestion | None = None,
+) -> Promised:
     """Prove that a policy's answers are right, from where training makes the clearest case on."""
     kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
-    proof = points_of(replay(learned.policy, calibrate.played, "allow"), kappas)
+    plays = Plays(learned.policy, "allow", budget)
+    proof = points_of(plays.replay(calibrate.played), kappas)
     answers = Answers(proof.answered, proof.correct, thresholds=kappas, kappas=kappas)
     mark = fingerprint(calibrate.played)
-    certificate = guarantees.selective.certify(answers, asked.alpha, asked.delta, fingerprint=mark)
+    certificate = guarantees.selective.certify(
+        answers,
+        asked.alpha,
+        asked.delta,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
     return Promised(certificate, learned.policy, "allow")
 
 
@@ -178,28 +312,40 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
     return right
 
 
-def _parity(asked: Parity, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
+def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certificate:
     """Begin at the setting that is right most often in training, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
-    menu = _trained_points(policy, train, empty)
+    menu = _trained_points(plays, train)
     right = menu.correct.sum(axis=0)
     kappas = menu.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
-    proof = points_of(replay(policy, calibrate.played, empty), kappas)
+    proof = points_of(plays.replay(calibrate.played), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
     mark = fingerprint(calibrate.played)
-    return guarantees.parity.certify(paired, asked.epsilon, asked.delta, fingerprint=mark)
+    return guarantees.parity.certify(
+        paired,
+        asked.epsilon,
+        asked.delta,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
 
 
-def _budget(asked: Budget, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
-    menu = _trained_points(policy, train, empty)
-    proof = points_of(replay(policy, calibrate.played, empty), menu.values)
+def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certificate:
+    menu = _trained_points(plays, train)
+    proof = points_of(plays.replay(calibrate.played), menu.values)
     spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=menu.values)
     mark = fingerprint(calibrate.played)
-    return guarantees.budget.certify(spending, asked.budget_nano, asked.delta, fingerprint=mark)
+    return guarantees.budget.certify(
+        spending,
+        asked.nano,
+        asked.delta,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
 
 
-def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: str) -> Certificate:
+def _shift(asked: Shift, plays: Plays, train: Part, calibrate: Part) -> Certificate:
     """Weigh by what is seen in round 1; the largest weight is that of any question at hand."""
     features = FeatureSet.fit(train.played)
     old, new, mine = (
@@ -210,12 +356,17 @@ def _shift(asked: Shift, policy: Policy, train: Part, calibrate: Part, empty: st
     ratio = fit_density_ratio(old, new)
     weights = ratio.weights(mine)
     largest = max(float(weights.max()), float(ratio.weights(new).max()))
-    critical = replay(policy, calibrate.played, empty).critical
+    critical = plays.replay(calibrate.played).critical
     sample = Weighted(critical, weights, largest)
     mark = fingerprint(calibrate.played)
-    return guarantees.weighted.certify(sample, asked.alpha, fingerprint=mark)
+    return guarantees.weighted.certify(
+        sample,
+        asked.alpha,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
 
 
-def _trained_points(policy: Policy, train: Part, empty: str) -> OperatingPoints:
-    trained = replay(policy, train.played, empty)
+def _trained_points(plays: Plays, train: Part) -> OperatingPoints:
+    trained = plays.replay(train.played)
     return points_of(trained, grid(trained))
