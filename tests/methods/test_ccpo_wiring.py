@@ -15,7 +15,7 @@ import pytest
 import torch
 from update_by_hand import CriticsByHand, UpdateByHand, chances, critical, divergence, walk
 
-from farthing.calibration.online import OnlineThreshold
+from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.methods.ccpo import learner as ccpo
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
 from farthing.methods.cpo import learner as cpo

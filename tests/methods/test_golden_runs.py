@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from farthing.methods.base import Learner, Silent
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
-from farthing.methods.learning import Learner, Silent
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from update_by_hand import critical
 
-from farthing.calibration.online import OnlineThreshold
+from farthing.calibration.guarantees.online import OnlineThreshold
+from farthing.methods.base import Silent
 from farthing.methods.ccpo import learner as ccpo
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
 from farthing.methods.cpo import learner as cpo
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
-from farthing.methods.learning import Silent
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.rl.rollout import Questions
