@@ -192,14 +192,14 @@ MUTATIONS = (
         "lookahead.learner:visited",
         "np.minimum.accumulate(order.worth, axis=1)",
         "order.worth",
-        "test_lookahead::test_visits_step_by_step",
+        "test_lookahead_learner::test_visits_step_by_step",
     ),
     Mutation(
         "the price of coverage is that of one question more",
         "lookahead.learner:price_of_coverage",
         "int(alpha * len(critical))",
         "int(alpha * len(critical)) - 1",
-        "test_lookahead::test_the_price_of_coverage_is_the_last_worth_that_must_be_bought",
+        "test_lookahead_learner::test_the_price_of_coverage_is_the_last_worth_that_must_be_bought",
     ),
     Mutation(
         "a missing call in a line does not end it",
@@ -220,14 +220,14 @@ MUTATIONS = (
         "set_size_penalty.policy:SetSizePenaltyPolicy._priced",
         "self.inner.price_nano / self.answer_nano",
         "self.answer_nano / self.inner.price_nano",
-        "test_thrift::test_the_dearer_an_answer_the_smaller_the_set",
+        "test_set_size_penalty::test_the_dearer_an_answer_the_smaller_the_set",
     ),
     Mutation(
         "votes that are yet to come speak for an answer",
         "set_size_penalty.policy:evidence",
         "step[:, None] >= step",
         "step[:, None] >= 0",
-        "test_thrift::test_evidence_does_not_depend_on_what_comes_later",
+        "test_set_size_penalty::test_evidence_does_not_depend_on_what_comes_later",
     ),
     Mutation(
         "settings are proved behind one that was not",
@@ -332,7 +332,7 @@ MUTATIONS = (
         "fit_latent_difficulty:_step",
         "weight * (1 - base_kept)",
         "weight",
-        "test_latent_difficulty::test_no_rate_nearby_is_likelier",
+        "test_fit_latent_difficulty::test_no_rate_nearby_is_likelier",
     ),
     Mutation(
         "a mixture takes the worse of two models",

@@ -79,6 +79,8 @@ def test_it_says_alpha_exactly_and_how_the_threshold_acts() -> None:
     assert any("min(kappa, 1)" in line for line in INFINITE.conditional_on)
     assert any("exchangeable" in line for line in SPLIT.conditional_on)
     assert len(SPLIT.invalid_when) >= 4
+    assert "Only covariate shift" in WEIGHTED.conditional_on[0]
+    assert any("round 1 does not show" in end for end in WEIGHTED.invalid_when)
 
 
 def test_the_interval_is_the_law_of_realised_coverage() -> None:
@@ -127,9 +129,10 @@ SENTENCES = {
     "weighted": (
         WEIGHTED,
         (
-            "A new question is covered with probability at least 0.9 under the target mix, if the "
-            "weights are right, on average over draws of the 200 calibration questions (worth "
-            "147): a right answer is in the returned set, or no model had one."
+            "A new question is covered with probability at least 0.9 under the target mix, if that "
+            "differs only in what round 1 shows and the weights are right, on average over draws "
+            "of the 200 calibration questions (worth 147): a right answer is in the returned set, "
+            "or no model had one."
         ),
     ),
     "selective": (

@@ -46,7 +46,7 @@ from farthing.traces.splits import fixed_parts
 ALPHA = Fraction(1, 10)
 DELTA = Fraction(1, 5)
 CONFIG = preset("hotpotqa-llama2-7b").config
-TARGET = generate(preset("hotpotqa-llama3.2-3b").config, 200, np.random.default_rng(9))
+TARGET = generate(CONFIG, 200, np.random.default_rng(9))
 MOST = 10_000_000
 
 

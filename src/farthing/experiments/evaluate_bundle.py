@@ -26,7 +26,7 @@ from farthing.experiments.pipeline import (
     other_models,
     sizes_of,
 )
-from farthing.experiments.promises import Part, reference_right
+from farthing.experiments.proofs import Part, reference_right
 from farthing.experiments.significance import clopper_pearson
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent

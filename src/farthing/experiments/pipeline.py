@@ -20,7 +20,8 @@ from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import candidates
-from farthing.experiments.promises import Coverage, Part, Promise, Shift, promise
+from farthing.experiments.promises import Coverage, Promise, Shift
+from farthing.experiments.proofs import Part, promise
 from farthing.experiments.run import fit
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.cards import name_of

@@ -19,7 +19,11 @@ from farthing.calibration.base import (
 from farthing.calibration.scores import as_scores, out_of_reach
 from farthing.errors import CalibrationError
 
-SHIFTED = "Only the mix of questions differs, and the weights are its likelihood ratios."
+SHIFTED = (
+    "Only covariate shift: given what round 1 shows, of which the weights are made, everything "
+    "else is distributed as before, and the weights are likelihood ratios."
+)
+HIDDEN = "Questions become harder or easier in a way that round 1 does not show."
 HEAVIEST = "A new question's weight is at most the largest that was allowed for."
 
 
@@ -75,9 +79,9 @@ class WeightedPromise(
         if not self.promises:
             return phrases.too_few(of, self.alpha)
         return (
-            f"{phrases.covered(self.alpha)} under the target mix, if the weights are right, on "
-            f"average over draws of the {of.n} calibration questions (worth "
-            f"{self.effective_n:.0f}): {phrases.meaning()}"
+            f"{phrases.covered(self.alpha)} under the target mix, if that differs only in what "
+            f"round 1 shows and the weights are right, on average over draws of the {of.n} "
+            f"calibration questions (worth {self.effective_n:.0f}): {phrases.meaning()}"
         )
 
     def plain_language(self, of: Certificate) -> str:
@@ -118,7 +122,7 @@ def certify(
         n=found.n,
         question_budget_nano=question_budget_nano,
         conditional_on=(SHIFTED, HEAVIEST, phrases.HELD_OUT, phrases.SAME_SYSTEM, phrases.CAPPED),
-        invalid_when=phrases.ends(question_budget_nano),
+        invalid_when=(*phrases.ends(question_budget_nano), HIDDEN),
         fingerprint=fingerprint,
     )
 
