@@ -20,7 +20,7 @@ from farthing.calibration.guarantees.selective import (
     candidate_thresholds,
     selective_setting,
 )
-from farthing.cli.files import read_arrays
+from farthing.traces.files import read_arrays
 from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay
 from farthing.experiments.promises import grid

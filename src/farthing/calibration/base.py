@@ -110,6 +110,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return f"{said} This was calibrated under a budget of {budget} a question, and holds under \
 that budget alone."
 
+    def __str__(self) -> str:
+        """Return what is promised, in one sentence."""
+        return self.sentence()
+
     def plain_language(self) -> str:
         """Say what it means to who is given answers; it leaves the conditions out.
 

@@ -63,10 +63,11 @@ def train(
     """
     from farthing.experiments import pipeline
     from farthing.methods.base import Dataset
+    from farthing.traces.files import read_arrays
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
-    setting = Dataset(traces.name, files.read_arrays(traces), features=tuple(feature))
+    setting = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = pipeline.train(
@@ -134,12 +135,13 @@ def calibrate(
     from farthing.calibration.guarantees.none import NoPromise
     from farthing.experiments import pipeline
     from farthing.reports.pipeline import promised
+    from farthing.traces.files import read_arrays
 
     options = Options(delta, epsilon, reference, budget, most, target, method, given)
     options.check(promise)
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
-    arrays, sizes = files.read_arrays(traces), sizes_of(train, calibrate, test)
+    arrays, sizes = read_arrays(traces), sizes_of(train, calibrate, test)
     limit = per_question(question_budget, largest)
     done = pipeline.calibrate(bundle, arrays, asked, seed=seed, sizes=sizes, budget=limit)
     _say_sizes(done.sizes)
@@ -169,15 +171,16 @@ def evaluate(
     """
     from farthing.experiments import evaluate_bundle
     from farthing.reports.pipeline import measured
+    from farthing.traces.files import PARQUET, read_arrays
 
     sizes = sizes_of(train, calibrate, test)
-    if traces.suffix == files.PARQUET:
+    if traces.suffix == PARQUET:
         with trainings() as shown:
             found = evaluate_bundle.evaluate_file(
                 bundle, traces, seed=seed, sizes=sizes, progress=Learning(shown, "evaluate")
             )
     else:
-        found = evaluate_bundle.evaluate(bundle, files.read_arrays(traces), seed=seed, sizes=sizes)
+        found = evaluate_bundle.evaluate(bundle, read_arrays(traces), seed=seed, sizes=sizes)
     _say_sizes(found.sizes)
     _doubt(found.notes)
     show(measured(found))

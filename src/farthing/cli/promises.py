@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from farthing.cli import files
 from farthing.cli.options import read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
 
@@ -151,6 +150,7 @@ class Options:
             InputError: the budget is not below the largest possible cost.
         """
         from farthing.experiments import promises
+        from farthing.traces.files import read_arrays
 
         delta, level = self.delta or Fraction(0), 1 - alpha
         if promise == "coverage":
@@ -166,7 +166,7 @@ class Options:
         if promise == "parity":
             return promises.Parity(self.reference, self.epsilon or Fraction(0), delta)
         if self.target is not None:
-            return promises.Shift(level, files.read_arrays(self.target))
+            return promises.Shift(level, read_arrays(self.target))
         budget, most = self.budget or Fraction(0), self.most or Fraction(0)
         if budget >= most:
             raise InputError("--budget must be below --most, or it is kept without any promise")
