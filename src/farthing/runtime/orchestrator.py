@@ -318,6 +318,8 @@ class _Answering:
             caveats.append(
                 f"the budget cut it after {len(self.steps)} of {most} {what} ({self.why})"
             )
+        elif self.episode.departed and not self._as_calibrated:
+            caveats.append("its budget changed what was bought or returned")
         if self.ended_by == "policy" and self.why:
             caveats.append(f"the question could not be passed on ({self.why})")
         if self.ended_by == "failure":
