@@ -20,7 +20,6 @@ from farthing.calibration.guarantees.selective import (
     candidate_thresholds,
     selective_setting,
 )
-from farthing.traces.files import read_arrays
 from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay
 from farthing.experiments.promises import grid
@@ -31,6 +30,7 @@ from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.files import read_arrays
 
 DELTA = Fraction(1, 10)
 FRESH = 20_000

@@ -14,6 +14,9 @@ from farthing.money import usd_from_nano
 from farthing.process.base import Budget
 from farthing.traces.arrays import IntArray, TraceArrays
 
+CASCADE = ("model",)
+"""The roles of a pool that is played one model after another."""
+
 
 @dataclass(frozen=True)
 class PerQuestion:
@@ -22,7 +25,8 @@ class PerQuestion:
     nano: int
     """Nano-dollars a question."""
     largest_nano: Mapping[str, int] | None = None
-    """Role to the most that one of its calls can cost, in nano-dollars; live play enforces it."""
+    """Role, in a cascade model, to the most that one of its calls can cost, in nano-dollars; live
+    play enforces it."""
 
     def of(self, traces: TraceArrays) -> Budget:
         """Return the budget of recorded questions, with the bound of each of their calls.
@@ -34,9 +38,9 @@ class PerQuestion:
         """
         declared = self.largest_nano or {}
         largest = traces.largest_cost_nano.copy()
-        for place, role in enumerate(traces.roles):
-            if role in declared:
-                largest[:, :, place] = declared[role]
+        for name, cells in calls_of(traces).items():
+            if name in declared:
+                largest[:, cells[0], cells[1]] = declared[name]
         self._check(traces, largest)
         return Budget(self.nano, largest.reshape(len(traces), -1))
 
@@ -46,7 +50,7 @@ class PerQuestion:
             return
         row, turn, place = (int(at[0]) for at in np.nonzero(over))
         cost = usd_from_nano(int(traces.cost_nano[row, turn, place]))
-        bound, role = int(largest[row, turn, place]), traces.roles[place]
+        bound, role = int(largest[row, turn, place]), _whose(traces, turn, place)
         which = f"question {traces.ids[row]}, round {turn + 1}, {role}"
         if not bound:
             raise InputError(
@@ -57,3 +61,17 @@ class PerQuestion:
             f"{which}: this call cost ${cost:.6g}, more than its bound of "
             f"${usd_from_nano(bound):.6g}; give a larger one with --largest {role}=USD"
         )
+
+
+def calls_of(traces: TraceArrays) -> dict[str, tuple[slice | int, int]]:
+    """Return whose calls are where, as rounds and role: of each role, in a cascade of each model."""
+    if traces.roles != CASCADE:
+        return {role: (slice(None), place) for place, role in enumerate(traces.roles)}
+    return {_whose(traces, turn, 0): (turn, 0) for turn in range(traces.horizon)}
+
+
+def _whose(traces: TraceArrays, turn: int, place: int) -> str:
+    if traces.roles != CASCADE:
+        return traces.roles[place]
+    names = traces.models[0].split(" -> ")
+    return names[turn] if turn < len(names) else f"model {turn + 1}"

@@ -98,7 +98,8 @@ class Episode:
             steps: the calls of every step so far; the latest is the one that was decided on last.
             bounds: what each open line's next step can cost; read where there is a budget.
         """
-        state, uniform = self._state(steps, bounds), float(self.rng.random())
+        state = self._state(steps, bounds)
+        uniform = float(self.rng.random()) if state.turn else 0.0
         decision, action = self._decided(state, uniform)
         if state.turn:
             self._hear(steps[-1], state, decision, action)

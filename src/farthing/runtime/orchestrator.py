@@ -204,9 +204,10 @@ class _Answering:
 
     async def _bound(self, step: Step) -> int:
         """Return the most that a step can cost: as the bundle declares, else by a dry run."""
-        declared = self.orchestrator.bundle.origin.largest_nano or {}
-        if all(agent.role in declared for agent in step.agents):
-            return sum(declared[agent.role] for agent in step.agents)
+        declared = [self._declared(agent) for agent in step.agents]
+        known = [nano for nano in declared if nano is not None]
+        if len(known) == len(declared):
+            return sum(known)
         bound = CostBoundClient()
         task = self.orchestrator.task
         await step.play(self.question, self._before(), lambda *_: bound, [], task)
@@ -248,9 +249,13 @@ class _Answering:
         return True
 
     def _client(self, question: Question, number: int, agent: Agent) -> Client:
-        declared = self.orchestrator.bundle.origin.largest_nano or {}
-        bound = declared.get(agent.role) if self.budget.left_nano is not None else None
+        bound = None if self.budget.left_nano is None else self._declared(agent)
         return self.orchestrator.meter.client(question, number, agent, self.budget, bound)
+
+    def _declared(self, agent: Agent) -> int | None:
+        """Return the most that a call of an agent may cost, where the bundle declares it."""
+        declared = self.orchestrator.bundle.origin.largest_nano or {}
+        return declared.get(agent.role, declared.get(agent.model.name))
 
     def _before(self) -> list[Call]:
         return [call for calls in self.steps for call in calls]

@@ -8,8 +8,8 @@ from farthing.bundle import Bundle
 from farthing.errors import InputError
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
+from farthing.process.budget import CASCADE
 from farthing.runtime.base import Agent, Turn
-from farthing.runtime.observation import CASCADE
 from farthing.runtime.rounds import Clients, Plan, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
