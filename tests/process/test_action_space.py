@@ -97,7 +97,9 @@ def test_calls_that_saw_others_cannot_be_skipped() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @given(seed=SEEDS)
 @settings(deadline=None, max_examples=25)
-def test_prices_and_what_is_seen_call_by_call(name: SpaceName, shape: tuple[int, int], seed: int) -> None:
+def test_prices_and_what_is_seen_call_by_call(
+    name: SpaceName, shape: tuple[int, int], seed: int
+) -> None:
     traces = make_traces(seed, *shape)
     space, roles = recorded_space(name, traces), shape[1]
     items = items_of(traces, space)
