@@ -112,10 +112,10 @@ def test_deciding_costs_whole_nano_dollars_and_no_round_costs_less_than_nothing(
     """An LLM that answers alone gives back the price of the calls that it does not make."""
     for policy, traces in cases:
         if isinstance(policy, Priced):
-            cost = policy.decision_cost_nano(traces)
-            assert cost.shape == (len(traces), traces.horizon)
+            cost, spent = policy.decision_cost_nano(traces), followed(policy, traces).traces
+            assert cost.shape == (len(traces), spent.horizon)
             assert cost.dtype == np.int64
-            assert (traces.round_cost_nano + cost).min() >= 0
+            assert (spent.round_cost_nano + cost).min() >= 0
 
 
 def mixed(traces: TraceArrays, kept: BoolArray) -> TraceArrays:
@@ -161,7 +161,7 @@ def seen_by(policy: Policy, traces: TraceArrays) -> FloatArray:
     """Return scores, cost of deciding, and answers as laid out, side by side, [n, S, 2 U + 2]."""
     along = followed(policy, traces)
     paid = np.zeros(along.scores.shape[:2])
-    if isinstance(policy, Priced) and policy.space == "rounds":
+    if isinstance(policy, Priced):
         paid += policy.decision_cost_nano(traces)
     return np.concatenate([along.scores, paid[:, :, None], along.traces.answer], axis=2)
 

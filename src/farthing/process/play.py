@@ -81,7 +81,8 @@ class Followed:
     """What a policy decides along its own order, as if it went on for ever."""
 
     traces: TraceArrays
-    """[n, S, U] the questions as rounds of one purchase each, in that order."""
+    """[n, S, U] the questions as rounds of one purchase each, in that order; purchases that cannot
+    be made come last, where they were recorded: what they would say tells which are solvable."""
     scores: FloatArray
     """[n, S, U + 1] of each answer when it was bought and, last, of going on."""
     calls: IntArray
@@ -132,8 +133,23 @@ def follow(
         decision = decide(state)
         scores[:, step] = with_next(decision)
         line = np.where(order[:, step] == NOTHING, NOTHING, decision.line)
-    laid = traces if policy.space == "rounds" else arrange(traces, state.space, order)
-    return Followed(laid, scores, cells_of(state.space, order), order != NOTHING)
+    bought = order != NOTHING
+    if policy.space == "rounds":
+        return Followed(traces, scores, cells_of(state.space, order), bought)
+    whole = _completed(order, state)
+    laid = arrange(traces, state.space, whole)
+    return Followed(laid, scores, cells_of(state.space, whole), bought)
+
+
+def _completed(order: IntArray, state: State) -> IntArray:
+    """Return an order, [n, S], with what could not be afforded after it, line by line."""
+    left = state.offered.sum(axis=2) - state.bought
+    after = [np.repeat(np.arange(state.space.lines), each) for each in left]
+    whole = order.copy()
+    for row, lines in zip(whole, after, strict=True):
+        place = np.flatnonzero(row == NOTHING)[: len(lines)]
+        row[place] = lines
+    return whole
 
 
 @dataclass(frozen=True)
