@@ -19,10 +19,10 @@ from farthing import bundle as bundles
 from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate
 from farthing.errors import AuthenticationError, InputError
-from farthing.experiments.evaluate import replay
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.process.replayed import replay
 from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.orchestrator import Orchestrator
