@@ -3,17 +3,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# The packages that `.venv` does without, large or awkward: Ray, transformers, other authors' code.
+EXTRAS := .venv-extras
+OPTIONAL := dev,anyllm,datasets,embeddings,lm,originals,ray
 TESTING := $(BIN)/pytest -q -n auto
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.
 export OMP_NUM_THREADS ?= 1
+# The theme prints news of itself at each build otherwise.
+export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench figures setup clean
+.PHONY: help demo test check check-extras docs bench figures setup clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## set up, then compare policies on generated traces and write demo-out/report.html
 	$(BIN)/farthing demo
@@ -22,13 +27,21 @@ demo: setup ## set up, then compare policies on generated traces and write demo-
 test: setup ## set up, then run tests, doctests and the code blocks of README and docs
 	$(TESTING) --dist loadfile
 
-check: setup ## formatting, lint, types, import contract, links and blocks of the docs, slow tests
+check: setup ## formatting, lint, types, import contract, docs and their site, slow tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q README.md docs tests/test_house.py
+	$(BIN)/mkdocs build --strict --quiet
 	$(TESTING) -m slow
+
+# Nothing is fetched while tests run: models are made on the spot, or come inside a package.
+check-extras: $(EXTRAS)/.installed ## the tests of Ray, transformers and others, in an environment of their own
+	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m extras tests
+
+docs: setup ## show docs/ with the API pages as a site, on this machine
+	$(BIN)/mkdocs serve
 
 bench: setup ## measure speed, on an otherwise idle machine (some 15 minutes); figures go to docs/log.md
 	@set -e; for name in $(SPEED); do echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py; done
@@ -39,13 +52,21 @@ figures: setup ## run the experiments again and redraw the figures in docs/
 setup: $(STAMP) ## make .venv and install the package in it
 
 $(STAMP): pyproject.toml constraints.txt
+	$(call install,dev)
+	@touch $@
+
+$(EXTRAS)/.installed: pyproject.toml constraints.txt
+	$(call install,$(OPTIONAL))
+	@touch $@
+
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Farthing needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name a newer one:" >&2; \
 	  echo "  make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@echo "Setting up .venv (a few minutes, once)"
-	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	@touch $@
+	@echo "Setting up $(@D) (a few minutes, once)"
+	@test -x $(@D)/bin/pip || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(1)]'
+endef
 
-clean: ## remove .venv, caches and what the demo wrote
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-out
+clean: ## remove both environments, caches, the site and what the demo wrote
+	rm -rf .venv $(EXTRAS) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-out

@@ -3,7 +3,7 @@
     python benchmarks/collect_overhead.py
 
 Asks a server in another process the same questions through a bare aiohttp loop, and as a
-collection: agent, retries, limits, ledger, call log and trace, each durable when the process dies.
+collection: agent, meter, retries, limits, journal and trace, each durable when the process dies.
 Process time of the asking process for each call; 1,000 calls are under way at any moment.
 """
 
@@ -22,8 +22,8 @@ from model_overhead import PRICES, bare, question, serve, whole
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.collector import Recording, collect, garbage_seldom
-from farthing.runtime.journal import StoreBooks
-from farthing.runtime.meter import Paid, Till
+from farthing.runtime.journal import StoreJournal
+from farthing.runtime.meter import Meter
 from farthing.runtime.rounds import Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
@@ -36,11 +36,11 @@ async def collection(url: str) -> None:
     """Record one call for each question into a new store."""
     questions = [Question(f"q{k}", question(k), gold=("4",)) for k in range(CALLS)]
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "a.db") as store:
-        books = StoreBooks(store, 10**12, "benchmark")
-        till = Till(books)
-        model = whole(Paid(OpenAISettings(model="m", url=url).open(PRICES), till))
+        journal = StoreJournal(store, 10**12, "benchmark")
+        meter = Meter(journal)
+        model = whole(OpenAISettings(model="m", url=url).open(PRICES))
         plan = Independent((BaseAgent(model, role="m"),), 1, TEXT)
-        progress = await collect(questions, Recording(plan, TEXT), books, till, at_once=AT_ONCE)
+        progress = await collect(questions, Recording(plan, TEXT), journal, meter, at_once=AT_ONCE)
         await model.aclose()
         assert progress.done == CALLS
 

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from farthing.calibration.base import FloatArray, IntArray
-from farthing.calibration.split import split_rank, split_threshold
+from farthing.calibration.guarantees.split import split_rank, split_threshold
 from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay
 from farthing.experiments.run import fit

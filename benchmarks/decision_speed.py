@@ -13,9 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from farthing.methods.lookahead.decide import Decider
 from sklearn.ensemble import ExtraTreesClassifier
 
-from farthing.methods.lookahead.decide import Decider
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy, outlooks
 from farthing.process.action_space import protocol

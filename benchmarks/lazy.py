@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.calibration.split import split_threshold
+from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments import run as training
 from farthing.experiments.base import ignore
 from farthing.experiments.candidates import candidates

@@ -15,7 +15,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from farthing.calibration.split import split_threshold
+from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments import run as training
 from farthing.experiments.base import ignore
 from farthing.experiments.candidates import candidates

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from farthing.traces.jsonl import read_traces
 
 SPLITS_DRAWN = 20
 STRONG = "gpt-4o"
-EPSILON, DELTA, ALPHA = 0.02, 0.1, 0.1
+EPSILON, DELTA, ALPHA = Fraction(1, 50), Fraction(1, 10), Fraction(1, 10)
 MMLU = ((0, 500), (0, 1_000), (500, 500))
 """Questions of the test part that train as well, and that calibrate."""
 RESULTS = Path(__file__).parent / "results/rivals.json"

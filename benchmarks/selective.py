@@ -15,8 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from farthing.calibration.binomial import binomial_cdf
-from farthing.calibration.selective import answers_above, candidate_thresholds, selective_setting
-from farthing.cli.files import read_arrays
+from farthing.calibration.guarantees.selective import (
+    answers_above,
+    candidate_thresholds,
+    selective_setting,
+)
 from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay
 from farthing.experiments.promises import grid
@@ -27,6 +30,7 @@ from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.files import read_arrays
 
 DELTA = Fraction(1, 10)
 FRESH = 20_000

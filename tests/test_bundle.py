@@ -13,7 +13,7 @@ from safetensors import numpy as safetensors
 from farthing import bundle, plugins
 from farthing.bundle import Bundle, Origin, load, origin_of, save
 from farthing.calibration.base import Certificate
-from farthing.calibration.certificate import certify_nothing, certify_split
+from farthing.calibration.guarantees import none, split
 from farthing.errors import BundleError, UnknownNameError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
@@ -62,7 +62,7 @@ ORIGIN = Origin(
     horizon=2,
     fingerprint="f" * 64,
 )
-CERTIFICATE = certify_split(np.arange(1, 201) / 200, "0.1", fingerprint="c" * 64)
+CERTIFICATE = split.certify(np.arange(1, 201) / 200, "0.1", fingerprint="c" * 64)
 
 
 @pytest.fixture
@@ -178,8 +178,9 @@ def test_a_resealed_bundle_loads(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format_version": 2}, "has format version 2, this Farthing reads 1"),
+        ({"format_version": 3}, "format version 3, this Farthing reads 2; update Farthing"),
         ({"format_version": None}, "has format version None"),
+        ({"format_version": 1}, "train and calibrate again with this version"),
         ({"format": "other"}, "bundle.json is not Farthing's"),
         ({"arrays": {}}, "holds other arrays or shapes"),
         ({"policy": {"kind": "tiny", "settings": {}}}, "cannot be rebuilt: KeyError"),
@@ -188,7 +189,8 @@ def test_a_resealed_bundle_loads(saved: Path) -> None:
         ({"kappa": 0.01}, "the bundle acts with 0.01"),
         ({"kappa": "nan", "certificate": None}, "not a number"),
         ({"kappa": {}}, "cannot be rebuilt: TypeError"),
-        ({"certificate": {"guarantee": "all of it"}}, "not a certificate"),
+        ({"certificate": {"promise": {"kind": "all"}}}, "not a certificate: unknown guarantee"),
+        ({"certificate": {"guarantee": "marginal"}}, "calibrate again with this version"),
         ({"empty": "often"}, "use one of argmax, allow"),
     ],
 )
@@ -313,7 +315,7 @@ def test_an_unregistered_policy_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_infinite_threshold_round_trips(tiny: Any, tmp_path: Path) -> None:
-    certificate = certify_nothing(float("inf"), fingerprint="")
+    certificate = none.certify(float("inf"), fingerprint="")
     save(tmp_path / "b", tiny(TABLE), origin=ORIGIN, kappa=np.inf, certificate=certificate)
     assert load(tmp_path / "b").kappa == np.inf
 
@@ -395,3 +397,18 @@ def test_mean_prices_are_over_the_calls_that_were_made_and_round_up() -> None:
 def test_the_certificate_in_a_bundle_is_the_record(saved: Path) -> None:
     body = json.loads((saved / bundle.BODY).read_bytes())
     assert Certificate.from_json(body["certificate"]) == CERTIFICATE
+
+
+OLD = """{"actions": ["base", "guide", "next"], "arrays": {}, "certificate": {"alpha": "0.1",
+ "fingerprint": "cccccccc", "given": "all", "guarantee": "marginal", "k": 20, "kappa": 0.1,
+ "n": 200}, "empty": "argmax", "farthing_version": "0.1.0", "format": "farthing policy bundle",
+ "format_version": 1, "kappa": 0.1, "origin": {"fingerprint": "aaaaaaaa", "horizon": 3,
+ "independent": null, "mean_cost_nano": [1, 2], "models": ["s", "l"],
+ "roles": ["base", "guide"], "signals": null}, "policy": {"kind": "random", "settings": {}},
+ "questions": {}, "sha256": {"bundle.json": "4f4a", "weights.safetensors": "9bbc"}}"""
+
+
+def test_a_bundle_of_the_old_format_is_refused_with_the_remedy(saved: Path) -> None:
+    (saved / bundle.BODY).write_text(OLD)
+    with pytest.raises(BundleError, match="train and calibrate again with this version"):
+        load(saved)

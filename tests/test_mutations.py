@@ -1,359 +1,696 @@
 """Break one line at a time, and see that the tests notice.
 
 Each mutation undoes a correction or a rule that everything rests on. The sources are copied, one
-text in them is replaced, and the named tests run against the copy: they pass before, fail after.
+expression or statement in them is replaced, and the named tests run against the copy: they pass
+before, fail after.
+
+A place is a function, and what is wrong there is found in its syntax tree. Files may move and lines
+be laid out anew; only who changes the expression itself has to come here.
 """
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One wrong text, and the tests that must reveal it."""
+    """One wrong piece of code, and the tests that must reveal it."""
 
     name: str
-    file: str
-    """Below `src/farthing`."""
+    place: str
+    """Module, by the end of its name, and function or class in it: `online:update`."""
     right: str
-    """Occurs exactly once."""
+    """An expression or a statement that occurs exactly once there."""
     wrong: str
+    """What takes its place."""
     tests: str
-    """Below `tests`."""
+    """File, by its last name, and one test in it if one is enough: `test_online::test_it`."""
 
 
 MUTATIONS = (
     Mutation(
         "the sign in nu, as two widely copied implementations have it",
-        "rl/cpo_step.py",
-        "(lam * c - r) / s",
-        "(lam * c + r) / s",
-        "rl/test_cpo_step.py::test_step_equals_the_exact_solution_on_thousands_of_problems",
+        "cpo_step:_binding_or_slack",
+        "lam * c - r",
+        "lam * c + r",
+        "test_cpo_step::test_step_equals_the_exact_solution_on_thousands_of_problems",
     ),
     Mutation(
         "a miss raises the threshold, as equation 9 is printed",
-        "calibration/online.py",
-        "(float(alpha) - error)",
-        "(error - float(alpha))",
-        "calibration/test_online.py::test_a_miss_lowers_kappa_and_a_hit_raises_it",
+        "online:update",
+        "float(alpha) - error",
+        "error - float(alpha)",
+        "test_online::test_a_miss_lowers_kappa_and_a_hit_raises_it",
     ),
     Mutation(
         "the rank of the conformal quantile is one too high",
-        "calibration/split.py",
+        "split:split_rank",
         "alpha.numerator * (n + 1) // alpha.denominator",
         "alpha.numerator * (n + 1) // alpha.denominator + 1",
-        "calibration/test_split.py::test_it_is_the_kth_smallest_by_counting",
+        "test_split::test_it_is_the_kth_smallest_by_counting",
     ),
     Mutation(
         "importance weights are not truncated",
-        "rl/vtrace.py",
+        "vtrace:importance",
         "np.minimum(clip, target / behaviour)",
         "target / behaviour",
-        "rl/test_vtrace.py",
+        "test_vtrace",
     ),
     Mutation(
         "cost advantages are not truncated",
-        "rl/actor_critic.py",
+        "actor_critic:SampledSurrogate.cost",
         "np.minimum(1.0 / self.behaviour, CLIP / self.target)",
         "1.0 / self.behaviour",
-        "rl/test_actor_critic.py::test_weights_are_truncated_for_cost_and_not_for_the_constraint",
+        "test_actor_critic::test_weights_are_truncated_for_cost_and_not_for_the_constraint",
     ),
     Mutation(
         "critics climb their loss, as equation 5 is printed",
-        "rl/critics.py",
-        "loss = 0.5 *",
-        "loss = -0.5 *",
-        "rl/test_actor_critic.py::test_critics_descend_to_their_targets_and_ignore_steps_not_taken",
+        "critics:Critics.fit",
+        "0.5",
+        "-0.5",
+        "test_actor_critic::test_critics_descend_to_their_targets_and_ignore_steps_not_taken",
     ),
     Mutation(
         "the worst right answer counts for coverage, not the best",
-        "process/replay.py",
+        "replay:paths",
         "np.ascontiguousarray(right.T).max(axis=0)",
         "np.where(traces.correct, leaf, np.inf).min(axis=(1, 2))",
-        "process/test_replay.py::test_kappa_star_over_every_action_subset",
+        "test_replay::test_kappa_star_over_every_action_subset",
     ),
     Mutation(
         "and the same in training",
-        "rl/soft_set.py",
+        "soft_set:critical_threshold",
         "torch.where(correct, path, -torch.inf).amax(dim=(1, 2))",
         "torch.where(correct, path, torch.inf).amin(dim=(1, 2))",
-        "rl/test_soft_set.py",
+        "test_soft_set",
     ),
     Mutation(
         "only the set policy's divergence is bounded",
-        "rl/trust_region.py",
+        "trust_region:_acceptable",
         "zip(after.distributions, before.distributions, strict=True)",
         "zip(after.distributions[1:], before.distributions[1:], strict=True)",
-        "rl/test_trust_region.py",
+        "test_trust_region",
     ),
     Mutation(
         "what is tried again is not set aside from the question's budget",
-        "runtime/question_budget.py",
-        "        bill.begin(partial(self._model.largest_cost_nano, prompt))\n",
-        "",
-        "runtime/test_answers.py",
-    ),
-    Mutation(
-        "live, the reach of the round before decides whether to go on",
-        "runtime/decision.py",
-        "followed.reach[0, now] >= kappa",
-        "followed.reach[0, now - 1] >= kappa",
-        "runtime/test_answers.py",
+        "retry:Retrying.complete",
+        "await around(partial(self._model.complete, prompt))",
+        "await (around if tries == 1 else alone)(partial(self._model.complete, prompt))",
+        "test_answers",
     ),
     Mutation(
         "look-ahead follows gain and forgets what it costs",
-        "methods/lookahead/policy.py",
-        "np.where(can, gain / cost, -np.inf)",
-        "np.where(can, gain, -np.inf)",
-        "methods/test_lookahead.py::test_the_best_line_is_the_best_on_offer",
+        "lookahead.policy:best_line",
+        "gain / cost",
+        "gain",
+        "test_lookahead::test_the_best_line_is_the_best_on_offer",
     ),
     Mutation(
         "look-ahead buys what is not on offer",
-        "methods/lookahead/policy.py",
+        "lookahead.policy:best_line",
         "np.where(can, gain / cost, -np.inf)",
         "gain / cost",
-        "methods/test_lookahead.py::test_the_best_line_is_the_best_on_offer",
+        "test_lookahead::test_the_best_line_is_the_best_on_offer",
     ),
     Mutation(
         "the first purchase is not always made",
-        "methods/lookahead/policy.py",
-        "    worth[:, 0] = np.inf\n",
-        "",
-        "methods/test_lookahead_lessons.py::test_the_first_purchase_is_made_at_every_threshold",
+        "order:ordered",
+        "worth[:, 0] = np.inf",
+        "pass",
+        "test_lookahead_lessons::test_the_first_purchase_is_made_at_every_threshold",
     ),
     Mutation(
         "the state is not brought up to date after a purchase",
-        "methods/lookahead/policy.py",
+        "order:ordered",
         "bought[every[made], line[made, step]] += 1",
         "bought[every[made], line[made, step]] += step == 0",
-        "methods/test_lookahead.py::test_critical_thresholds_against_enumeration",
+        "test_lookahead::test_critical_thresholds_against_enumeration",
     ),
     Mutation(
         "the score of going on leaves out what a covered question is worth",
-        "methods/lookahead/policy.py",
-        "order.worth[:, 1:] * self.price_nano",
-        "order.worth[:, 1:]",
-        "methods/test_lookahead.py::test_critical_thresholds_against_enumeration",
-    ),
-    Mutation(
-        "a single decision takes its first purchase for a free choice",
-        "methods/lookahead/decide.py",
-        "if not step or best < 0:",
-        "if best < 0:",
-        "methods/test_decide.py::test_line_and_score_are_those_of_the_order",
+        "lookahead.policy:LookaheadPolicy._decide",
+        "worth * self.price_nano",
+        "worth",
+        "test_lookahead::test_critical_thresholds_against_enumeration",
     ),
     Mutation(
         "a forest goes left only below a threshold, not at it",
-        "methods/forest.py",
+        "forest:Forest.predict",
         "asked[every, feature] > self.threshold[node]",
         "asked[every, feature] >= self.threshold[node]",
-        "methods/test_lookahead.py::test_an_exported_forest_predicts_what_scikit_learn_does",
+        "test_lookahead::test_an_exported_forest_predicts_what_scikit_learn_does",
     ),
     Mutation(
         "and the same for one case",
-        "methods/forest.py",
-        "no if asked[feature] > threshold else yes",
-        "no if asked[feature] >= threshold else yes",
-        "methods/test_lookahead.py::test_an_exported_forest_predicts_what_scikit_learn_does",
+        "forest:Walker.predict",
+        "asked[feature] > threshold",
+        "asked[feature] >= threshold",
+        "test_lookahead::test_an_exported_forest_predicts_what_scikit_learn_does",
     ),
     Mutation(
         "a purchase gains although a right answer was there already",
-        "methods/lookahead/learner.py",
+        "lookahead.learner:_Training._taught",
         "self._covered(after) & ~covered[can]",
         "self._covered(after)",
-        "methods/test_lookahead_lessons.py::test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost",
+        "test_lookahead_lessons::test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost",
     ),
     Mutation(
         "a question is judged by estimates that have seen it",
-        "methods/lookahead/learner.py",
-        "self._fitted(self.fold[self.lesson.row] != k)",
-        "self._fitted(self.fold[self.lesson.row] == k)",
-        "methods/test_lookahead_lessons.py::test_no_question_is_judged_by_estimates_that_have_seen_its_grades",
+        "lookahead.learner:_Training.improve",
+        "self.fold[self.lesson.row] != k",
+        "self.fold[self.lesson.row] == k",
+        "test_lookahead_lessons::test_no_question_is_judged_by_estimates_that_have_seen_its_grades",
     ),
     Mutation(
         "what would be bought later is free",
-        "methods/lookahead/learner.py",
+        "lookahead.learner:_Training._taught",
         "cost[can, line] += self._follow(after, judge, price)",
         "self._follow(after, judge, price)",
-        "methods/test_lookahead_lessons.py::test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost",
+        "test_lookahead_lessons::test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost",
     ),
     Mutation(
         "look-ahead buys on when it is not worth its money",
-        "methods/lookahead/learner.py",
-        "going = worth * price >= 1",
-        "going = worth * price < 1",
-        "methods/test_lookahead_lessons.py::test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost",
+        "lookahead.learner:_Training._follow",
+        "worth * price >= 1",
+        "worth * price < 1",
+        "test_lookahead_lessons::test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost",
     ),
     Mutation(
         "a purchase is reached by its own worth, whatever came before it",
-        "methods/lookahead/learner.py",
+        "lookahead.learner:visited",
         "np.minimum.accumulate(order.worth, axis=1)",
         "order.worth",
-        "methods/test_lookahead_learner.py::test_visits_step_by_step",
+        "test_lookahead_learner::test_visits_step_by_step",
     ),
     Mutation(
         "the price of coverage is that of one question more",
-        "methods/lookahead/learner.py",
-        "np.sort(critical)[int(alpha * len(critical))]",
-        "np.sort(critical)[int(alpha * len(critical)) - 1]",
-        "methods/test_lookahead_learner.py::test_the_price_of_coverage_is_the_last_worth_that_must_be_bought",
+        "lookahead.learner:price_of_coverage",
+        "int(alpha * len(critical))",
+        "int(alpha * len(critical)) - 1",
+        "test_lookahead_learner::test_the_price_of_coverage_is_the_last_worth_that_must_be_bought",
     ),
     Mutation(
         "a missing call in a line does not end it",
-        "process/action_space.py",
+        "action_space:items_of",
         "np.logical_and.accumulate(made, axis=2)",
         "made",
-        "process/test_action_space.py",
+        "test_action_space",
     ),
     Mutation(
         "an order is laid out one item late",
-        "process/action_space.py",
+        "action_space:cells_of",
         "(lines.cumsum(axis=1) * lines).sum(axis=2) - 1",
         "(lines.cumsum(axis=1) * lines).sum(axis=2)",
-        "process/test_action_space.py",
+        "test_action_space",
     ),
     Mutation(
         "the dearer an answer, the likelier it is returned",
-        "methods/set_size_penalty/policy.py",
+        "set_size_penalty.policy:SetSizePenaltyPolicy._priced",
         "self.inner.price_nano / self.answer_nano",
         "self.answer_nano / self.inner.price_nano",
-        "methods/test_set_size_penalty.py::test_the_dearer_an_answer_the_smaller_the_set",
+        "test_set_size_penalty::test_the_dearer_an_answer_the_smaller_the_set",
     ),
     Mutation(
         "votes that are yet to come speak for an answer",
-        "methods/set_size_penalty/policy.py",
-        "(step[:, None] >= step) & given[:, None, :]",
-        "(step[:, None] >= 0) & given[:, None, :]",
-        "methods/test_set_size_penalty.py::test_evidence_does_not_depend_on_what_comes_later",
+        "set_size_penalty.policy:evidence",
+        "step[:, None] >= step",
+        "step[:, None] >= 0",
+        "test_set_size_penalty::test_evidence_does_not_depend_on_what_comes_later",
     ),
     Mutation(
         "settings are proved behind one that was not",
-        "calibration/sequence.py",
+        "sequence:proven",
         "np.logical_and.accumulate(np.asarray(p_values) <= delta)",
         "np.asarray(p_values) <= delta",
-        "calibration/test_sequence.py",
+        "test_sequence",
     ),
     Mutation(
         "questions without an answer count as wrong ones",
-        "calibration/selective.py",
-        "    wrong = (answers.answered & ~answers.correct).sum(axis=0)\n    p_values",
-        "    wrong = (~answers.correct).sum(axis=0)\n    p_values",
-        "calibration/test_selective.py::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
+        "selective:selective_setting",
+        "answers.answered & ~answers.correct",
+        "~answers.correct",
+        "test_selective::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
     ),
     Mutation(
         "wrong answers are counted among all questions, not among those answered",
-        "calibration/selective.py",
+        "selective:selective_setting",
         "binomial_cdf(int(w), int(m), level)",
         "binomial_cdf(int(w), len(answers.correct), level)",
-        "calibration/test_selective.py::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
+        "test_selective::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
     ),
     Mutation(
         "parity is tested from the cheapest setting up",
-        "calibration/parity.py",
+        "parity:parity_setting",
         'proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1]',
         'proven(p_values, float(exact_level(delta, "delta")))',
-        "calibration/test_parity.py::test_testing_begins_at_the_dearest_and_takes_the_cheapest_proved",
+        "test_parity::test_testing_begins_at_the_dearest_and_takes_the_cheapest_proved",
     ),
     Mutation(
         "losses and wins against the reference change places",
-        "calibration/parity.py",
+        "parity:parity_p_values",
         "loss_p_value(int(minus), int(plus), n, margin)",
         "loss_p_value(int(plus), int(minus), n, margin)",
-        "calibration/test_parity.py::test_the_p_values_count_losses_and_wins",
+        "test_parity::test_the_p_values_count_losses_and_wins",
     ),
     Mutation(
         "the chance that the nuisance is outside its interval is left out",
-        "calibration/trinomial.py",
+        "trinomial:loss_p_value",
         "best * (1 + _SLACK) + _OUTSIDE",
         "best * (1 + _SLACK)",
-        "calibration/test_trinomial.py",
+        "test_trinomial",
     ),
     Mutation(
         "a budget takes the setting that achieves least",
-        "calibration/budget.py",
+        "budget:budget_setting",
         "np.argmax(achieved[found])",
         "np.argmin(achieved[found])",
-        "calibration/test_budget.py::test_it_takes_what_achieves_most_among_what_fits",
+        "test_budget::test_it_takes_what_achieves_most_among_what_fits",
     ),
     Mutation(
         "a budget is tested against the mean of these questions",
-        "calibration/budget.py",
+        "budget:budget_setting",
         "mean_p_value(share, target, limit)",
         "float(share.mean() >= target)",
-        "calibration/test_budget.py::test_a_setting_over_budget_is_as_rare_as_promised",
+        "test_budget::test_a_setting_over_budget_is_as_rare_as_promised",
     ),
     Mutation(
         "the new question's own weight is left out",
-        "calibration/weighted.py",
+        "weighted:_ranks",
         "level.numerator * (before[-1] + new) - level.denominator * new",
         "level.numerator * (before[-1] + new)",
-        "calibration/test_weighted.py::test_it_covers_whom_the_weighted_p_value_covers",
+        "test_weighted::test_it_covers_whom_the_weighted_p_value_covers",
     ),
     Mutation(
         "weights do not follow the questions into their order",
-        "calibration/weighted.py",
-        "np.cumsum(sample.weights[order])",
-        "np.cumsum(sample.weights)",
-        "calibration/test_weighted.py::test_it_covers_whom_the_weighted_p_value_covers",
+        "weighted:_ranks",
+        "sample.weights[order]",
+        "sample.weights",
+        "test_weighted::test_it_covers_whom_the_weighted_p_value_covers",
     ),
     Mutation(
         "a pool in pieces is ordered piece by piece",
-        "traces/long_file.py",
+        "long_file:LongFile.played",
         "cascade(recorded, self.order)",
         "cascade(recorded)",
-        "experiments/test_evaluate_bundle.py::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
+        "test_evaluate_bundle::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
     ),
     Mutation(
         "a piece of a file forgets where it begins",
-        "traces/long_file.py",
-        "chunk.take(index[first:last] - start)",
-        "chunk.take(index[first:last] % len(chunk))",
-        "experiments/test_evaluate_bundle.py::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
+        "long_file:LongFile.batches",
+        "index[first:last] - start",
+        "index[first:last] % len(chunk)",
+        "test_evaluate_bundle::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
     ),
     Mutation(
         "in a conversation, a right answer that was given counts among the wrong ones",
-        "methods/lookahead/latent_difficulty.py",
-        "wrong_before = self.before - found.reshape(right.shape)",
-        "wrong_before = self.before",
-        "methods/test_latent_difficulty.py::test_the_next_gain_is_that_of_the_enumerated_histories",
+        "latent_difficulty:Said.ways",
+        "self.before - found.reshape(right.shape)",
+        "self.before",
+        "test_latent_difficulty::test_the_next_gain_is_that_of_the_enumerated_histories",
     ),
     Mutation(
         "a guide is expected to answer afresh, however stubborn it is",
-        "methods/lookahead/latent_difficulty.py",
-        "afresh = 1 - base - self.guide_persistence * (1 - base - joins)",
-        "afresh = 1 - base",
-        "methods/test_latent_difficulty.py::test_the_next_gain_is_that_of_the_enumerated_histories",
+        "latent_difficulty:LatentDifficulty.hazard",
+        "1 - base - self.guide_persistence * (1 - base - joins)",
+        "1 - base",
+        "test_latent_difficulty::test_the_next_gain_is_that_of_the_enumerated_histories",
     ),
     Mutation(
         "an answer that was repeated counts as given afresh",
-        "methods/lookahead/fit_latent_difficulty.py",
-        "base_afresh = weight * (1 - base_kept)",
-        "base_afresh = weight",
-        "methods/test_fit_latent_difficulty.py::test_no_rate_nearby_is_likelier",
+        "fit_latent_difficulty:_step",
+        "weight * (1 - base_kept)",
+        "weight",
+        "test_fit_latent_difficulty::test_no_rate_nearby_is_likelier",
     ),
     Mutation(
         "a mixture takes the worse of two models",
-        "methods/lookahead/estimates.py",
+        "estimates:best_share",
         "weight / (weight + (1 - share) * second)",
         "1 - weight / (weight + (1 - share) * second)",
-        "methods/test_estimates.py",
+        "test_estimates",
+    ),
+    Mutation(
+        "V-trace is not truncated where it is called",
+        "actor_critic:ActorCritic.criticise",
+        "importance(wanted, drawn, CLIP)",
+        "importance(wanted, drawn)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the two advantages change places",
+        "actor_critic:ActorCritic.criticise",
+        "SampledSurrogate(episodes, drawn, wanted, paid_more, covered_more, seen.level)",
+        "SampledSurrogate(episodes, drawn, wanted, covered_more, paid_more, seen.level)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "each critic learns the other's targets",
+        "actor_critic:ActorCritic.criticise",
+        "[paid, covered]",
+        "[covered, paid]",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "critics learn ten times as fast",
+        "critics:Critics.__init__",
+        "1e-3",
+        "1e-2",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "critics do not learn",
+        "actor_critic:ActorCritic.criticise",
+        "self._critics.fit(values, np.stack([paid, covered]), episodes.taken)",
+        "None",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the sampled coverage starts at what the present policy adds",
+        "actor_critic:SampledSurrogate.coverage",
+        "self.level + self._mean(new, weight) - kept",
+        "self.level + self._mean(new, weight)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the network begins anywhere",
+        "actor_critic:ActorCritic.__init__",
+        "0.01",
+        "1.0",
+        "test_golden_runs",
+    ),
+    Mutation(
+        "critics begin with the network's seed",
+        "actor_critic:ActorCritic.__init__",
+        "seed + 1",
+        "seed",
+        "test_golden_runs",
+    ),
+    Mutation(
+        "episodes and batches share their random numbers",
+        "actor_critic:ActorCritic.__init__",
+        "[seed, 1]",
+        "[seed, 0]",
+        "test_golden_runs",
+    ),
+    Mutation(
+        "every seed sees the same batches",
+        "actor_critic:question_stream",
+        "np.random.default_rng([seed, 0])",
+        "np.random.default_rng(0)",
+        "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
+    ),
+    Mutation(
+        "the metric of a step leaves out the set policy",
+        "ccpo.learner:_Training.update",
+        "policy_metric(pi) + set_metric(pi, log_mask, epsilon)",
+        "policy_metric(pi)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the metric of a step leaves out the policy",
+        "ccpo.learner:_Training.update",
+        "policy_metric(pi) + set_metric(pi, log_mask, epsilon)",
+        "set_metric(pi, log_mask, epsilon)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "training allows itself twice the misses",
+        "ccpo.learner:_Training.update",
+        "1 - self._alpha",
+        "1 - 2 * self._alpha",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "a threshold above one is taken as it is",
+        "ccpo.learner:_Training.update",
+        "min(self.threshold.kappa, 1.0)",
+        "self.threshold.kappa",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the region that was asked for is not the step's",
+        "ccpo.learner:_Training.update",
+        "self._config.region",
+        "TrustRegion()",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the threshold follows the policy before the step",
+        "ccpo.learner:_Training.update",
+        "pi = probabilities(done.network, batch.observations)",
+        "pass",
+        "test_ccpo_wiring::test_the_threshold_and_the_figures_follow_the_new_policy",
+    ),
+    Mutation(
+        "episodes are drawn from the set policy",
+        "ccpo.learner:_Training._roll_out",
+        "draw(behaviour, batch.correct, self.parts.rng)",
+        "draw(target, batch.correct, self.parts.rng)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the leaf count is not weighted by importance",
+        "ccpo.learner:_Training._roll_out",
+        "weight * leaves",
+        "leaves",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the leaf count multiplies probabilities, not masks",
+        "ccpo.learner:_Training._roll_out",
+        "log_mask.exp().numpy()",
+        "target",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "unsolvable questions are not covered in the leaf count",
+        "ccpo.learner:_Training._roll_out",
+        "(weight * leaves).mean() + 1.0 - batch.solvable.mean()",
+        "(weight * leaves).mean()",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "nothing is charged for the set",
+        "ccpo.learner:_Training._roll_out",
+        "batch.cost + self._set_charge(batch, episodes, behaviour, kappa)",
+        "batch.cost",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the leaf count is earned in every round",
+        "ccpo.learner:_Training._roll_out",
+        "episodes.final * leaves[:, None]",
+        "episodes.taken * leaves[:, None]",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the target policy is the one that acts",
+        "ccpo.learner:_Training._roll_out",
+        "RollOut(batch, episodes, behaviour, target, cost, coverage, level)",
+        "RollOut(batch, episodes, behaviour, behaviour, cost, coverage, level)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the charge for the set forgets its price",
+        "ccpo.learner:_Training._set_charge",
+        "self._config.set_size_price * charge",
+        "charge",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the threshold is to miss 1 - alpha",
+        "ccpo.learner:_Training._follow",
+        "update(self.threshold, critical.numpy(), self._alpha)",
+        "update(self.threshold, critical.numpy(), 1 - self._alpha)",
+        "test_ccpo_wiring::test_the_threshold_and_the_figures_follow_the_new_policy",
+    ),
+    Mutation(
+        "unsolvable questions count as missed in the curves",
+        "ccpo.learner:_Training._follow",
+        "(member & batch.correct).any(axis=(1, 2)) | ~batch.solvable",
+        "(member & batch.correct).any(axis=(1, 2))",
+        "test_ccpo_wiring::test_the_threshold_and_the_figures_follow_the_new_policy",
+    ),
+    Mutation(
+        "a step may move the policy as far as it likes",
+        "ccpo.learner:_Objective.__call__",
+        "Surrogate(cost, coverage, (probabilities, target))",
+        "Surrogate(cost, coverage, (target,))",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "the exact cost of the set has no price",
+        "ccpo.learner:_Objective._exact_cost",
+        "self.config.set_size_price * size",
+        "size",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "what is no answer is in the set",
+        "ccpo.learner:followed",
+        "(path.numpy() >= kappa) & batch.answered",
+        "path.numpy() >= kappa",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "CPO allows itself twice the misses",
+        "cpo.learner:_Training.__init__",
+        "1 - alpha",
+        "1 - 2 * alpha",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "CPO is to answer what cannot be answered",
+        "cpo.learner:_Training.update",
+        "episodes.right | ~batch.solvable",
+        "episodes.right",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "CPO is right in every round before its answer",
+        "cpo.learner:_Training.update",
+        "episodes.final & covered[:, None]",
+        "episodes.taken & covered[:, None]",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "CPO steps without its Fisher matrix",
+        "cpo.learner:_Training.update",
+        "policy_metric(pi)",
+        "0 * policy_metric(pi)",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "CPO pays for rounds that it does not run",
+        "cpo.learner:_Training.update",
+        "batch.cost * episodes.taken",
+        "batch.cost",
+        "test_ccpo_wiring::test_the_threshold_and_the_figures_follow_the_new_policy",
+    ),
+    Mutation(
+        "CPO's step takes another region",
+        "cpo.learner:_Training.update",
+        "self._config.region",
+        "TrustRegion()",
+        "test_ccpo_wiring::test_what_a_step_is_asked_for",
+    ),
+    Mutation(
+        "CPO online is to miss 1 - alpha",
+        "cpo.learner:CpoLearner._online",
+        "run_online(critical[order], alpha, stream.batch)",
+        "run_online(critical[order], 1 - alpha, stream.batch)",
+        "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
+    ),
+    Mutation(
+        "CPO online has no empty set",
+        "cpo.learner:CpoLearner._online",
+        "'allow'",
+        "'argmax'",
+        "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
+    ),
+    Mutation(
+        "CPO online takes each question for a batch",
+        "cpo.learner:CpoLearner._online",
+        "run_online(critical[order], alpha, stream.batch)",
+        "run_online(critical[order], alpha, 1)",
+        "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
+    ),
+    Mutation(
+        "a step makes coverage smaller",
+        "trust_region:improve",
+        "-coverage_slope.numpy()",
+        "coverage_slope.numpy()",
+        "test_known_answers",
+    ),
+    Mutation(
+        "a step is hardly damped",
+        "trust_region:improve",
+        "region.damping",
+        "0.01 * region.damping",
+        "test_golden_runs",
     ),
 )
+
+
+def definitions(node: ast.AST, inside: str = "") -> Iterator[tuple[str, Definition]]:
+    """Yield functions and classes with their qualified names."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Definition):
+            yield inside + child.name, child
+            yield from definitions(child, f"{inside}{child.name}.")
+        else:
+            yield from definitions(child, inside)
+
+
+def only(found: list[Path], what: str) -> Path:
+    assert len(found) == 1, f"{what} is in {len(found)} places, not in one: {found}"
+    return found[0]
+
+
+def source_of(place: str) -> tuple[Path, Definition]:
+    """Return the file that a place is in, and its definition."""
+    module, name = place.split(":")
+    found = {
+        path: definition
+        for path in SOURCE.rglob(f"{module.replace('.', '/')}.py")
+        for qualified, definition in definitions(ast.parse(path.read_bytes()))
+        if qualified == name
+    }
+    path = only(list(found), place)
+    return path, found[path]
+
+
+def piece(text: str) -> ast.expr | ast.stmt:
+    """Parse one expression or one statement."""
+    (statement,) = ast.parse(text).body
+    return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+def mutated(mutation: Mutation) -> tuple[Path, bytes]:
+    """Return the path of the source below `src`, and its text with the mistake in it."""
+    path, definition = source_of(mutation.place)
+    right = piece(mutation.right)
+    found = [node for node in ast.walk(definition) if ast.dump(node) == ast.dump(right)]
+    assert len(found) == 1, f"{mutation.place} has {mutation.right!r} {len(found)} times"
+    (node,) = found
+    assert isinstance(node, ast.expr | ast.stmt)
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    lines = path.read_bytes().splitlines(keepends=True)
+    first = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
+    last = sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
+    text = b"".join(lines)
+    wrong = f"({mutation.wrong})" if isinstance(node, ast.expr) else mutation.wrong
+    return path.relative_to(SOURCE), text[:first] + wrong.encode() + text[last:]
+
+
+def named_tests(mutation: Mutation) -> str:
+    """Return what pytest calls the tests."""
+    file, _, name = mutation.tests.partition("::")
+    found = list((ROOT / "tests").rglob(f"{file}.py"))
+    if name:
+        found = [path for path in found if f"\ndef {name}(" in path.read_text()]
+    path = only(found, mutation.tests).relative_to(ROOT).as_posix()
+    return f"{path}::{name}" if name else path
 
 
 def run(tests: set[str], source: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-qx", "--noconftest", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [*command, *(f"tests/{name}" for name in sorted(tests))],
+        [*command, *sorted(tests)],
         cwd=ROOT,
         env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
@@ -365,8 +702,20 @@ def run(tests: set[str], source: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("mutations") / "src"
-    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
     return source
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_each_mutation_has_its_place_and_its_tests(mutation: Mutation) -> None:
+    path, text = mutated(mutation)
+    compile(text, str(path), "exec")
+    assert ast.dump(ast.parse(text)) != ast.dump(ast.parse((SOURCE / path).read_bytes()))
+    assert named_tests(mutation)
+
+
+def test_mutations_have_names_of_their_own() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)
 
 
 @pytest.mark.slow
@@ -376,21 +725,19 @@ def test_the_tests_run_against_the_copy_and_pass(copy: Path) -> None:
         [sys.executable, "-c", where], text=True, env={**os.environ, "PYTHONPATH": str(copy)}
     )
     assert Path(imported.strip()).is_relative_to(copy)
-    done = run({mutation.tests for mutation in MUTATIONS}, copy)
+    done = run({named_tests(mutation) for mutation in MUTATIONS}, copy)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_the_tests_fail_when_the_code_is_wrong(mutation: Mutation, copy: Path) -> None:
-    path = copy / "farthing" / mutation.file
-    text = path.read_text()
-    found = text.count(mutation.right)
-    assert found == 1, f"{mutation.file} has {mutation.right!r} {found} times; update the mutation"
-    path.write_text(text.replace(mutation.right, mutation.wrong))
+    path, wrong = mutated(mutation)
+    right = (copy / path).read_bytes()
+    (copy / path).write_bytes(wrong)
     try:
-        done = run({mutation.tests}, copy)
+        done = run({named_tests(mutation)}, copy)
     finally:
-        path.write_text(text)
+        (copy / path).write_bytes(right)
     assert done.returncode == 1, f"{mutation.tests} did not notice:\n{done.stdout[-2_000:]}"
     assert " failed" in done.stdout

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.calibration.split import split_rank
+from farthing.calibration.guarantees.split import split_rank
 from farthing.methods.base import Fitted, Silent
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.generator.generate import GeneratorConfig, generate

@@ -22,7 +22,7 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.calibration.online import OnlineThreshold, long_run_bound, update
+from farthing.calibration.guarantees.online import OnlineThreshold, long_run_bound, update
 from farthing.experiments.evaluate import replay
 from farthing.methods.base import Silent
 from farthing.methods.stopping.learner import StoppingLearner

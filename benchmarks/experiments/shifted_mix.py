@@ -25,9 +25,9 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.calibration.groups import group_thresholds
-from farthing.calibration.online import OnlineThreshold, run_online
-from farthing.calibration.split import split_threshold
+from farthing.calibration.guarantees.groups import group_thresholds
+from farthing.calibration.guarantees.online import OnlineThreshold, run_online
+from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments.evaluate import Replayed, replay
 from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.money import usd_from_nano

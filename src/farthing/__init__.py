@@ -1,3 +1,53 @@
-"""Answer questions with the least LLM spending that still keeps a promise."""
+"""Answer questions with the least LLM spending that still keeps a promise.
+
+The names below are loaded when they are first used, so that importing this takes no time.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from farthing.door import (
+        Policy,
+        Traces,
+        compare,
+        fit,
+        from_records,
+        generate,
+        load,
+        read_traces,
+    )
+    from farthing.experiments.promises import Budget, Coverage, Parity, Selective, Shift
 
 __version__ = "0.1.0"
+__all__ = [
+    "Budget",
+    "Coverage",
+    "Parity",
+    "Policy",
+    "Selective",
+    "Shift",
+    "Traces",
+    "compare",
+    "fit",
+    "from_records",
+    "generate",
+    "load",
+    "read_traces",
+]
+_PROMISES = frozenset({"Budget", "Coverage", "Parity", "Selective", "Shift"})
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of the door when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'farthing' has no attribute '{name}'")
+    from importlib import import_module  # noqa: PLC0415
+
+    room = "farthing.experiments.promises" if name in _PROMISES else "farthing.door"
+    value = getattr(import_module(room), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

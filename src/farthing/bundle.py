@@ -39,7 +39,7 @@ from farthing.traces.shapes import PROTOCOL_ROLES
 Array = NDArray[Any]
 
 FORMAT = "farthing policy bundle"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 BODY = "bundle.json"
 WEIGHTS = "weights.safetensors"
 
@@ -63,6 +63,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The recorded numbers of its traces; None in bundles that do not say."""
     independent: bool | None = None
     """Whether no call of its traces saw another one; None likewise."""
+    largest_nano: dict[str, int] | None = None
+    """Role to the most that one of its calls may cost, in nano-dollars, where that is declared."""
 
     @property
     def is_pool(self) -> bool:
@@ -164,11 +166,26 @@ def save(
     _write(folder, {WEIGHTS: weights, BODY: text})
 
 
+def write(folder: str | Path, bundle: Bundle) -> None:
+    """Save a bundle that is in memory; see `save`."""
+    if not isinstance(bundle.policy, Saveable):
+        raise BundleError(f"{folder}: the policy '{bundle.kind}' cannot be saved")
+    save(
+        folder,
+        bundle.policy,
+        origin=bundle.origin,
+        kappa=bundle.kappa,
+        certificate=bundle.certificate,
+        empty=bundle.empty,
+        questions=bundle.questions,
+    )
+
+
 def load(folder: str | Path) -> Bundle:
     """Read a bundle, and refuse one that is not what was written.
 
     Raises:
-        BundleError: it is no bundle, was changed or cut short, is of a newer format, or holds
+        BundleError: it is no bundle, was changed or cut short, is of another format, or holds
             arrays that are not finite; the message names the file.
         UnknownNameError: the policy's class is not registered here.
     """
@@ -211,9 +228,10 @@ def _read_body(folder: Path) -> dict[str, Any]:
         raise BundleError(f"{folder} is not a policy bundle: {BODY} is not Farthing's")
     version = body.get("format_version")
     if version != FORMAT_VERSION:
+        older = isinstance(version, int) and version < FORMAT_VERSION
+        remedy = "train and calibrate again with this version" if older else "update Farthing"
         raise BundleError(
-            f"{path} has format version {version}, this Farthing reads {FORMAT_VERSION}; "
-            "update Farthing or save the bundle again"
+            f"{path} has format version {version}, this Farthing reads {FORMAT_VERSION}; {remedy}"
         )
     hashes = body.get("sha256")
     if not isinstance(hashes, dict) or hashes.pop(BODY, None) != _hash(_canonical(body)):

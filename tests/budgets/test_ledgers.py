@@ -22,7 +22,7 @@ CAP = 100
 amounts = st.integers(0, 60)
 
 
-class Books(RuleBasedStateMachine):
+class AnyLedger(RuleBasedStateMachine):
     """Reserve, settle and release at random; the model is two lists of numbers."""
 
     reservations: Bundle[Reservation] = Bundle("reservations")
@@ -92,7 +92,7 @@ class Books(RuleBasedStateMachine):
         )
 
 
-class DurableBooks(Books):
+class DurableLedger(AnyLedger):
     """The same in a file that is closed and opened again at random."""
 
     def open(self) -> Ledger:
@@ -119,9 +119,9 @@ class DurableBooks(Books):
 
 
 quick = settings(deadline=None, max_examples=40, stateful_step_count=30)
-TestMemoryLedger = Books.TestCase
+TestMemoryLedger = AnyLedger.TestCase
 TestMemoryLedger.settings = quick
-TestSqliteLedger = DurableBooks.TestCase
+TestSqliteLedger = DurableLedger.TestCase
 TestSqliteLedger.settings = quick
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from farthing.calibration.budget import Spending, budget_setting, price_of_coverage
+from farthing.calibration.guarantees.budget import Spending, budget_setting, price_of_coverage
 from farthing.errors import CalibrationError
 
 RUNS, DELTA = 2_000, 0.1

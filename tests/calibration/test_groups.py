@@ -3,7 +3,7 @@ import pytest
 from crepes import ConformalClassifier
 from scipy import stats
 
-from farthing.calibration.groups import group_thresholds, too_small
+from farthing.calibration.guarantees.groups import group_thresholds, too_small
 from farthing.errors import CalibrationError
 
 NAMES = ("law", "art", "physics")

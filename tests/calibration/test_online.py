@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.calibration.base import FloatArray
-from farthing.calibration.online import (
+from farthing.calibration.guarantees.online import (
     OnlineThreshold,
     long_run_bound,
     run_online,

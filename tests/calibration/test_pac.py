@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from farthing.calibration.pac import pac_rank, pac_threshold
+from farthing.calibration.guarantees.pac import pac_rank, pac_threshold
 from farthing.errors import CalibrationError
 
 UNLIKELY = 1e-4

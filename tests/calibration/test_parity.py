@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from farthing.calibration.betting import mean_p_value
-from farthing.calibration.parity import Paired, parity_p_values, parity_setting
+from farthing.calibration.guarantees.parity import Paired, parity_p_values, parity_setting
 from farthing.errors import CalibrationError
 
 RUNS, N, EPSILON, DELTA = 2_000, 200, 0.02, 0.1

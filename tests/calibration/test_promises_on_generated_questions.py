@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from farthing.calibration.base import BoolArray, FloatArray, IntArray
-from farthing.calibration.budget import Spending, budget_setting
-from farthing.calibration.parity import Paired, parity_setting
-from farthing.calibration.selective import (
+from farthing.calibration.guarantees.budget import Spending, budget_setting
+from farthing.calibration.guarantees.parity import Paired, parity_setting
+from farthing.calibration.guarantees.selective import (
     answers_above,
     candidate_thresholds,
     selective_setting,

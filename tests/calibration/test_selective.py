@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.calibration.selective import (
+from farthing.calibration.guarantees.selective import (
     Answers,
     answers_above,
     candidate_thresholds,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.calibration.base import FloatArray, Given
-from farthing.calibration.split import split_rank, split_threshold
+from farthing.calibration.guarantees.split import split_rank, split_threshold
 from farthing.errors import CalibrationError
 
 UNLIKELY = 1e-4
@@ -126,7 +126,7 @@ def test_an_alpha_outside_0_and_1_is_refused(alpha: float) -> None:
 def test_scores_that_cannot_be_calibrated_on_are_refused() -> None:
     with pytest.raises(CalibrationError, match="1 of 2 critical thresholds are NaN: truncated"):
         split_threshold(np.array([0.5, np.nan]), 0.1)
-    with pytest.raises(CalibrationError, match="a critical threshold is -inf"):
-        split_threshold(np.array([0.5, -np.inf]), 0.1)
+    with pytest.raises(CalibrationError, match=r"a critical threshold is -0\.25"):
+        split_threshold(np.array([0.5, -0.25, -np.inf]), 0.1)
     with pytest.raises(CalibrationError, match=r"shape \(1, 1\)"):
         split_threshold(np.array([[0.5]]), 0.1)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from farthing.calibration.split import split_threshold
-from farthing.calibration.weighted import (
+from farthing.calibration.guarantees.split import split_threshold
+from farthing.calibration.guarantees.weighted import (
     Weighted,
     effective_size,
     weighted_threshold,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from farthing.bundle import Origin, save
-from farthing.calibration.certificate import certify_split
+from farthing.calibration.guarantees import split
 from farthing.features.calls import CallFeatures
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
@@ -44,7 +44,7 @@ def config(tmp_path: Path) -> str:
     (tmp_path / "job.toml").write_text(JOB)
     (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "p", "question": CAPITAL}))
     for name, large in {"bundle": "large", "foreign": "huge"}.items():
-        certificate = certify_split(np.ones(99), "0.1", fingerprint="f")
+        certificate = split.certify(np.ones(99), "0.1", fingerprint="f")
         origin = origin_of("small", large)
         save(
             tmp_path / name,

@@ -55,6 +55,13 @@ def test_a_preset_has_the_sizes_of_the_paper(farthing: Farthing) -> None:
         "report",
     )
     done = farthing("compare", *asked)
+    first = " ".join(done.out.split())
+    assert first.startswith("mmlu-llama2-7b: made-up questions of a generator fitted to the paper")
+    assert "Random and UALA agree with the paper because the generator was fitted to them" in first
+    kept = Path("report/results.json").read_text().splitlines()[2]
+    assert '"source": "mmlu-llama2-7b: made-up questions of a generator' in kept
+    table = Path("report/table.md").read_text().splitlines()[0]
+    assert table.startswith("# mmlu-llama2-7b: made-up questions of a generator fitted to")
     assert "560 to train, 200 to calibrate, 200 to test" in done.out
     assert "times the known optimum" not in done.out  # fixed depth promises nothing
 

@@ -233,7 +233,22 @@ def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> N
     given = ("--bundle", "b", "--traces", runs)
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
     made = farthing("calibrate", *given, "--promise", "shift", "--target", runs, "--alpha", "0.2")
-    assert "under the target mix" in " ".join(made.out.split())
+    assert "under the target mix, if that differs only in what round 1" in " ".join(
+        made.out.split()
+    )
+
+
+def test_a_mix_that_differs_in_more_than_round_1_is_refused(
+    farthing: Farthing, refused: Callable[..., str], runs: Path
+) -> None:
+    other = ("--preset", "mmlu-llama3.2-3b", "--n", "200", "--out", "new.jsonl.gz")
+    assert farthing("generate", *other).code == 0
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    given = ("--bundle", "b", "--traces", runs)
+    said = refused("calibrate", *given, "--promise", "shift", "--target", "new.jsonl.gz")
+    assert "differs in more than round 1 shows" in said
+    assert "--promise coverage" in said
+    assert "not calibrated" in farthing("evaluate", *given).out
 
 
 def test_what_cannot_be_proved_ends_in_exit_code_1(farthing: Farthing, runs: Path) -> None:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from farthing.calibration.split import split_threshold
-from farthing.calibration.weighted import Weighted, effective_size, weighted_thresholds
+from farthing.calibration.guarantees.split import split_threshold
+from farthing.calibration.guarantees.weighted import Weighted, effective_size, weighted_thresholds
 from farthing.errors import TooFewTracesError
 from farthing.experiments.density_ratio import fit_density_ratio
 

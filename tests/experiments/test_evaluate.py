@@ -113,10 +113,10 @@ def test_the_optimum_at_a_coverage_costs_what_the_solver_says(large: Dataset) ->
     assert large.generator is not None
     found = at_coverage(OptimumPolicy(large.generator), large.traces, 0.93)
     assert found["cost_usd"] == pytest.approx(optimal_cost(large.generator, 0.93), rel=0.1)
-    np.testing.assert_array_equal(
-        OptimumPolicy(large.generator).scores(large.traces),
-        optimal_scores(large.generator, large.traces),
-    )
+    scores = OptimumPolicy(large.generator).scores(large.traces)
+    known = optimal_scores(large.generator, large.traces)
+    np.testing.assert_array_equal(scores[:, :, :2], known[:, :, :2])
+    assert (scores[:, :, 2] <= known[:, :, 2] * (1 + 1e-8)).all()  # a lot only lowers them
 
 
 def test_taking_questions_and_acting_commute(small: Dataset) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from farthing import bundle as bundles
 from farthing.bundle import load, origin_of, save
-from farthing.calibration.certificate import certify_nothing
+from farthing.calibration.guarantees import none
 from farthing.errors import InputError, TraceFormatError
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
 from farthing.experiments.pipeline import Sizes, calibrate, calibrate_for, train
@@ -160,7 +160,7 @@ def test_so_does_a_network(tmp_path: Path) -> None:
         policy,
         origin=origin_of(many, fingerprint(many)),
         kappa=0.3,
-        certificate=certify_nothing(0.3, fingerprint="none"),
+        certificate=none.certify(0.3, fingerprint="none"),
         questions={"train": frozenset()},
     )
     asked = {"train": 100, "calibrate": 100}

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from farthing.bundle import load, save
-from farthing.calibration.certificate import verify
+from farthing.calibration.guarantees.groups import groups_of
 from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments.compare import Plan, compare
 from farthing.experiments.evaluate_bundle import evaluate
@@ -69,7 +69,7 @@ def test_the_parts_do_not_overlap_and_the_certificate_can_be_checked(
     held = small.traces.take(parts.calibrate)
     assert bundle.certificate is not None
     critical = replay(bundle.policy, held, bundle.empty).critical
-    assert verify(bundle.certificate, critical) == []
+    assert bundle.certificate.verify(critical) == []
 
 
 @pytest.mark.parametrize("method", ["split", "pac", "groups", "online"])
@@ -91,8 +91,9 @@ def test_every_promise_is_saved_and_acted_on(
     assert bundle.certificate == found.certificate
     part = traces.take(fixed_parts(traces, np.random.default_rng(0), **SIZES).test)
     then = paths(followed(bundle.policy, part).scores, part, bundle.empty)
+    of_group = groups_of(found.certificate)
     kappas = [
-        found.certificate.groups["abc"[g]].kappa if method == "groups" else found.certificate.kappa
+        of_group["abc"[g]].kappa if method == "groups" else found.certificate.kappa
         for g in part.group
     ]
     covered = [
@@ -115,9 +116,9 @@ def test_questions_of_no_known_group_take_the_safest_threshold(
     found = calibrate(folder, traces, ALPHA, method="groups")
     strangers = evaluate(folder, replace(traces, group_names=("x", "y", "z")))
     safest = calibrate(folder, traces, ALPHA)
-    assert found.certificate.kappa == min(p.kappa for p in found.certificate.groups.values())
+    assert found.certificate.kappa == min(p.kappa for p in groups_of(found.certificate).values())
     assert strangers.metrics["coverage"] >= evaluate(folder, traces).metrics["coverage"] - 0.2
-    assert safest.certificate.groups == {}
+    assert groups_of(safest.certificate) == {}
 
 
 @pytest.mark.parametrize("name", ["uala", "stopping", "fixed-2", "random"])

@@ -1,3 +1,6 @@
+from fractions import Fraction
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -25,6 +28,18 @@ def test_coverage_is_kept_on_average_over_calibrations() -> None:
         margins.append(coverage(menu, fallback, (calibrate, fresh), alpha=0.2).margin)
     assert np.mean(margins) > -3 * np.std(margins) / 20
     assert np.mean(margins) < 0.1  # a setting covers a whole eleventh more
+
+
+def test_coverage_allows_as_many_misses_as_the_fraction_does() -> None:
+    """Of 99 questions and a next one 0.29 are 29; the binary fraction falls short of that."""
+    covered = np.ones((120, 2), dtype=bool)
+    covered[:28, 0] = False
+    menu = Menu(np.arange(2.0), np.tile([1, 9], (120, 1)), covered, covered, covered)
+    fallback = Fallback(np.full(120, 9), np.ones(120, dtype=bool))
+    for alpha in (0.29, "0.29", Fraction(29, 100)):
+        found = coverage(menu, fallback, (np.arange(99), np.arange(99, 120)), alpha=alpha)
+        assert found.cost == 1e-6
+        assert found.margin == 1 - 0.71
 
 
 def test_parity_is_broken_in_at_most_delta_of_calibrations() -> None:
@@ -67,10 +82,9 @@ def test_the_summary_of_two_splits() -> None:
     assert row.margin == pytest.approx(0.01)
 
 
+@pytest.mark.extras("mapie")
 def test_a_setting_is_chosen_as_mapie_controls_the_risk() -> None:
-    methods = pytest.importorskip(
-        "mapie.risk_control.methods", reason="the package mapie is not installed"
-    )
+    methods = import_module("mapie.risk_control.methods")
     rng = np.random.default_rng(2)
     for alpha in (0.13, 0.2, 0.3):
         menu, fallback = nested_menu(rng, 400)
@@ -84,10 +98,9 @@ def test_a_setting_is_chosen_as_mapie_controls_the_risk() -> None:
         assert found.cost == pytest.approx(menu.cost_nano[0, int(theirs[0])] * 1e-6)
 
 
+@pytest.mark.extras("mapie")
 def test_a_sequence_is_tested_as_mapie_does() -> None:
-    control = pytest.importorskip(
-        "mapie.risk_control.fwer_control", reason="the package mapie is not installed"
-    )
+    control = import_module("mapie.risk_control.fwer_control")
     rng = np.random.default_rng(3)
     for _ in range(50):
         p_values = np.sort(rng.random(12)) ** 3

@@ -12,9 +12,10 @@ from scipy import stats
 
 from farthing.bundle import load
 from farthing.calibration.base import Certificate
-from farthing.calibration.budget import Spending
-from farthing.calibration.certificate import verify
-from farthing.calibration.parity import Paired
+from farthing.calibration.guarantees.budget import BudgetPromise, Spending
+from farthing.calibration.guarantees.none import NoPromise
+from farthing.calibration.guarantees.parity import Paired, ParityPromise
+from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import calibrate, calibrate_for, train
@@ -45,7 +46,7 @@ from farthing.traces.splits import fixed_parts
 ALPHA = Fraction(1, 10)
 DELTA = Fraction(1, 5)
 CONFIG = preset("hotpotqa-llama2-7b").config
-TARGET = generate(preset("hotpotqa-llama3.2-3b").config, 200, np.random.default_rng(9))
+TARGET = generate(CONFIG, 200, np.random.default_rng(9))
 MOST = 10_000_000
 
 
@@ -113,16 +114,19 @@ def test_the_certified_setting_is_the_one_that_the_bundle_acts_with(
     kappas = grid(trained)
     menu = points_of(replay(policy, held, "argmax"), kappas)
     budget = calibrate_for(folder, small.traces, Budget(900_000, MOST, DELTA)).certificate
-    assert budget.setting is not None
-    assert budget.kappa == kappas[budget.setting]
-    assert verify(budget, Spending(menu.cost_nano, menu.covered, MOST)) == []
-    dearer = Spending(menu.cost_nano * 2, menu.covered, MOST)
-    assert verify(budget, dearer) != []
+    assert isinstance(budget.promise, BudgetPromise)
+    assert budget.promise.setting is not None
+    assert budget.kappa == kappas[budget.promise.setting]
+    assert budget.verify(Spending(menu.cost_nano, menu.covered, MOST, kappas)) == []
+    dearer = Spending(menu.cost_nano * 2, menu.covered, MOST, kappas)
+    assert budget.verify(dearer) != []
     parity = calibrate_for(folder, small.traces, Parity(Fraction(1, 5), DELTA)).certificate
-    kept = menu.keep(np.arange(parity.settings))
-    assert parity.reference == "guide"
-    paired = Paired(kept.cost_nano, kept.correct, reference_right(held, "guide"))
-    assert verify(parity, paired) == []
+    assert isinstance(parity.promise, ParityPromise)
+    kept = menu.keep(np.arange(parity.promise.settings))
+    assert parity.promise.reference == "guide"
+    right = reference_right(held, "guide")
+    paired = Paired(kept.cost_nano, kept.correct, right, "guide", kept.knobs)
+    assert parity.verify(paired) == []
 
 
 def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Dataset, folder: Path) -> None:
@@ -134,7 +138,7 @@ def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Dataset, folder: 
         Budget(1_000, MOST, DELTA),
     ):
         found = calibrate_for(folder, small.traces, asked).certificate
-        assert found.setting is None
+        assert not found.promises
         assert "do not prove" in found.sentence()
     assert load(folder).certificate == before
 
@@ -184,15 +188,15 @@ def test_verdicts() -> None:
 def test_a_judged_figure_is_what_was_counted() -> None:
     part = drawn(100, 5)
     found = acted(Sure(), part, 0.9, "allow")
-    answers = Certificate(guarantee="selective", alpha="0.1", delta="0.1", setting=0, kappa=0.9)
-    judged = judge(answers, found)
+    sure = SelectivePromise(alpha=ALPHA, delta=DELTA, setting=0, settings=1)
+    judged = judge(Certificate(promise=sure, kappa=0.9), found)
     assert judged is not None
     given, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
     assert 0 < given < 100
     assert judged.value == right / given
     exact = stats.binomtest(right, given).proportion_ci(method="exact")
     assert judged.interval == pytest.approx((exact.low, exact.high))
-    assert judge(Certificate(guarantee="none"), found) is None
+    assert judge(Certificate(promise=NoPromise()), found) is None
 
 
 def test_a_bundle_with_a_promise_loads_without_learning_libraries(
@@ -201,7 +205,7 @@ def test_a_bundle_with_a_promise_loads_without_learning_libraries(
     calibrate_for(folder, small.traces, Parity(Fraction(1, 5), DELTA))
     program = (
         "import sys; from farthing.bundle import load; "
-        f"b = load({str(folder)!r}); assert b.certificate.reference == 'guide'; "
+        f"b = load({str(folder)!r}); assert b.certificate.promise.reference == 'guide'; "
         "assert not {'torch', 'sklearn'} & set(sys.modules)"
     )
     done = run([executable, "-c", program], capture_output=True, text=True, check=False)
@@ -244,7 +248,7 @@ def test_a_promise_fails_no_oftener_than_it_may(kind: str) -> None:
         rows = np.sort(rng.integers(0, FRESH, 300))
         held = Part(fresh.recorded.take(rows), fresh.played.take(rows))
         made = promise(asked, policy, train_part, held, "argmax")
-        if made.certificate.setting is None:
+        if not made.certificate.promises:
             continue
         proved += 1
         found = acted(policy, fresh, made.certificate.kappa, made.empty)

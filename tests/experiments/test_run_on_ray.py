@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,17 @@ from farthing.methods.base import Dataset
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.replayed import followed
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install farthing[ray]")
-
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own warnings
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extras("ray"),
+    pytest.mark.filterwarnings("ignore"),  # Ray's own warnings
+]
 ALPHA = Fraction(1, 10)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster() -> Iterator[None]:
+    ray = import_module("ray")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     yield
     ray.shutdown()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from farthing.calibration.split import split_threshold
+from farthing.calibration.guarantees.split import split_threshold
 from farthing.methods.base import Fitted, Learner, Silent
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner, _Objective, _Training
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner

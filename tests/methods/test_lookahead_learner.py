@@ -190,3 +190,54 @@ def test_one_question_is_too_few() -> None:
     fitted(QUICK, make_traces(0, 2))
     with pytest.raises(TooFewTracesError, match="1 question to train on"):
         fitted(QUICK, make_traces(0, 1))
+
+
+@st.composite
+def meagre(draw: st.DrawFn) -> TraceArrays:
+    """Few questions, of which hardly a call has an answer or costs anything; some stop early."""
+    roles = draw(st.sampled_from([("model",), ("small", "large"), ("base", "guide")]))
+    n, horizon = draw(st.integers(2, 8)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    given_some, paid_some = (draw(st.sampled_from([0.0, 0.1, 0.9])) for _ in range(2))
+    traces = make_traces(0, n, horizon, len(roles))
+    shape = traces.answer.shape
+    recorded = rng.integers(0, horizon + 1, n) if draw(st.booleans()) else np.full(n, horizon)
+    made = (np.arange(horizon) < recorded[:, None])[:, :, None]
+    answer = np.where(made & (rng.random(shape) < given_some), rng.integers(0, 3, shape), -1)
+    said = np.where(answer >= 0, rng.random(shape), np.nan)
+    return replace(
+        traces,
+        roles=roles,
+        answer=answer.astype(np.int16),
+        correct=answer == 0,
+        cost_nano=np.where(made & (rng.random(shape) < paid_some), rng.integers(1, 9, shape), 0),
+        signals={"uncertainty": said.astype(np.float32)},
+        recorded=recorded.astype(np.int16),
+    )
+
+
+@pytest.mark.parametrize("rules", ["paper", "lazy"])
+@given(train=meagre(), seed=st.integers(0, 9))
+@settings(deadline=None, max_examples=25)
+def test_a_pool_in_which_next_to_nothing_was_recorded_gives_a_policy(
+    rules: ProtocolName, train: TraceArrays, seed: int
+) -> None:
+    policy = fitted(LookaheadConfig(rules, iterations=2, trees=3, leaf=2), train, seed)
+    _, scores = policy.arranged(train)
+    assert np.isfinite(scores).all()
+    assert 0 < policy.price_nano < np.inf
+
+
+def test_a_fold_without_anything_to_buy_is_no_hindrance() -> None:
+    """One question of three has a call: leave its fold out, and there is nothing to learn from."""
+    train = make_traces(0, 3, horizon=2, roles=1)
+    nothing = np.arange(3)[:, None, None] > 0
+    train = replace(
+        train,
+        answer=np.where(nothing, -1, train.answer).astype(np.int16),
+        correct=~nothing & train.correct,
+        cost_nano=np.where(nothing, 0, train.cost_nano),
+        signals={},
+    )
+    scores = fitted(replace(QUICK, rules="paper"), train).scores(train)
+    assert np.isfinite(scores).all()

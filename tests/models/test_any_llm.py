@@ -1,7 +1,6 @@
 """What goes to the library and comes back: with a stand-in, and with the library if it is there."""
 
 import asyncio
-import importlib.util
 import json
 import sys
 from decimal import Decimal
@@ -178,10 +177,7 @@ def test_a_vendor_that_nobody_knows_is_the_users_error(library: ModuleType) -> N
         model(vendor="nobody")
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("any_llm") is None,
-    reason='asking the library itself needs it: pip install "farthing[anyllm]" openai',
-)
+@pytest.mark.extras("any_llm", "openai")
 def test_the_library_itself(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", SECRET)
     asked = AnyLLMSettings(vendor="openai", model="m", url=endpoint.url, key_env="A_KEY")

@@ -10,8 +10,9 @@ from chat_server import Endpoint
 
 from farthing import plugins
 from farthing.errors import ConfigError, MissingExtraError, ModelError
-from farthing.models.base import Completion, Message, Model, Prompt, Usage
+from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.config import ModelsConfig, models_from, read_models
+from farthing.models.retry import Try, complete
 
 WHOLE = """
 [models.base]
@@ -76,48 +77,29 @@ def test_a_whole_file_opens_and_answers(
     assert endpoint.headers[0]["Authorization"] == "Bearer sk-1"
 
 
-class Counting:
-    """Counts tries, as a budget would."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self.tries = 0
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        self.tries += 1
-        return await self._model.complete(prompt)
-
-    def largest_cost_nano(self, prompt: Prompt) -> int:
-        return self._model.largest_cost_nano(prompt)
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
-
-
 def test_what_is_put_around_a_try_sees_every_try(endpoint: Endpoint) -> None:
     endpoint.faults = {"500": 1.0}
-    seen: list[Counting] = []
+    seen: list[str] = []
 
-    def around(model: Model) -> Model:
-        seen.append(Counting(model))
-        return seen[-1]
+    async def around(attempt: Try) -> Completion:
+        try:
+            return await attempt()
+        except ModelError as error:
+            seen.append(error.kind)
+            raise
 
     async def run() -> None:
         text = WHOLE.format(url=endpoint.url).replace('key_env = "A_KEY"', "")
-        model = models_from(tomllib.loads(text), "job.toml").open(around)["base"]
+        model = models_from(tomllib.loads(text), "job.toml").open()["base"]
         try:
             with pytest.raises(ModelError) as caught:
-                await model.complete(ask("hello"))
+                await complete(model, ask("hello"), around)
         finally:
             await model.aclose()
         assert caught.value.tries == 4
 
     asyncio.run(run())
-    assert [counting.tries for counting in seen] == [4, 0]
+    assert seen == ["connection"] * 4
 
 
 def test_models_that_name_the_same_limits_share_them() -> None:

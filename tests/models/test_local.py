@@ -3,21 +3,19 @@
 import asyncio
 import math
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from farthing.errors import ContextTooLongError, InputError
 from farthing.models.base import Completion, Message, Prompt
 from farthing.models.local import LocalModel, LocalSettings
 from farthing.models.prices import PriceTable, SecondPrice
 
-transformers = pytest.importorskip(
-    "transformers", reason='a local model needs transformers: pip install "farthing[lm]"'
-)
-torch = pytest.importorskip("torch")
-tokenizers = pytest.importorskip("tokenizers")
+pytestmark = pytest.mark.extras("transformers")
 
 
 def ask(text: str, **wanted: Any) -> Prompt:
@@ -27,6 +25,7 @@ def ask(text: str, **wanted: Any) -> Prompt:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of weights: two layers, random, over a vocabulary of single bytes."""
+    transformers, tokenizers = import_module("transformers"), import_module("tokenizers")
     folder = tmp_path_factory.mktemp("tiny")
     letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: k for k, letter in enumerate([*letters, "<end>"])}
@@ -130,3 +129,27 @@ async def _timed(work: Any) -> float:
 def test_missing_weights_are_the_users_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be loaded"):
         LocalSettings(model="tiny", path=str(tmp_path)).open(PriceTable())
+
+
+@pytest.mark.extras("peft")
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")  # between the two libraries
+def test_an_adapter_answers_as_the_weights_that_it_is_merged_into(
+    model: LocalModel, folder: Path, tmp_path: Path
+) -> None:
+    transformers, peft = import_module("transformers"), import_module("peft")
+    torch.manual_seed(1)
+    lora = peft.LoraConfig(init_lora_weights=False, target_modules="all-linear")
+    base = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    tuned = peft.get_peft_model(base, lora)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tuned.save_pretrained(tmp_path / "adapter")
+    tuned.merge_and_unload().save_pretrained(tmp_path / "merged")
+    answers = [answer(model, ask("Hi", max_tokens=8, top_logprobs=1))]
+    for name in ("adapter", "merged"):
+        tokenizer.save_pretrained(tmp_path / name)
+        opened = LocalSettings(model="tiny", path=str(tmp_path / name)).open(PriceTable())
+        answers.append(answer(opened, ask("Hi", max_tokens=8, top_logprobs=1)))
+    first = [done.logprobs[0].logprob for done in answers]
+    assert answers[1].text == answers[2].text
+    assert first[1] == pytest.approx(first[2], abs=1e-5)
+    assert abs(first[1] - first[0]) > 1e-2

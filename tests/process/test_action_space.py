@@ -137,6 +137,7 @@ def test_an_order_is_laid_out_purchase_by_purchase(
     name: SpaceName, shape: tuple[int, int], seed: int
 ) -> None:
     traces = make_traces(seed, *shape)
+    traces = replace(traces, largest_cost_nano=traces.cost_nano + 1)
     space, rng = recorded_space(name, traces), np.random.default_rng(seed)
     offered = items_of(traces, space).offered
     order = np.array([any_order(space, offered[q], rng) for q in range(len(traces))])
@@ -148,6 +149,7 @@ def test_an_order_is_laid_out_purchase_by_purchase(
             if line < 0:
                 assert (laid.answer[q, step] == NO_ANSWER).all()
                 assert not laid.cost_nano[q, step].any()
+                assert not laid.largest_cost_nano[q, step].any()
                 assert not laid.correct[q, step].any()
                 continue
             cells = calls(space, line, bought[line], shape[1])
@@ -155,6 +157,7 @@ def test_an_order_is_laid_out_purchase_by_purchase(
             assert laid.answer[q, step].tolist() == [traces.answer[q, t, r] for t, r in cells]
             assert laid.correct[q, step].tolist() == [traces.correct[q, t, r] for t, r in cells]
             assert laid.cost_nano[q, step].tolist() == [traces.cost_nano[q, t, r] for t, r in cells]
+            assert (laid.largest_cost_nano[q, step] == laid.cost_nano[q, step] + 1).all()
 
 
 @pytest.mark.parametrize("empty", EMPTY_SETS)

@@ -86,6 +86,8 @@ def test_says_who_is_cheapest_and_what_to_doubt(comparison: Comparison) -> None:
         "trained on 1,000 questions",
         comparison.fingerprint,
         "no replies recorded",
+        "made-up questions. No model was asked. Random and UALA agree with the paper",
+        "Cost, × optimum",
     ):
         assert expected in text
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from rich.console import Console
 
-from farthing.experiments.base import Comparison, Difference
+from farthing.experiments.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference
 from farthing.reports import base, tables
 
 ALPHA = Fraction(1, 10)
@@ -32,7 +32,7 @@ def test_a_narrow_terminal_leaves_out_columns_and_says_so(comparison: Comparison
     text = printed(comparison, 60)
     assert max(map(len, text.splitlines())) <= 60
     assert "…" not in text
-    assert "no room here for Set, Leaf, Empty: see table.md" in text
+    assert "no room here for Len, Set, Leaf, Empty: see table.md" in text
     assert "no room" not in printed(comparison, 80)
     assert "[+0.012, +0.028]" in text
 
@@ -97,6 +97,33 @@ def test_a_terminal_shows_the_groups_and_what_the_headings_mean(comparison: Comp
     text = printed(comparison, 120)
     groups = [line for line in map(str.strip, text.splitlines()) if line in base.GROUPS.values()]
     assert groups == list(base.GROUPS.values())
+    text = " ".join(text.split())
     assert tables.KEY in text
     for column in tables.columns(200)[3:-1]:
         assert f"{column.short}:" in tables.KEY
+        assert f"{column.short}:" in text
+
+
+def test_each_row_is_held_against_the_known_optimum(comparison: Comparison) -> None:
+    table = tables.markdown(comparison).splitlines()
+    place = next(line for line in table if "Coverage" in line).split(" | ").index("Cost, × optimum")
+    stopping = next(line for line in table if line.startswith("| Supervised stopping"))
+    assert stopping.split(" | ")[place] == "1.07"  # 3.1 / 2.9
+    assert re.search(r"×opt\b.*\n", printed(comparison, 80))
+    assert "×opt: cost over the optimum's" in printed(comparison, 120)
+    rows = [
+        replace(row, per_split={k: v for k, v in row.per_split.items() if k != TIMES_OPTIMUM})
+        for row in comparison.rows
+    ]
+    unknown = replace(comparison, rows=rows)
+    assert "× optimum" not in tables.markdown(unknown)
+    assert "×opt" not in printed(unknown, 120)
+
+
+def test_made_up_questions_are_called_so_in_the_first_line(comparison: Comparison) -> None:
+    first, second, third = tables.markdown(comparison).split("\n\n")[:3]
+    assert first == "# hotpotqa-llama2-7b: made-up questions"
+    assert second == NOBODY_ASKED
+    assert third.startswith("train 1,000")
+    recorded = replace(comparison, made_up="", published=[])
+    assert tables.markdown(recorded).startswith("# hotpotqa-llama2-7b\n\ntrain 1,000")

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from sums import farthing, write_job
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle, Origin
-from farthing.calibration.base import Certificate
+from farthing.calibration.base import Certificate, Promise
+from farthing.calibration.guarantees.budget import BudgetPromise
+from farthing.calibration.guarantees.parity import ParityPromise
+from farthing.calibration.guarantees.selective import SelectivePromise
+from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import AuthenticationError, InputError
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice
@@ -34,6 +39,7 @@ from farthing.traces.assemble import assemble
 from farthing.traces.store import Store
 
 QUESTIONS = 150
+TENTH = Fraction(1, 10)
 
 
 def say(body: dict[str, Any]) -> web.Response:
@@ -136,16 +142,8 @@ class Unsure(FixedDepthPolicy):
 
 
 def unsure(kappa: float) -> Bundle:
-    certificate = Certificate(
-        guarantee="selective",
-        kappa=kappa,
-        alpha="0.1",
-        delta="0.1",
-        n=99,
-        setting=0,
-        settings=1,
-        answered=50,
-    )
+    sure = SelectivePromise(alpha=TENTH, delta=TENTH, setting=0, settings=1, answered=50)
+    certificate = Certificate(promise=sure, kappa=kappa, n=99)
     return Bundle(
         policy=Unsure(1),
         kind="any",
@@ -205,27 +203,30 @@ def test_a_budget_that_does_not_reach_the_last_model_is_said() -> None:
 
 
 def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:
-    certificate = Certificate(guarantee="marginal", kappa=0.5, alpha="0.1", n=99, k=9)
+    certificate = Certificate(promise=SplitPromise(alpha=TENTH, k=9), kappa=0.5, n=99)
     bundle = msgspec.structs.replace(unsure(0.5), certificate=certificate)
     with pytest.raises(InputError, match="the bundle never abstains"):
         live(bundle, BaseAgent(model("huge", ""), role="escalation"))
 
 
-@pytest.mark.parametrize("guarantee", ["parity", "budget"])
-def test_other_promises_of_a_menu_are_said_with_the_answer(guarantee: Any) -> None:
-    certificate = Certificate(
-        guarantee=guarantee,
-        kappa=0.3,
-        delta="0.1",
-        epsilon="0.02",
-        reference="guide",
-        budget_nano=10**6,
-        n=99,
-        setting=0,
-        settings=4,
-    )
+@pytest.mark.parametrize(
+    ("promise", "says"),
+    [
+        (
+            ParityPromise(
+                epsilon=Fraction("0.02"), delta=TENTH, setting=0, settings=4, reference="guide"
+            ),
+            "accuracy of setting 1 of 4",
+        ),
+        (
+            BudgetPromise(budget_nano=10**6, most_nano=10**7, delta=TENTH, setting=0, settings=4),
+            "setting 1 of 4 costs less",
+        ),
+    ],
+)
+def test_other_promises_of_a_menu_are_said_with_the_answer(promise: Promise, says: str) -> None:
+    certificate = Certificate(promise=promise, kappa=0.3, n=99)
     bundle = msgspec.structs.replace(unsure(0.3), certificate=certificate)
     found = live(bundle, None)
     assert (found.best, found.guaranteed, found.abstained) == ("Lisbon", True, False)
-    says = {"parity": "accuracy of setting 1 of 4", "budget": "setting 1 of 4 costs less"}
-    assert says[guarantee] in found.promise
+    assert says in found.promise

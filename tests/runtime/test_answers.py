@@ -2,6 +2,7 @@
 
 import asyncio
 from decimal import Decimal
+from fractions import Fraction
 from itertools import count
 
 import msgspec
@@ -10,8 +11,9 @@ import pytest
 
 from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate, Threshold
-from farthing.calibration.certificate import certify_nothing, certify_online, certify_split
-from farthing.calibration.online import OnlineThreshold
+from farthing.calibration.guarantees import none, online, split
+from farthing.calibration.guarantees.groups import GroupsPromise
+from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -33,7 +35,6 @@ from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.question_budget import Pursed
 from farthing.runtime.rounds import Dialogue, Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
@@ -51,7 +52,7 @@ QUESTION = Question("q", "What is the capital of Portugal?")
 
 
 def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = "argmax") -> Bundle:
-    certificate = None if kappa is None else certify_nothing(kappa, fingerprint="f")
+    certificate = None if kappa is None else none.certify(kappa, fingerprint="f")
     return Bundle(
         policy=policy,
         kind="any",
@@ -90,7 +91,7 @@ def live(base: Model, guide: Model, bundle: Bundle | None = None) -> Orchestrato
 
 def certified(policy: Policy, origin: Origin = ORIGIN) -> Bundle:
     bundle = bundle_of(policy, origin, 1.0)
-    certificate = certify_split(np.ones(200), "0.1", fingerprint="f")
+    certificate = split.certify(np.ones(200), "0.1", fingerprint="f")
     assert certificate.kappa == 1.0
     return msgspec.structs.replace(bundle, certificate=certificate)
 
@@ -139,7 +140,7 @@ def test_a_cut_question_whose_set_is_empty_returns_its_best_answer() -> None:
 def test_each_try_is_reserved_before_it_is_sent() -> None:
     failing = scripted("small", ModelTimeoutError("slow", cost_nano=CENT))
     patience = Patience(tries=6, first_s=0.0)
-    orchestrator = live(Retrying(Pursed(failing), patience), scripted("large", "Yes"))
+    orchestrator = live(Retrying(failing, patience), scripted("large", "Yes"))
     found = ask(orchestrator, QUESTION, budget_nano=3 * CENT + 1)
     assert len(failing.calls) == 3
     assert (found.cost_nano, found.ended_by, found.answers) == (3 * CENT, "budget", ())
@@ -148,8 +149,8 @@ def test_each_try_is_reserved_before_it_is_sent() -> None:
 def test_a_retry_is_paid_for_once() -> None:
     base = scripted("small", ModelTimeoutError("slow", cost_nano=CENT), "Answer: Lisbon")
     orchestrator = live(
-        Retrying(Pursed(base), Patience(first_s=0.0)),
-        Retrying(Pursed(scripted("large", "Yes"))),
+        Retrying(base, Patience(first_s=0.0)),
+        Retrying(scripted("large", "Yes")),
         certified(FixedDepthPolicy(1)),
     )
     for budget in (3 * CENT, None):
@@ -169,7 +170,7 @@ def test_a_model_without_a_price_is_refused_before_anything_is_paid() -> None:
 
 
 @pytest.mark.parametrize("independent", [False, True])
-def test_questions_that_are_asked_at_once_have_a_purse_each(independent: bool) -> None:
+def test_questions_that_are_asked_at_once_have_a_budget_each(independent: bool) -> None:
     def flaky(name: str, said: str) -> Model:
         tries = count()
 
@@ -180,7 +181,7 @@ def test_questions_that_are_asked_at_once_have_a_purse_each(independent: bool) -
 
         price = TokenPrice((Rates(Decimal(0), Decimal(0)),), Decimal("0.01"))
         model = ScriptedModel(reply, name=name, price=price, latency_s=0.001)
-        return Retrying(Pursed(model), Patience(tries=9, first_s=0.0))
+        return Retrying(model, Patience(tries=9, first_s=0.0))
 
     base = BaseAgent(flaky("small", "Answer: Porto"))
     bundle = certified(FixedDepthPolicy(3))
@@ -279,7 +280,7 @@ def test_calls_that_see_one_another_are_another_protocol(seen: bool) -> None:
 
 def test_an_online_threshold_promises_nothing_once_it_is_frozen() -> None:
     state = OnlineThreshold(kappa=0.5, updates=10_000)
-    certificate = certify_online(state, "0.1", fingerprint="f")
+    certificate = online.certify(state, "0.1", fingerprint="f")
     assert certificate.promises
     bundle = msgspec.structs.replace(
         certified(FixedDepthPolicy(1)), kappa=certificate.kappa, certificate=certificate
@@ -304,9 +305,8 @@ def test_a_bundle_without_a_certificate_answers_and_says_so() -> None:
 
 def test_a_group_has_its_own_threshold_and_a_new_one_no_promise() -> None:
     groups = {"easy": Threshold(kappa=0.9, k=3, n=40), "hard": Threshold(kappa=0.1, k=3, n=40)}
-    certificate = Certificate(
-        guarantee="per-group", kappa=0.1, alpha="0.1", n=80, k=3, groups=groups
-    )
+    promise = GroupsPromise(alpha=Fraction("0.1"), groups=groups)
+    certificate = Certificate(promise=promise, kappa=0.1, n=80)
     policy = StoppingPolicy(
         FeatureSet(roles=ORIGIN.roles, horizon=3, names=(), mean=(), scale=(), off={}),
         np.zeros((2, 0)),

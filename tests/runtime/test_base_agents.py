@@ -21,7 +21,7 @@ from farthing.models.base import Completion, Message, Model, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
-from farthing.runtime.base import Agent, DirectDesk, Moment
+from farthing.runtime.base import Agent, DirectClient, Turn
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.react_agent import ReactAgent
 from farthing.tasks.base import Question
@@ -54,8 +54,8 @@ def in_turn(*replies: Reply) -> ScriptedModel:
     return ScriptedModel(lambda _: left.pop(0))
 
 
-def act(agent: Agent, moment: Moment) -> Call:
-    return asyncio.run(agent.act(moment, DirectDesk()))
+def act(agent: Agent, turn: Turn) -> Call:
+    return asyncio.run(agent.act(turn, DirectClient()))
 
 
 def completion(text: str, cost_nano: int | None = 7) -> Completion:
@@ -64,7 +64,7 @@ def completion(text: str, cost_nano: int | None = 7) -> Completion:
 
 def test_chain_of_thought_is_one_prompt_and_one_call() -> None:
     model = in_turn(completion("It is in the west.\nAnswer: B"))
-    call = act(BaseAgent(model), Moment(QUESTION, 1))
+    call = act(BaseAgent(model), Turn(QUESTION, 1))
     assert call == Call(
         round=1,
         role="base",
@@ -83,7 +83,7 @@ def test_chain_of_thought_is_one_prompt_and_one_call() -> None:
 
 
 def test_a_reply_without_an_answer_is_recorded_with_its_text() -> None:
-    call = act(BaseAgent(in_turn("I really cannot say")), Moment(QUESTION, 1))
+    call = act(BaseAgent(in_turn("I really cannot say")), Turn(QUESTION, 1))
     assert (call.answer, call.text, call.error) == (None, "I really cannot say", None)
 
 
@@ -95,7 +95,7 @@ def test_a_later_round_sees_the_earlier_ones_and_the_verdicts() -> None:
         Call(round=2, role="guide", answer=None, verdict=None, text="???"),
     ]
     model = in_turn("Answer: B")
-    act(BaseAgent(model), Moment(QUESTION, 3, so_far))
+    act(BaseAgent(model), Turn(QUESTION, 3, so_far))
     (prompt,) = model.calls
     assert [m.role for m in prompt.messages] == ["user", "assistant", "user", "assistant", "user"]
     contents = [m.content for m in prompt.messages]
@@ -110,7 +110,7 @@ def test_a_later_round_sees_the_earlier_ones_and_the_verdicts() -> None:
 def test_independent_attempts_are_different_prompts() -> None:
     model = in_turn(*["Answer: A"] * 3)
     for number in (1, 2, 3):
-        act(BaseAgent(model), Moment(QUESTION, number))
+        act(BaseAgent(model), Turn(QUESTION, number))
     assert len(set(model.calls)) == 3
     assert len({prompt.messages for prompt in model.calls}) == 1
 
@@ -118,14 +118,14 @@ def test_independent_attempts_are_different_prompts() -> None:
 def test_a_role_of_a_pool_sees_its_own_calls_only() -> None:
     model = in_turn("Answer: A")
     so_far = [Call(round=1, role="base", text="Answer: Z")]
-    call = act(BaseAgent(model, role="gpt-4o"), Moment(QUESTION, 2, so_far))
+    call = act(BaseAgent(model, role="gpt-4o"), Turn(QUESTION, 2, so_far))
     assert call.role == "gpt-4o"
     assert len(model.calls[0].messages) == 1
 
 
 def test_a_failed_call_is_recorded_with_what_it_cost() -> None:
     failure = ModelTimeoutError("no full reply within 2 s", cost_nano=12_345)
-    call = act(BaseAgent(in_turn(failure)), Moment(QUESTION, 2))
+    call = act(BaseAgent(in_turn(failure)), Turn(QUESTION, 2))
     assert call == Call(
         round=2,
         role="base",
@@ -138,20 +138,20 @@ def test_a_failed_call_is_recorded_with_what_it_cost() -> None:
 @pytest.mark.parametrize("failure", [AuthenticationError("no key")])
 def test_what_no_call_can_mend_is_raised(failure: ModelError) -> None:
     with pytest.raises(AuthenticationError):
-        act(BaseAgent(in_turn(failure)), Moment(QUESTION, 1))
+        act(BaseAgent(in_turn(failure)), Turn(QUESTION, 1))
 
 
 def test_a_spent_budget_is_raised() -> None:
-    class Closed(DirectDesk):
+    class Closed(DirectClient):
         async def ask(self, model: Model, prompt: Prompt) -> Completion:
             raise BudgetError("spent")
 
     with pytest.raises(BudgetError):
-        asyncio.run(BaseAgent(in_turn()).act(Moment(QUESTION, 1), Closed()))
+        asyncio.run(BaseAgent(in_turn()).act(Turn(QUESTION, 1), Closed()))
 
 
 def test_an_unknown_price_makes_the_cost_unknown() -> None:
-    assert act(BaseAgent(in_turn(completion("x", None))), Moment(QUESTION, 1)).cost_usd is None
+    assert act(BaseAgent(in_turn(completion("x", None))), Turn(QUESTION, 1)).cost_usd is None
 
 
 STEPS = (
@@ -163,7 +163,7 @@ STEPS = (
 def test_react_end_to_end() -> None:
     tool = Lookup({"Portugal": "Its capital is Lisbon."})
     model = in_turn(*[completion(step, 100) for step in STEPS])
-    call = act(ReactAgent(model, always(tool)), Moment(QUESTION, 1))
+    call = act(ReactAgent(model, always(tool)), Turn(QUESTION, 1))
     assert call.answer == "Lisbon"
     assert tool.used == ["Portugal"]
     assert call.tool_calls == 1
@@ -188,7 +188,7 @@ def steps(*replies: str, tools: Sequence[Tool] = (), max_steps: int = 4) -> tupl
     """Return the call and the last message of each prompt."""
     model = in_turn(*replies)
     agent = ReactAgent(model, always(*tools), max_steps=max_steps)
-    call = act(agent, Moment(QUESTION, 1))
+    call = act(agent, Turn(QUESTION, 1))
     return call, [prompt.messages[-1].content for prompt in model.calls]
 
 
@@ -247,7 +247,7 @@ def test_an_observation_cannot_act() -> None:
 def test_a_tool_that_fails_fails_the_call_with_what_it_cost() -> None:
     tool = Lookup({}, RateLimitError("come back later", cost_nano=5))
     model = in_turn(completion("Action: search[x]", 100))
-    call = act(ReactAgent(model, always(tool)), Moment(QUESTION, 1))
+    call = act(ReactAgent(model, always(tool)), Turn(QUESTION, 1))
     assert call.error == CallError("rate_limit", "come back later")
     assert (call.answer, call.tool_calls, call.cost_usd) == (None, 1, 105e-9)
 
@@ -266,7 +266,7 @@ def test_react_without_tools_counts_none() -> None:
 def test_prices_of_many_small_calls_add_up_exactly() -> None:
     price = TokenPrice((Rates(Decimal("0.0375"), Decimal("0.15")),))
     model = ScriptedModel(replying(["Action: search[x]"] * 5 + ["Action: finish[B]"]), price=price)
-    call = act(ReactAgent(model, always(Lookup({}, cost_nano=1)), max_steps=6), Moment(QUESTION, 1))
+    call = act(ReactAgent(model, always(Lookup({}, cost_nano=1)), max_steps=6), Turn(QUESTION, 1))
     usages = [
         Usage(sum(len(m.content.split()) for m in prompt.messages), 2) for prompt in model.calls
     ]

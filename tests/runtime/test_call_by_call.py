@@ -21,6 +21,7 @@ from sums import farthing, write_job
 from farthing import bundle as bundles
 from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate
+from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError
 from farthing.features.calls import CallFeatures
 from farthing.methods.forest import LEAF, Forest
@@ -199,7 +200,7 @@ def four_calls() -> Bundle:
         origin=origin,
         kappa=0.25,
         empty="argmax",
-        certificate=Certificate(guarantee="marginal", kappa=0.25, alpha="0.1", n=99, k=9),
+        certificate=Certificate(promise=SplitPromise(alpha=Fraction("0.1"), k=9), kappa=0.25, n=99),
         features=None,
         farthing_version="0",
     )

@@ -12,13 +12,24 @@ import msgspec
 import pytest
 from chat_server import Endpoint
 
-from farthing.errors import AuthenticationError, InputError, StoreError, UnpricedModelError
+from farthing.errors import (
+    AuthenticationError,
+    InputError,
+    ModelTimeoutError,
+    StoreError,
+    UnpricedModelError,
+)
 from farthing.models.base import Completion, Message, Prompt, Usage
-from farthing.models.scripted import ScriptedModel
+from farthing.models.retry import Patience, Retrying
+from farthing.models.scripted import Reply, ScriptedModel
+from farthing.runtime.base import Turn
+from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.job import Job, read_job
-from farthing.runtime.journal import Attempt, StoreBooks
+from farthing.runtime.journal import StoreJournal
 from farthing.runtime.local_engine import Report, collect_locally, price
-from farthing.runtime.meter import LoggedDesk, Paid, Till
+from farthing.runtime.meter import Meter
+from farthing.runtime.rounds import act
+from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 from farthing.traces.store import Store
 
@@ -113,6 +124,43 @@ def test_a_dialogue_is_recorded_with_its_costs(
     assert log(store, "SELECT sum(cost_nano) FROM call_log") == [(report.balance.settled_nano,)]
 
 
+def test_each_call_says_the_most_that_it_could_have_cost(
+    write: Write, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """Together they are what a dry run foresees of independent attempts, sent one by one."""
+    job = write(endpoint.url, head='rounds = 3\nmode = "independent"')
+    foreseen, _ = price(job, tmp_path / "a.db", DOLLAR)
+    run(job, tmp_path / "a.db")
+    calls = [call for trace in traces(tmp_path / "a.db").values() for call in trace.calls]
+    largest = [call.largest_cost_usd or 0 for call in calls]
+    assert round(sum(largest) * DOLLAR) == foreseen.largest_nano
+    for call, most in zip(calls, largest, strict=True):
+        rate = {"small": 1e-6, "large": 1e-5}[call.model or ""]
+        assert 1_024 * rate < most < 2 * 1_024 * rate
+        assert call.cost_usd is not None
+        assert 0 < call.cost_usd < most
+
+
+def test_where_lost_tries_made_a_call_dearer_the_most_is_what_was_paid() -> None:
+    failed = ModelTimeoutError("slow", cost_nano=800)
+
+    class Dear(ScriptedModel):
+        def largest_cost_nano(self, prompt: Prompt) -> int:
+            return 1_000
+
+    async def one_call(*replies: Reply) -> Call:
+        left = iter(replies)
+        model = Retrying(Dear(lambda _: next(left)), Patience(first_s=0.0))
+        turn = Turn(Question("q", "?"), 1)
+        return await act(BaseAgent(model), turn, Meter().client)
+
+    reply = Completion("4", "m", "stop", Usage(1, 1), 300, 0.0)
+    for failures, largest in ((0, 1_000), (1, 1_100), (2, 1_900)):
+        call = asyncio.run(one_call(*[failed] * failures, reply))
+        assert call.cost_usd == (failures * 800 + 300) / DOLLAR
+        assert call.largest_cost_usd == largest / DOLLAR
+
+
 def test_independent_attempts_are_calls_of_their_own(
     write: Write, endpoint: Endpoint, tmp_path: Path
 ) -> None:
@@ -193,18 +241,19 @@ def test_200_calls_at_once_against_a_cap_worth_five(tmp_path: Path) -> None:
             return 1_000
 
     async def calls() -> list[object]:
-        till = Till(books)
-        model = Paid(Dear(answer, latency_s=0.01), till)
-        desks = [LoggedDesk(Attempt(f"q{k}", 1, "base"), books, till) for k in range(200)]
+        meter = Meter(journal)
+        model = Dear(answer, latency_s=0.01)
+        base = BaseAgent(model)
+        clients = [meter.client(Question(f"q{k}", "?"), 1, base) for k in range(200)]
         prompt = Prompt((Message("user", "?"),))
         return await asyncio.gather(
-            *(desk.ask(model, prompt) for desk in desks), return_exceptions=True
+            *(client.ask(model, prompt) for client in clients), return_exceptions=True
         )
 
     with Store.open(tmp_path / "a.db") as store:
-        books = StoreBooks(store, 5_000, "test")
+        journal = StoreJournal(store, 5_000, "test")
         results = asyncio.run(calls())
-        assert books.balance().settled_nano == 5_000
+        assert journal.balance().settled_nano == 5_000
     assert len(asked) == 5
     assert sum(isinstance(one, Completion) for one in results) == 5
 
@@ -217,17 +266,18 @@ def test_calls_wait_for_what_others_do_not_use(tmp_path: Path) -> None:
             return 1_000
 
     async def calls() -> list[Completion]:
-        till = Till(books)
+        meter = Meter(journal)
         cheap = Completion("4", "m", "stop", Usage(1, 1), 10, 0.0)
-        model = Paid(Dear(lambda _: cheap, latency_s=0.001), till)
-        desks = [LoggedDesk(Attempt(f"q{k}", 1, "base"), books, till) for k in range(50)]
+        model = Dear(lambda _: cheap, latency_s=0.001)
+        base = BaseAgent(model)
+        clients = [meter.client(Question(f"q{k}", "?"), 1, base) for k in range(50)]
         prompt = Prompt((Message("user", "?"),))
-        return list(await asyncio.gather(*(desk.ask(model, prompt) for desk in desks)))
+        return list(await asyncio.gather(*(client.ask(model, prompt) for client in clients)))
 
     with Store.open(tmp_path / "a.db") as store:
-        books = StoreBooks(store, 2_000, "test")
+        journal = StoreJournal(store, 2_000, "test")
         assert len(asyncio.run(calls())) == 50
-        assert books.balance().settled_nano == 500
+        assert journal.balance().settled_nano == 500
 
 
 def test_faults_lose_nothing_and_pay_nothing_twice(
@@ -257,7 +307,9 @@ def test_faults_lose_nothing_and_pay_nothing_twice(
 
 
 def _answers(trace: Trace) -> list[Call]:
-    return [msgspec.structs.replace(call, cost_usd=None) for call in trace.calls]
+    return [
+        msgspec.structs.replace(call, cost_usd=None, largest_cost_usd=None) for call in trace.calls
+    ]
 
 
 def test_failed_questions_are_listed_and_asked_again(

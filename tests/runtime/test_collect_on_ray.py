@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from farthing.runtime.ray_engine import collect_on_ray
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install farthing[ray]")
-
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own warnings
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extras("ray"),
+    pytest.mark.filterwarnings("ignore"),  # Ray's own warnings
+]
 JOB = """
 task = "text"
 questions = "questions.jsonl"
@@ -54,6 +57,7 @@ PLENTY = 10**12
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster() -> Iterator[None]:
+    ray = import_module("ray")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     yield
     ray.shutdown()

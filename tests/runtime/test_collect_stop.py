@@ -18,8 +18,8 @@ from farthing.errors import ContentRefusedError
 from farthing.models.scripted import ScriptedModel
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.collector import Progress, Recording, collect
-from farthing.runtime.journal import StoreBooks
-from farthing.runtime.meter import Paid, Till
+from farthing.runtime.journal import StoreJournal
+from farthing.runtime.meter import Meter
 from farthing.runtime.rounds import Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
@@ -123,13 +123,13 @@ def test_a_second_ctrl_c_stops_at_once(endpoint: Endpoint, tmp_path: Path) -> No
 
 
 def recorded(model: ScriptedModel, n: int, store: Store, **more: Any) -> Progress:
-    books = StoreBooks(store, 10**12, "test")
+    journal = StoreJournal(store, 10**12, "test")
 
     async def run() -> Progress:
-        till = Till(books)
-        plan = Independent((BaseAgent(Paid(model, till), role="m"),), 1, TEXT)
+        meter = Meter(journal)
+        plan = Independent((BaseAgent(model, role="m"),), 1, TEXT)
         questions = [Question(f"q{k}", f"Number {k}?") for k in range(n)]
-        return await collect(questions, Recording(plan, TEXT), books, till, **more)
+        return await collect(questions, Recording(plan, TEXT), journal, meter, **more)
 
     return asyncio.run(run())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from farthing.errors import AuthenticationError, RateLimitError
 from farthing.models.base import Completion, Prompt, TokenLogprob, Usage
 from farthing.models.scripted import Reply, ScriptedModel
-from farthing.runtime.base import DirectDesk, Moment
+from farthing.runtime.base import DirectClient, Turn
 from farthing.runtime.guide_agent import GuideAgent, binary_entropy, token_entropy
 from farthing.tasks.base import Question
 from farthing.traces.base import Call
@@ -26,8 +26,8 @@ OTHERS = [
 
 def judge(model: ScriptedModel, base: Call | None = BASE, samples: int = 5) -> Call:
     so_far = [*OTHERS, *([base] if base else [])]
-    moment = Moment(QUESTION, 2, so_far)
-    return asyncio.run(GuideAgent(model, samples=samples).act(moment, DirectDesk()))
+    turn = Turn(QUESTION, 2, so_far)
+    return asyncio.run(GuideAgent(model, samples=samples).act(turn, DirectClient()))
 
 
 def said(text: str, *tokens: TokenLogprob) -> Completion:

@@ -7,7 +7,7 @@ import pytest
 from farthing.errors import ModelConnectionError
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.base import Agent, DirectDesk, Moment
+from farthing.runtime.base import Agent, DirectClient, Turn
 from farthing.runtime.llm_agents import LlmExitAgent, LlmPolicyAgent
 from farthing.tasks.base import Question
 from farthing.traces.assemble import assemble
@@ -28,7 +28,7 @@ def always(reply: str) -> ScriptedModel:
 
 def act(agent: Agent, number: int) -> Call:
     so_far = [call for call in CALLS if call.round <= number]
-    return asyncio.run(agent.act(Moment(QUESTION, number, so_far), DirectDesk()))
+    return asyncio.run(agent.act(Turn(QUESTION, number, so_far), DirectClient()))
 
 
 def test_the_policy_is_shown_what_the_paper_shows_it() -> None:

@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from farthing.bundle import Bundle, Origin, origin_of
-from farthing.calibration.certificate import certify_nothing
+from farthing.calibration.guarantees import none
 from farthing.features.rounds import FeatureSet
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
@@ -33,7 +33,7 @@ from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS, sample
 from farthing.process.replayed import Nested, followed, replay
 from farthing.runtime.answer import Answer
-from farthing.runtime.base import Agent, Desk, Moment
+from farthing.runtime.base import Agent, Client, Turn
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, judged
 from farthing.tasks.base import Question
@@ -74,9 +74,9 @@ class Playback:
     calls: Mapping[tuple[str, int], Call]
     """By question and round."""
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
-        call = self.calls[moment.question.id, moment.round]
-        await desk.ask(Recorded(self.model.name, nano_from_usd(call.cost_usd or 0.0)), Prompt(()))
+    async def act(self, turn: Turn, client: Client) -> Call:
+        call = self.calls[turn.question.id, turn.round]
+        await client.ask(Recorded(self.model.name, nano_from_usd(call.cost_usd or 0.0)), Prompt(()))
         return call
 
 
@@ -181,7 +181,7 @@ POLICIES: Mapping[str, Callable[[TraceArrays], Policy]] = {
 
 
 def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = "argmax") -> Bundle:
-    certificate = None if kappa is None else certify_nothing(kappa, fingerprint="f")
+    certificate = None if kappa is None else none.certify(kappa, fingerprint="f")
     return Bundle(
         policy=policy,
         kind="any",

@@ -14,8 +14,6 @@ from farthing.errors import InputError, MissingExtraError, QuestionFormatError
 from farthing.tasks.base import Question
 from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
 
-pytest.importorskip("bm25s", reason="needs the extra `search`")
-
 NOTHING = "Nothing was found; try other words."
 PARAGRAPHS = [
     ("Lisbon", "Lisbon is the capital of Portugal."),

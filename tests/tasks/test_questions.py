@@ -249,8 +249,8 @@ def test_every_loader_belongs_to_a_task(name: str) -> None:
     assert isinstance(plugins.load("tasks", name), Task)
 
 
+@pytest.mark.extras("datasets")
 def test_a_data_set_loads_through_the_datasets_library(tmp_path: Path) -> None:
-    pytest.importorskip("datasets", reason="needs the extra `datasets`")
     jsonl(tmp_path / "gsm" / "train.jsonl", GSM8K)
     jsonl(tmp_path / "gsm" / "test.jsonl", GSM8K[:1])
     questions = load_questions("gsm8k", f"dataset:{tmp_path / 'gsm'}")

@@ -5,12 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer, unused_port
 
-aiohttp = pytest.importorskip("aiohttp", reason="needs the extra `live`")
-from aiohttp import web  # noqa: E402
-from aiohttp.test_utils import TestServer, unused_port  # noqa: E402
-
-from farthing.errors import (  # noqa: E402
+from farthing.errors import (
     BadRequestError,
     MalformedReplyError,
     MissingExtraError,
@@ -19,9 +17,9 @@ from farthing.errors import (  # noqa: E402
     ModelTimeoutError,
     RateLimitError,
 )
-from farthing.models.retry import Patience  # noqa: E402
-from farthing.tasks.tools import ToolReply  # noqa: E402
-from farthing.tasks.wikipedia import Wikipedia  # noqa: E402
+from farthing.models.retry import Patience
+from farthing.tasks.tools import ToolReply
+from farthing.tasks.wikipedia import Wikipedia
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FOUND = {

@@ -44,6 +44,13 @@ CALL: dict[str, st.SearchStrategy[Any]] = {
 
 
 @st.composite
+def fields_of_a_call(draw: st.DrawFn) -> dict[str, Any]:
+    fields: dict[str, Any] = draw(st.fixed_dictionaries(CALL))
+    largest = draw(maybe(st.floats(fields["cost_usd"] or 0, 1e6)))
+    return fields | {"largest_cost_usd": largest}
+
+
+@st.composite
 def one_trace(draw: st.DrawFn, name: str, places: list[tuple[int, str]], truncated: bool) -> Trace:
     gold = draw(st.lists(st.sampled_from(["4", "Paris", "B"]), max_size=2))
     tasks = [*TASKS, *(["gsm8k"] if "4" in gold or not gold else [])]
@@ -53,7 +60,7 @@ def one_trace(draw: st.DrawFn, name: str, places: list[tuple[int, str]], truncat
         question=draw(st.text(max_size=5)),
         gold=gold,
         calls=[
-            Call(round=number, role=role, correct=draw(grade), **draw(st.fixed_dictionaries(CALL)))
+            Call(round=number, role=role, correct=draw(grade), **draw(fields_of_a_call()))
             for number, role in draw(st.permutations(places))
         ],
         task=draw(st.sampled_from(tasks if gold else [*tasks, "nobody-registered-this"])),

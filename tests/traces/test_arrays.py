@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
@@ -14,8 +15,18 @@ def test_pieces_in_their_order_are_the_whole() -> None:
     rng = np.random.default_rng(0)
     traces = generate(preset("hotpotqa-llama2-7b").config, 50, rng)
     action = rng.integers(-1, 3, (50, 4)).astype(np.int8)
+    largest = traces.cost_nano + rng.integers(0, 99, traces.cost_nano.shape)
+    assert not traces.largest_cost_nano.any()
+    old = fingerprint(traces)
+    traces = replace(traces, largest_cost_nano=largest)
+    assert fingerprint(traces) != old
+    with pytest.raises(ValueError, match=r"shape \(50, 2, 2\), answers \(50, 4, 2\)"):
+        replace(traces, largest_cost_nano=largest[:, :2])
     traces = replace(traces, replies={"exit-guide": Replies(action, rng.integers(0, 99, (50, 4)))})
     pieces = [traces.rows(slice(*ends)) for ends in ((0, 20), (20, 20), (20, 49), (49, 50))]
     assert fingerprint(joined(pieces)) == fingerprint(traces)
     assert fingerprint(joined(pieces[::-1])) != fingerprint(traces)
+    odd = np.arange(1, 50, 2)
+    assert (traces.take(odd).largest_cost_nano == largest[odd]).all()
+    assert (joined(pieces).largest_cost_nano == largest).all()
     assert joined([traces]) is traces

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from farthing import plugins
 from farthing.errors import InputError, TraceFormatError, UnknownNameError
@@ -77,6 +78,7 @@ def test_every_call_lands_in_its_place(
             filled[at] = True
             assert arrays.correct[at] == right(trace, call)
             assert arrays.cost_nano[at] == nano_from_usd(call.cost_usd or 0)
+            assert arrays.largest_cost_nano[at] == nano_from_usd(call.largest_cost_usd or 0)
             read = read_question(trace.question) + read_answer(call.answer)
             numbers = {name: getattr(call, name) for name in SIGNALS} | call.extra
             numbers |= dict(zip(OF_QUESTION + OF_ANSWER, read, strict=True))
@@ -90,7 +92,8 @@ def test_every_call_lands_in_its_place(
                 assert arrays.answer[at] == -1
         assert len(set(codes.values())) == len(codes)
         assert sorted(codes) == list(range(len(codes)))
-    for nothing in (arrays.answer + 1, arrays.correct, arrays.cost_nano):
+    money = (arrays.cost_nano, arrays.largest_cost_nano)
+    for nothing in (arrays.answer + 1, arrays.correct, *money):
         assert not nothing[~filled].any()
     for name, values in arrays.signals.items():
         assert name != "gold"
@@ -184,11 +187,13 @@ def test_a_cascade_asks_one_model_after_another() -> None:
         pool("3", {"b": 2e-9}, truncated=True),
         pool("4", {"a": 2e-9}, truncated=True),
     ]
+    traces[0].calls[0] = structs.replace(traces[0].calls[0], largest_cost_usd=9e-9)
     side_by_side = assemble(traces)
+    assert side_by_side.largest_cost_nano[0].tolist() == [[0, 9]]  # the cheapest first
     arrays = cascade(side_by_side)
     assert (arrays.roles, arrays.models) == (("model",), ("B -> A",))
     assert arrays.answer.shape == (4, 2, 1)
-    for name in ("answer", "correct", "cost_nano"):
+    for name in ("answer", "correct", "cost_nano", "largest_cost_nano"):
         ours, theirs = getattr(arrays, name)[:, :, 0], getattr(side_by_side, name)[:, 0, :]
         np.testing.assert_array_equal(ours, theirs)
     # A truncated question is known as far as models were asked in the cascade's order.

@@ -67,7 +67,7 @@ def test_every_field_has_the_name_of_the_form() -> None:
         '"truncated":true,"question":"2 + 2?","gold":["4"],"calls":[{"round":1,"role":"base",'
         '"model":"llama-2-7b","answer":"4","correct":true,"text":"It is 4.","verdict":false,'
         '"confidence":0.5,"uncertainty":1.5,"input_tokens":10,"output_tokens":2,"tool_calls":1,'
-        '"latency_s":0.25,"cost_usd":4.89e-05,"f1":1.0,"score":0.5,"depth":3,'
+        '"latency_s":0.25,"cost_usd":4.89e-05,"largest_cost_usd":0.01,"f1":1.0,"score":0.5,"depth":3,'
         '"error":{"type":"timeout","message":"after 30 s"}}]}'
     )
     call = Call(
@@ -85,6 +85,7 @@ def test_every_field_has_the_name_of_the_form() -> None:
         tool_calls=1,
         latency_s=0.25,
         cost_usd=4.89e-05,
+        largest_cost_usd=0.01,
         error=CallError("timeout", "after 30 s"),
         f1=1.0,
         score=0.5,

@@ -146,7 +146,8 @@ def header(**more: Any) -> Callable[[pa.Table], pa.Table]:
         (put("cost_nano", [0, None, 0, 0]), "line 1, cost_nano: holds nulls"),
         (lambda t: t.drop_columns("correct"), "line 1, correct: is missing"),
         (lambda t: t.replace_schema_metadata(None), "metadata: was not written by `farthing"),
-        (header(version=2), "version: is 2, this farthing reads 1"),
+        (header(version=3), "version: is 3, this farthing reads 1 to 2"),
+        (put("largest_cost_nano", [0, 0, -1, 0]), "line 3, largest_cost_nano: holds an impossible"),
         (header(horizon=3), "answer: is missing or no longer fixed_size_list"),
         (header(surprise=1), "metadata: was not written by"),
         (lambda t: t.slice(0, 0), ": is empty"),
@@ -158,6 +159,16 @@ def test_a_file_that_was_changed_is_refused(
     spoil(path, change)
     with pytest.raises(TraceFormatError, match=re.escape(str(path)) + ".*" + problem):
         read_parquet(path)
+
+
+def test_a_file_of_the_first_version_has_no_largest_costs(
+    path: Path, assert_same: AssertSame
+) -> None:
+    def first_version(table: pa.Table) -> pa.Table:
+        return header(version=1)(table.drop_columns("largest_cost_nano"))
+
+    spoil(path, first_version)
+    assert_same(read_parquet(path), generated(4))
 
 
 @pytest.mark.parametrize("content", [b"", b"no parquet at all", None])

@@ -98,6 +98,11 @@ SEEN_BY_A_SCHEMA: dict[str, tuple[Line, Change, str]] = {
     "round 1.5": (PAPER, call("round", 1.5), "calls[1].round"),
     "a negative cost": (PAPER, call("cost_usd", -1e-9), "calls[1].cost_usd"),
     "a cost beyond reason": (PAPER, call("cost_usd", 1e7), "calls[1].cost_usd"),
+    "a negative largest cost": (
+        PAPER,
+        call("largest_cost_usd", -1e-9),
+        "calls[1].largest_cost_usd",
+    ),
     "a cost in words": (PAPER, call("cost_usd", "0.1"), "calls[1].cost_usd"),
     "a confidence above 1": (PAPER, call("confidence", 1.01), "calls[1].confidence"),
     "a confidence below 0": (PAPER, call("confidence", -0.01), "calls[1].confidence"),
@@ -117,6 +122,11 @@ SEEN_BY_A_SCHEMA: dict[str, tuple[Line, Change, str]] = {
 """Name to a line, what is done to it, and the field that is named."""
 
 SEEN_BY_THE_READER: dict[str, tuple[Line, Change, str]] = {
+    "a cost above the largest": (
+        PAPER,
+        lambda line: line["calls"][1].update(cost_usd=0.2, largest_cost_usd=0.1),
+        "calls[1].largest_cost_usd",
+    ),
     "the same role twice": (PAPER, call("role", "base"), "calls[1].role"),
     "a stranger among base and guide": (PAPER, call("role", "gpt-4o"), "calls[1].role"),
     "no guide in round 1": (PAPER, keep((1, "base"), (2, "base"), (2, "guide")), "calls"),
@@ -206,6 +216,7 @@ def test_what_the_schema_lets_pass_is_known(case: str) -> None:
         ('{"id":"\\ud800"}', "line", "is no JSON"),
         ("{COST:NaN}", "calls[0].cost_usd", "is nan; a number must be finite"),
         ("{COST:Infinity}", "calls[0].cost_usd", "is inf; a number must be finite"),
+        ("{COST:1,LARGEST:NaN}", "calls[0].largest_cost_usd", "is nan; a number must be finite"),
         ("{COST:1e400}", "calls[0].cost_usd", "is inf; a number must be finite"),
         ("{COST:" + "9" * 400 + "}", "calls[0].cost_usd", "number out of range"),
         ("{COST:1,DEPTH:-Infinity}", "calls[0].depth", "is -inf; a number must be finite"),
@@ -217,7 +228,12 @@ def test_broken_json_and_numbers_that_are_none(
     text: str, field: str, problem: str, tmp_path: Path
 ) -> None:
     if "COST" in text:
-        inside = text.strip("{}").replace("COST", '"cost_usd"').replace("DEPTH", '"depth"')
+        inside = (
+            text.strip("{}")
+            .replace("COST", '"cost_usd"')
+            .replace("LARGEST", '"largest_cost_usd"')
+            .replace("DEPTH", '"depth"')
+        )
         text = '{"id":"q","gold":["4"],"calls":[{"round":1,"role":"gpt-4o",' + inside + "}]}"
     refusal = refused(tmp_path, good("1", POOL), text)
     assert (refusal.line, refusal.field) == (2, field)

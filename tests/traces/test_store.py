@@ -49,6 +49,7 @@ CALL_FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "tool_calls": optional(count),
     "latency_s": optional(amount),
     "cost_usd": optional(amount),
+    "largest_cost_usd": optional(amount),
     "error": optional(st.builds(CallError, type=st.text(), message=st.text())),
     "f1": optional(share),
     "score": optional(st.floats(allow_nan=False)),
@@ -142,6 +143,9 @@ def test_a_duplicate_is_refused_by_name_and_nothing_is_imported() -> None:
         Call(round=1, role="base", cost_usd=float("inf")),
         Call(round=1, role="base", cost_usd=float("nan")),
         Call(round=1, role="base", cost_usd=1e300),
+        Call(round=1, role="base", largest_cost_usd=-1.0),
+        Call(round=1, role="base", largest_cost_usd=float("inf")),
+        Call(round=1, role="base", largest_cost_usd=float("nan")),
         Call(round=1, role="base", confidence=1.5),
         Call(round=1, role="base", input_tokens=2**70),
         Call(round=1, role="base", answer="\ud800"),
@@ -252,6 +256,7 @@ def test_a_released_migration_never_changes() -> None:
         "0002_imports.sql": "def0bb987a648932",
         "0003_collection.sql": "012d41311837e4e7",
         "0004_reservations.sql": "9c43498d4128e9a8",
+        "0005_largest_cost.sql": "94bc98e2a86d219c",
     }
 
 
@@ -280,7 +285,7 @@ def test_a_store_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None
     connection.close()
     before = path.read_bytes()
     with (
-        pytest.raises(StoreError, match=r"store version 7; this one reads up to 4\); upgrade"),
+        pytest.raises(StoreError, match=r"store version 7; this one reads up to 5\); upgrade"),
         Store.open(path),
     ):
         pass

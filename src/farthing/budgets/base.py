@@ -27,6 +27,8 @@ class Balance:
     """The most that calls under way can cost."""
     overcharged_nano: int = 0
     """What this ledger's calls cost beyond their reservations."""
+    name: str = "the cap"
+    """What messages call it."""
 
     @property
     def left_nano(self) -> int:
@@ -43,9 +45,9 @@ class Balance:
         if self.settled_nano + self.reserved_nano + largest_nano <= self.cap_nano:
             return None
         return BudgetError(
-            f"the next call can cost ${usd_from_nano(largest_nano):.6g}, and of the cap of "
+            f"the next call can cost ${usd_from_nano(largest_nano):.6g}, and of {self.name} of "
             f"${usd_from_nano(self.cap_nano):g} only ${usd_from_nano(self.left_nano):.6g} is left; "
-            "raise the cap to go on"
+            f"raise {self.name} to go on"
         )
 
 

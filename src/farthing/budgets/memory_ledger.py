@@ -16,7 +16,9 @@ class MemoryLedger:
     (8, 0)
     """
 
-    def __init__(self, cap_nano: int) -> None:
+    def __init__(self, cap_nano: int, name: str = "the cap") -> None:
+        """Begin with nothing spent; `name` is what messages call the cap."""
+        self._name = name
         self._cap_nano = checked(cap_nano)
         self._settled_nano = 0
         self._overcharged_nano = 0
@@ -56,7 +58,11 @@ class MemoryLedger:
 
     def _balance(self) -> Balance:
         return Balance(
-            self._cap_nano, self._settled_nano, self._reserved_nano, self._overcharged_nano
+            self._cap_nano,
+            self._settled_nano,
+            self._reserved_nano,
+            self._overcharged_nano,
+            self._name,
         )
 
     def _close(self, reservation: Reservation) -> None:

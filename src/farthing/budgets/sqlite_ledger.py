@@ -15,7 +15,7 @@ class SqliteLedger:
     """
 
     def __init__(self, connection: sqlite3.Connection, cap_nano: int) -> None:
-        """Keep books in an open store.
+        """Keep the ledger of an open store.
 
         Args:
             connection: to the store, in autocommit mode.

@@ -2,13 +2,15 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import CalibrationError
+from farthing.errors import CalibrationError, UnknownNameError
+from farthing.money import NANO_PER_USD
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -18,9 +20,9 @@ Level = Fraction | Decimal | str | float
 """A probability; a float counts as the decimal that it prints as, so 0.1 is exactly 1/10."""
 Given = Literal["all", "solvable"]
 """Whether a promise is about every question (unsolvable ones count as covered) or the solvable."""
-Guarantee = Literal[
-    "marginal", "pac", "per-group", "online", "weighted", "selective", "parity", "budget", "none"
-]
+
+GROUP = "farthing.guarantees"
+"""The entry points that guarantees are registered under, each a payload's class by its tag."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -35,52 +37,47 @@ class Threshold(msgspec.Struct, frozen=True):
     """Number of questions that it was taken from."""
 
 
+@runtime_checkable
+class Promise(Protocol):
+    """What one kind of guarantee promises: a frozen msgspec struct with a tag, of its own fields.
+
+    Each file in `guarantees` has one, beside `certify`, which proves it.
+    """
+
+    evidence: ClassVar[type]
+    """The record, or array, that `certify` computes it from."""
+
+    @property
+    def promises(self) -> bool:
+        """Whether anything tighter than returning every answer is promised."""
+        ...
+
+    def sentence(self, of: "Certificate") -> str:
+        """Say exactly, in one plain sentence, what is promised."""
+        ...
+
+    def plain_language(self, of: "Certificate") -> str:
+        """Say in one sentence what that means to who is given answers, without the conditions."""
+        ...
+
+    def recompute(self, evidence: Any, of: "Certificate") -> "Certificate":
+        """Certify again, as this certificate was asked for, from other evidence of its type."""
+        ...
+
+
 class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is promised, on what evidence, and until when."""
 
-    guarantee: Guarantee
-    """`marginal`: on average over calibration draws; `pac`: with confidence 1 - delta over the
-    draw; `per-group`: marginal within each group; `online`: in the long run of one stream;
-    `weighted`: marginal over another mix of questions. With confidence 1 - delta over the draw:
-    `selective`: given answers are right; `parity`: as right as a reference; `budget`: a cost."""
+    promise: Promise
+    """What is promised, in the record of its kind."""
     kappa: float = 0.0
     """The threshold; it acts as min(kappa, 1). Per group: the smallest, safe in every group. For a
     menu of one policy's thresholds: that of the setting; for any other menu 0."""
-    alpha: str | None = None
-    """The promised miscoverage (selective: wrong answers), exactly, as a decimal or a fraction."""
-    delta: str | None = None
-    """How often a promise with confidence may fail over calibration draws, exactly."""
-    epsilon: str | None = None
-    """Parity: how much accuracy may be lost against the reference, exactly."""
-    budget_nano: int | None = None
-    """Budget: what a question costs at most in expectation, in nano-dollars."""
-    most_nano: int | None = None
-    """Budget: the largest possible cost of a question that was assumed, in nano-dollars."""
-    reference: str | None = None
-    """Parity: the role that the reference model fills, where it is known."""
-    setting: int | None = None
-    """Index of the promised setting in its menu, from 0; none: nothing of the menu is proved."""
-    settings: int = 0
-    """Number of settings in the menu."""
-    threshold: float | None = None
-    """Selective: the confidence from which an answer is given, where settings are thresholds."""
-    answered: int | None = None
-    """Selective: number of the n calibration questions that the setting answers."""
-    effective_n: float | None = None
-    """Weighted: number of equally weighted questions that the n are worth."""
     n: int = 0
     """Number of questions (online: of updates) that it was computed from."""
-    k: int = 0
-    """Rank of kappa among their critical thresholds; 0: nothing tighter than everything."""
-    given: Given = "all"
-    """Which questions the promise is about."""
-    interval: tuple[float, float] | None = None
-    """Central 95 % interval of the coverage realised by this calibration set, Beta(n + 1 - k, k);
-    with ties among the scores coverage is that or more."""
-    bound: float | None = None
-    """Online: the largest distance of the long-run error from alpha."""
-    groups: dict[str, Threshold] = {}
-    """Per group: its name and its own threshold."""
+    question_budget_nano: int | None = None
+    """The budget a question, in nano-dollars, under which the promise was calibrated and under
+    which alone it holds; None: without one."""
     conditional_on: tuple[str, ...] = ()
     """What must hold for the promise to be true, a sentence each."""
     invalid_when: tuple[str, ...] = ()
@@ -96,94 +93,81 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def promises(self) -> bool:
         """Whether anything tighter than returning every answer is promised."""
-        if self.guarantee == "per-group":
-            return any(part.k > 0 for part in self.groups.values())
-        if self.guarantee == "online":
-            return self.bound is not None and self.bound < 1
-        if self.guarantee in {"selective", "parity", "budget"}:
-            return self.setting is not None
-        return self.guarantee != "none" and self.k > 0
+        return self.promise.promises
 
     def sentence(self) -> str:
-        """Say in one plain sentence what is promised.
+        """Say exactly what is promised, in one plain sentence; a budget a question adds another.
 
-        >>> print(Certificate(guarantee="marginal", kappa=0.4, alpha="0.1", n=200, k=20).sentence())
+        >>> from farthing.calibration.guarantees import split
+        >>> print(split.certify(np.arange(1, 201) / 200, "0.1", fingerprint="").sentence())
         A new question is covered with probability at least 0.9, on average over draws of the \
 200 calibration questions: a right answer is in the returned set, or no model had one.
         """
-        if self.guarantee == "none":
-            return f"Nothing is promised: the threshold {self.acts_as:g} was not calibrated."
-        if self.guarantee in {"selective", "parity", "budget"}:
-            return self._menu_sentence()
-        if not self.promises and self.guarantee == "online":
-            return f"{self.n} updates are too few to promise anything about their stream."
-        if not self.promises:
-            return (
-                f"{self.n} calibration questions are too few to promise anything tighter than "
-                f"everything at alpha = {self.alpha}, so every answer is returned."
-            )
-        return f"{self._claim()}: {_COVERED[self.given]}."
+        said = self.promise.sentence(self)
+        if self.question_budget_nano is None:
+            return said
+        budget = usd(self.question_budget_nano)
+        return f"{said} This was calibrated under a budget of {budget} a question, and holds under \
+that budget alone."
 
-    def _claim(self) -> str:
-        level = exact_text(1 - Fraction(self.alpha or 0))
-        subject = "A new question" if self.given == "all" else "A new solvable question"
-        covered = f"{subject} is covered with probability at least {level}"
-        if self.guarantee == "marginal":
-            return f"{covered}, on average over draws of the {self.n} calibration questions"
-        if self.guarantee == "weighted":
-            return (
-                f"{covered} under the target mix, if the weights are right, on average over draws "
-                f"of the {self.n} calibration questions (worth {self.effective_n:.0f})"
-            )
-        if self.guarantee == "pac":
-            sure = exact_text(1 - Fraction(self.delta or 0))
-            return f"With confidence {sure} in the draw of {self.n} questions, {_low(covered)}"
-        if self.guarantee == "online":
-            return (
-                f"Over the {self.n} updates of its stream the share of questions covered is within "
-                f"{self.bound:.3g} of {level}, and nothing is promised once kappa is frozen"
-            )
-        weak = [name for name, part in self.groups.items() if part.k == 0]
-        but = f" (too few questions, so everything is returned: {', '.join(weak)})" if weak else ""
-        return f"{covered} within each of {len(self.groups)} groups{but}"
+    def __str__(self) -> str:
+        """Return what is promised, in one sentence."""
+        return self.sentence()
 
-    def _menu_sentence(self) -> str:
-        sure = exact_text(1 - Fraction(self.delta or 0))
-        level = exact_text(1 - Fraction(self.alpha or 0))
-        usd = f"${(self.budget_nano or 0) / 1e9:.3g}"
-        reference = self.reference or "the reference model"
-        if self.setting is None:
-            unproved = {
-                "selective": f"answers of any setting are right with probability {level}, so every "
-                "question is left unanswered or escalated",
-                "parity": f"any setting is within {self.epsilon} of {reference}'s accuracy, so "
-                f"{reference} answers, which is always valid",
-                "budget": f"any setting costs less than {usd} a question, so none is chosen",
-            }[self.guarantee]
-            return (
-                f"{self.n} calibration questions do not prove at confidence {sure} that {unproved}."
-            )
-        claim = {
-            "selective": f"an answer that is given is right with probability at least {level}: "
-            f"{self._chosen()} answers {self.answered} of them, and the rest is left unanswered or "
-            "escalated",
-            "parity": f"the accuracy of {self._chosen()} is above {reference}'s minus "
-            f"{self.epsilon}",
-            "budget": f"{self._chosen()} costs less than {usd} a question in expectation",
-        }[self.guarantee]
-        return f"With confidence {sure} in the draw of {self.n} questions, {claim}."
+    def plain_language(self) -> str:
+        """Say what it means to who is given answers; it leaves the conditions out.
 
-    def _chosen(self) -> str:
-        if self.threshold is not None:
-            return f"a confidence of {self.threshold:.3g} or more"
-        return f"setting {(self.setting or 0) + 1} of {self.settings}"
+        >>> from farthing.calibration.guarantees import none
+        >>> print(none.certify(0.4, fingerprint="").plain_language())
+        Nothing is promised: answers may be wrong as often as they like.
+        """
+        said = self.promise.plain_language(self)
+        if self.question_budget_nano is None:
+            return said
+        return f"{said} That is with a budget of {usd(self.question_budget_nano)} a question."
+
+    def verify(self, evidence: object, fingerprint: str | None = None) -> list[str]:
+        """Compute it again from its evidence; return what does not match, a sentence each.
+
+        What was asked for (alpha, delta, ...) is taken from the certificate, all else from the
+        evidence.
+
+        Args:
+            evidence: what `certify` of its kind was given: [n] kappa* of the calibration questions,
+                or a record of answers, costs, weights, groups.
+            fingerprint: SHA-256 of the traces that the evidence is from; None: not compared.
+
+        Returns:
+            Nothing when the certificate is what this evidence gives.
+
+        Raises:
+            CalibrationError: the evidence cannot be calibrated on.
+
+        >>> from farthing.calibration.guarantees import split
+        >>> scores = np.arange(1, 101) / 100
+        >>> split.certify(scores, "0.1", fingerprint="f").verify(scores)
+        []
+        >>> split.certify(scores, "0.1", fingerprint="f").verify(scores / 2)
+        ['kappa is 0.1 in the certificate but 0.05 by this evidence']
+        """
+        expected = self.promise.evidence
+        if not isinstance(evidence, expected):
+            kind, wanted = type(self.promise).__name__, expected.__name__
+            return [f"a {kind} is checked from its {wanted}, not from {type(evidence).__name__}"]
+        again = self.promise.recompute(evidence, self)
+        if fingerprint is not None:
+            again = msgspec.structs.replace(again, fingerprint=fingerprint)
+        theirs = _fields(again)
+        return [
+            f"{name} is {_show(value)} in the certificate but {_show(theirs[name])} by this "
+            "evidence"
+            for name, value in _fields(self).items()
+            if value != theirs[name]
+        ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the certificate as JSON values; an infinite threshold is the text `inf`."""
-        body: dict[str, Any] = msgspec.to_builtins(self)
-        for part in (body, *body["groups"].values()):
-            if part["kappa"] == np.inf:
-                part["kappa"] = "inf"
+        """Return the certificate as JSON values; an infinite number is the text `inf`."""
+        body: dict[str, Any] = _portable(msgspec.to_builtins(self, enc_hook=_encode))
         return body
 
     @classmethod
@@ -191,22 +175,83 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Read what `to_json` wrote.
 
         Raises:
-            CalibrationError: it is not a certificate; the message names the field.
+            CalibrationError: it is not a certificate, or one of an older version; the message
+                names the field.
         """
+        if isinstance(body, dict) and "guarantee" in body and "promise" not in body:
+            raise CalibrationError(
+                "not a certificate of this version, but one of an older Farthing; calibrate again "
+                "with this version"
+            )
         try:
-            certificate = msgspec.convert(body, cls, strict=False)
+            certificate: Certificate = msgspec.convert(body, cls, strict=False, dec_hook=_decode)
         except msgspec.ValidationError as problem:
             raise CalibrationError(f"not a certificate: {problem}") from None
-        kappas = [certificate.kappa, *(part.kappa for part in certificate.groups.values())]
-        if np.isnan(kappas).any():
-            raise CalibrationError("not a certificate: a threshold is not a number")
+        if _has_nan(msgspec.to_builtins(certificate, enc_hook=_encode)):
+            raise CalibrationError("not a certificate: one of its numbers is NaN")
         return certificate
 
 
-_COVERED = {
-    "all": "a right answer is in the returned set, or no model had one",
-    "solvable": "a right answer is in the returned set",
-}
+def _encode(value: Any) -> str:
+    if not isinstance(value, Fraction):
+        raise NotImplementedError(f"a certificate holds no {type(value).__name__}")
+    return exact_text(value)
+
+
+def _decode(kind: type, value: Any) -> Any:
+    """Read a level, or a promise by the tag of its kind; a ValueError gets the field's name."""
+    try:
+        if kind is Fraction:
+            return exact_level(value, "a level")
+        if kind is not Promise or not isinstance(value, dict):
+            raise TypeError(f"Expected `object`, got `{type(value).__name__}`")
+        record = _registered(str(value.get("kind")))
+    except (CalibrationError, UnknownNameError) as problem:
+        raise ValueError(str(problem)) from None
+    return msgspec.convert(value, record, strict=False, dec_hook=_decode)
+
+
+def _registered(name: str) -> type:
+    """Return the record of a registered kind, also of another package's.
+
+    Guarantees are looked up here, since this room must not see `plugins`, which loads models.
+    """
+    found = entry_points(group=GROUP)
+    if name not in found.names:
+        raise UnknownNameError("guarantee", name, sorted(found.names))
+    record: type = found[name].load()
+    return record
+
+
+def _fields(certificate: Certificate) -> dict[str, Any]:
+    """Return the common fields and those of the promise, by name."""
+    common = msgspec.structs.asdict(certificate)
+    promise: Any = common.pop("promise")
+    return common | {"promise": type(promise).__name__} | msgspec.structs.asdict(promise)
+
+
+def _show(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_show(part)}" for name, part in value.items())
+    if isinstance(value, Fraction):
+        return exact_text(value)
+    return f"{value.kappa:g}" if isinstance(value, Threshold) else str(value)
+
+
+def _portable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _portable(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_portable(part) for part in value]
+    return "inf" if isinstance(value, float) and value == np.inf else value
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_nan(part) for part in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_nan(part) for part in value)
+    return isinstance(value, float) and bool(np.isnan(value))
 
 
 def exact_level(value: Level, name: str = "alpha") -> Fraction:
@@ -239,29 +284,10 @@ def exact_text(level: Fraction) -> str:
     return f"{whole}.{part:040d}".rstrip("0").rstrip(".")
 
 
-def as_scores(critical: FloatArray) -> FloatArray:
-    """Return critical thresholds [n] as they may be calibrated on: each in [0, inf].
+def usd(nano: int) -> str:
+    """Write nano-dollars as dollars, exactly.
 
-    Raises:
-        CalibrationError: one is NaN (a truncated trace), negative, or the array has not one axis.
+    >>> usd(500_000), usd(2_000_000_000)
+    ('$0.0005', '$2')
     """
-    scores = np.asarray(critical, dtype=np.float64)
-    if scores.ndim != 1:
-        raise CalibrationError(
-            f"critical thresholds have shape {scores.shape}; give one a question"
-        )
-    unknown = int(np.isnan(scores).sum())
-    if unknown:
-        raise CalibrationError(
-            f"{unknown} of {len(scores)} critical thresholds are NaN: truncated traces cannot "
-            "calibrate; leave them out of the calibration split"
-        )
-    if scores.size and scores.min() < 0:
-        raise CalibrationError(
-            f"a critical threshold is {scores.min():g}; scores of actions must be >= 0"
-        )
-    return scores
-
-
-def _low(text: str) -> str:
-    return text[0].lower() + text[1:]
+    return f"${exact_text(Fraction(nano, NANO_PER_USD))}"

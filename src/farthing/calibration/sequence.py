@@ -25,3 +25,8 @@ def proven(p_values: FloatArray, delta: float) -> BoolArray:
     [True, True, False, False]
     """
     return np.logical_and.accumulate(np.asarray(p_values) <= delta)
+
+
+def setting_kappa(kappas: FloatArray | None, setting: int | None) -> float:
+    """Return the threshold of the chosen setting, from [G]; 0 where none is, or none is known."""
+    return 0.0 if kappas is None or setting is None else float(kappas[setting])

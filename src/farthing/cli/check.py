@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from farthing.cli import files
 from farthing.cli.console import show
 from farthing.cli.options import (
     Bundle,
@@ -35,9 +34,10 @@ def check(
     Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
     """
     from farthing.experiments import drift
+    from farthing.traces.files import read_arrays
 
     sizes = sizes_of(train, calibrate, test)
-    old, fresh = files.read_arrays(traces), files.read_arrays(new)
+    old, fresh = read_arrays(traces), read_arrays(new)
     found = drift.check(bundle, old, fresh, seed=seed, sizes=sizes)
     show(Text(found.sentence()))
     if not found.applies:

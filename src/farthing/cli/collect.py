@@ -85,7 +85,7 @@ def collect(
 
 
 def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
-    likely = "unknown, as the log has no such calls yet"
+    likely = "unknown, as the journal has no such calls yet"
     if price.likely_nano is not None:
         likely = _usd(price.likely_nano)
     left, calls = counted(price.questions, "question"), counted(price.calls, "call")

@@ -101,6 +101,8 @@ def run(setting: "Dataset", plan: "Plan", out: Path) -> None:
 
     with interruptible("no report was written"), trainings() as shown:
         comparison = room.compare(setting, plan, shown.watch)
+    if comparison.made_up:
+        show(Text(comparison.origin))
     show(Text(summary.setting(comparison)))
     show(render_tables(comparison))
     for sentence in summary.sentences(comparison):
@@ -135,6 +137,7 @@ def read_setting(
 ) -> tuple["Dataset", dict[str, int]]:
     """Read recorded traces or draw those of a preset, whichever was asked for."""
     from farthing.methods.base import Dataset
+    from farthing.traces.files import read_arrays
 
     if preset is not None and traces is None:
         return generated(preset, n, seed, sizes)
@@ -142,4 +145,4 @@ def read_setting(
         raise InputError("give either --traces FILE or --preset NAME")
     if n is not None:
         raise InputError("--n goes with --preset; with --traces use --train, --calibrate, --test")
-    return Dataset(traces.name, files.read_arrays(traces)), sizes
+    return Dataset(traces.name, read_arrays(traces)), sizes

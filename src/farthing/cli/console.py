@@ -17,6 +17,8 @@ NARROWEST = 60
 """Columns that results need; a pipe has none of its own and gets 80."""
 BESIDE_FIGURES = 34
 """Columns of a progress line that its bar, its count, its time and what parts them take up."""
+STAGES = {"evaluate": "judging the policies", "optimum": "playing fresh questions"}
+"""What is said of the stages in which nothing is trained."""
 FIGURES = ("cost", "coverage", "kappa", "violation")
 """What is shown of a training; cost in units of the mean cost of a round."""
 
@@ -79,7 +81,7 @@ class Trainings:
 
     def watch(self, event: "Event") -> None:
         """Show an event of a comparison."""
-        name = event.name if event.stage == "train" else "judging the policies"
+        name = event.name or STAGES[event.stage]
         self.update(name, event.done, event.total, event.figures)
 
 

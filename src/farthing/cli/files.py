@@ -1,4 +1,4 @@
-"""Which code reads or writes a file, by its suffix; and whether a result could be written."""
+"""Whether a result could be written, and what to doubt in what was read."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,55 +8,7 @@ from farthing.cli.console import remark
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from farthing.traces.arrays import TraceArrays
-    from farthing.traces.base import Trace
-
-STORES = (".db", ".sqlite")
-LINES = (".jsonl", ".jsonl.gz")
-PARQUET = ".parquet"
-
-
-def read_arrays(path: Path) -> "TraceArrays":
-    """Read a trace file or a store into arrays."""
-    from farthing.traces import assemble
-
-    if path.suffix in STORES:
-        return assemble.assemble(read_records(path))
-    return assemble.load(path)
-
-
-def read_records(path: Path) -> "list[Trace]":
-    """Read a trace file or a store into records; Parquet holds arrays and has none."""
-    from farthing.traces.jsonl import read_traces
-    from farthing.traces.store import Store
-
-    if path.suffix in STORES:
-        with Store.open(path, create=False) as store:
-            return list(store.traces())
-    return read_traces(path)
-
-
-def write_traces(path: Path, traces: "Iterable[Trace]") -> None:
-    """Write records in the form that the suffix names."""
-    from farthing.traces import assemble, jsonl, parquet
-
-    check_suffix(path)
-    if path.suffix == PARQUET:
-        parquet.write_parquet(path, assemble.assemble(list(traces)))
-    else:
-        jsonl.write_traces(path, traces)
-
-
-def check_suffix(path: Path) -> None:
-    """Refuse a name that says nothing about the form.
-
-    Raises:
-        InputError: the suffix is none of the known ones.
-    """
-    if not path.name.endswith((*LINES, PARQUET)):
-        raise InputError(f"{path}: cannot tell its form; name it .jsonl, .jsonl.gz or .parquet")
 
 
 def check_folder(path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import files
 from farthing.cli.console import counted, interruptible, remark
 from farthing.cli.options import Seed
 
@@ -32,12 +31,13 @@ def generate(
 
     from farthing.process.generator import presets
     from farthing.process.generator.generated_traces import generate_traces
+    from farthing.traces.files import check_suffix, write_traces
 
-    files.check_suffix(out)
+    check_suffix(out)
     config = presets.preset(preset).config
     if horizon is not None:
         config = replace(config, rounds=horizon)
     with interruptible("nothing was written"):
-        files.write_traces(out, generate_traces(config, n, np.random.default_rng(seed)))
+        write_traces(out, generate_traces(config, n, np.random.default_rng(seed)))
     questions, rounds = counted(n, "generated question"), counted(config.rounds, "round")
     remark(f"wrote {questions} of {rounds} to {out}")

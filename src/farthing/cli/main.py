@@ -9,9 +9,18 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli import ask, check, collect, compare, demo, generate, traces
-from farthing.cli import pipeline as single
-from farthing.cli import tune as sweep
+from farthing.cli import (
+    ask,
+    check,
+    collect,
+    compare,
+    demo,
+    generate,
+    methods,
+    pipeline,
+    traces,
+    tune,
+)
 from farthing.cli.flags import PlainCommand, PlainGroup
 from farthing.errors import CalibrationError, FarthingError, InputError
 
@@ -32,14 +41,15 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.add_typer(traces.app, name="traces")
 app.command("generate")(generate.generate)
+app.command("methods")(methods.methods)
 app.command("collect")(collect.collect)
-app.command("train")(single.train)
-app.command("calibrate")(single.calibrate)
-app.command("evaluate")(single.evaluate)
+app.command("train")(pipeline.train)
+app.command("calibrate")(pipeline.calibrate)
+app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
+app.command("sweep")(tune.sweep)
 for one in (*app.registered_commands, *traces.app.registered_commands):
     one.cls = PlainCommand
 

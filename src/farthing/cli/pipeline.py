@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,11 +25,15 @@ from farthing.cli.promises import (
     Budget,
     Delta,
     Epsilon,
+    Largest,
+    Method,
     Most,
     Options,
     Promise,
+    QuestionBudget,
     Reference,
     Target,
+    per_question,
 )
 from farthing.errors import InputError
 
@@ -57,15 +61,16 @@ def train(
 
     Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
     """
-    from farthing.experiments import pipeline as single
+    from farthing.experiments import pipeline
     from farthing.methods.base import Dataset
+    from farthing.traces.files import read_arrays
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
-    setting = Dataset(traces.name, files.read_arrays(traces), features=tuple(feature))
+    setting = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
-        trained = single.train(
+        trained = pipeline.train(
             setting,
             policy,
             alpha,
@@ -88,7 +93,7 @@ def calibrate(
     traces: TracesFile,
     alpha: Alpha = Fraction(1, 10),
     method: Annotated[
-        Literal["split", "pac", "groups", "online"],
+        Method,
         typer.Option(help="On average over draws; with confidence; in each group; along a stream."),
     ] = "split",
     promise: Annotated[
@@ -101,6 +106,8 @@ def calibrate(
     budget: Budget = None,
     most: Most = None,
     target: Target = None,
+    question_budget: QuestionBudget = None,
+    largest: Largest = [],  # noqa: B006 - typer copies it
     given: Given = "all",
     seed: Seed = 0,
     train: TrainSize = None,
@@ -109,8 +116,9 @@ def calibrate(
 ) -> None:
     """Set a bundle's threshold on held-out questions, and print what that promises.
 
-    Give the seed and sizes of its training: then no question is used twice. Exit code 1: nothing
-    could be proved, and the bundle is left as it was.
+    Give the seed and sizes of its training: then no question is used twice. With a
+    --question-budget the policy sees what is left of it, and the promise holds under it alone.
+    Exit code 1: nothing could be proved, and the bundle is left as it was.
 
     | promise | options |
     | --- | --- |
@@ -124,34 +132,25 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing import bundle as bundles
-    from farthing.experiments import pipeline as single
+    from farthing.calibration.guarantees.none import NoPromise
+    from farthing.experiments import pipeline
     from farthing.reports.pipeline import promised
+    from farthing.traces.files import read_arrays
 
-    options = Options(delta, epsilon, reference, budget, most, target)
-    options.check(promise, coverage_only=method != "split" or given != "all")
-    asked = None if promise == "coverage" else options.asked(promise, alpha)
+    options = Options(delta, epsilon, reference, budget, most, target, method, given)
+    options.check(promise)
+    asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
-    arrays, sizes = files.read_arrays(traces), sizes_of(train, calibrate, test)
-    if asked is None:
-        done = single.calibrate(
-            bundle,
-            arrays,
-            alpha,
-            method=method,
-            delta=delta,
-            given=given,
-            seed=seed,
-            sizes=sizes,
-        )
-    else:
-        done = single.calibrate_for(bundle, arrays, asked, seed=seed, sizes=sizes)
+    arrays, sizes = read_arrays(traces), sizes_of(train, calibrate, test)
+    limit = per_question(question_budget, largest)
+    done = pipeline.calibrate(bundle, arrays, asked, seed=seed, sizes=sizes, budget=limit)
     _say_sizes(done.sizes)
     _doubt((*done.notes, *_too_short(done.certificate)))
     show(promised(done.certificate))
-    if asked is not None and not done.certificate.promises:
+    if promise != "coverage" and not done.certificate.promises:
         remark("the bundle is left as it was")
         raise typer.Exit(1)
-    if before is not None and before.guarantee != "none":
+    if before is not None and not isinstance(before.promise, NoPromise):
         remark(f"replaced: {before.sentence()}")
 
 
@@ -170,26 +169,31 @@ def evaluate(
 
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
-    from farthing.experiments import evaluate_bundle as measuring
+    from farthing.experiments import evaluate_bundle
     from farthing.reports.pipeline import measured
+    from farthing.traces.files import PARQUET, read_arrays
 
     sizes = sizes_of(train, calibrate, test)
-    if traces.suffix == files.PARQUET:
+    if traces.suffix == PARQUET:
         with trainings() as shown:
-            found = measuring.evaluate_file(
+            found = evaluate_bundle.evaluate_file(
                 bundle, traces, seed=seed, sizes=sizes, progress=Learning(shown, "evaluate")
             )
     else:
-        found = measuring.evaluate(bundle, files.read_arrays(traces), seed=seed, sizes=sizes)
+        found = evaluate_bundle.evaluate(bundle, read_arrays(traces), seed=seed, sizes=sizes)
     _say_sizes(found.sizes)
     _doubt(found.notes)
     show(measured(found))
 
 
 def _too_short(certificate: "Certificate") -> list[str]:
-    from farthing.calibration.online import OnlineThreshold, updates_needed
+    from farthing.calibration.guarantees.online import (
+        OnlinePromise,
+        OnlineThreshold,
+        updates_needed,
+    )
 
-    if certificate.guarantee != "online" or certificate.promises:
+    if not isinstance(certificate.promise, OnlinePromise) or certificate.promises:
         return []
     note = (
         f"an online promise begins at {updates_needed(OnlineThreshold()):,} updates of 10 "
@@ -200,11 +204,12 @@ def _too_short(certificate: "Certificate") -> list[str]:
 
 def _check_nothing_is_lost(out: Path) -> None:
     from farthing import bundle as bundles
+    from farthing.calibration.guarantees.none import NoPromise
 
     if not (out / bundles.BODY).exists():
         return
     certificate = bundles.load(out).certificate
-    if certificate is not None and certificate.guarantee != "none":
+    if certificate is not None and not isinstance(certificate.promise, NoPromise):
         raise InputError(
             f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
             "or remove that one first"

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from farthing.cli import files
 from farthing.cli.options import read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
-    from farthing.experiments.promises import Asked
+    from farthing.experiments.promises import Promise as Asked
+    from farthing.process.budget import PerQuestion
 
 Promise = Literal["coverage", "selective", "parity", "budget", "shift"]
+Method = Literal["split", "pac", "groups", "online"]
 
 NEEDS: dict[str, tuple[str, ...]] = {
     "coverage": (),
@@ -66,6 +67,40 @@ Target = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Shift: traces of the mix of questions that is to come."),
 ]
+QuestionBudget = Annotated[
+    Fraction | None,
+    typer.Option(parser=read_usd, metavar="USD", help="What a question may cost when served."),
+]
+Largest = Annotated[
+    list[str],
+    typer.Option(
+        metavar="ROLE=USD",
+        help="The most that a call of a role may cost, where traces say none; for each role.",
+    ),
+]
+
+
+def per_question(budget: Fraction | None, largest: list[str]) -> "PerQuestion | None":
+    """Return the budget a question, with the bounds that were declared.
+
+    Raises:
+        InputError: a bound is not ROLE=USD, or there is no budget that it could be for.
+    """
+    from farthing.process.budget import PerQuestion
+
+    bounds = dict(_bound(text) for text in largest)
+    if budget is None:
+        if bounds:
+            raise InputError("--largest goes with --question-budget; give that too, or leave it")
+        return None
+    return PerQuestion(int(budget * 10**9), bounds or None)
+
+
+def _bound(text: str) -> tuple[str, int]:
+    role, equals, usd = text.partition("=")
+    if not (role and equals):
+        raise InputError(f"--largest {text}: write ROLE=USD, such as --largest guide=0.01")
+    return role, int(read_usd(usd) * 10**9)
 
 
 @dataclass(frozen=True)
@@ -78,14 +113,17 @@ class Options:
     budget: Fraction | None
     most: Fraction | None
     target: Path | None
+    method: Method = "split"
+    given: Literal["all", "solvable"] = "all"
 
-    def check(self, promise: Promise, *, coverage_only: bool) -> None:
+    def check(self, promise: Promise) -> None:
         """Refuse options that the promise lacks, or that mean nothing to it.
 
         Raises:
             InputError: which, and what to do.
         """
-        given = [f.name for f in fields(self) if getattr(self, f.name) is not None]
+        told = [f.name for f in fields(self) if f.name not in {"method", "given"}]
+        given = [name for name in told if getattr(self, name) is not None]
         for name in NEEDS[promise]:
             if name not in given:
                 raise InputError(f"--promise {promise} needs {SUCH_AS[name]}")
@@ -93,8 +131,17 @@ class Options:
             if name not in TAKES[promise]:
                 whose = " or ".join(kind for kind, takes in TAKES.items() if name in takes)
                 raise InputError(f"--{name} means nothing to --promise {promise}, only to {whose}")
-        if coverage_only and promise != "coverage":
+        if promise != "coverage" and (self.method != "split" or self.given != "all"):
             raise InputError(f"--method and --given are for --promise coverage, not {promise}")
+        self._check_method(promise)
+
+    def _check_method(self, promise: Promise) -> None:
+        if self.method == "pac" and self.delta is None:
+            raise InputError("a PAC promise needs a delta, the share of failures allowed; try 0.1")
+        if promise == "coverage" and self.delta is not None and self.method != "pac":
+            raise InputError(f"--delta goes with --method pac, and not with {self.method}")
+        if self.method == "online" and self.given != "all":
+            raise InputError("an online promise is about all questions; leave `solvable` out")
 
     def asked(self, promise: Promise, alpha: Fraction) -> "Asked":
         """Return the promise that is asked for, once `check` has passed.
@@ -103,15 +150,24 @@ class Options:
             InputError: the budget is not below the largest possible cost.
         """
         from farthing.experiments import promises
+        from farthing.traces.files import read_arrays
 
-        delta = self.delta or Fraction(0)
+        delta, level = self.delta or Fraction(0), 1 - alpha
+        if promise == "coverage":
+            return promises.Coverage(
+                level,
+                self.delta,
+                given=self.given,
+                within_groups=self.method == "groups",
+                online=self.method == "online",
+            )
         if promise == "selective":
-            return promises.Selective(alpha, delta)
+            return promises.Selective(level, delta)
         if promise == "parity":
-            return promises.Parity(self.epsilon or Fraction(0), delta, self.reference)
+            return promises.Parity(self.reference, self.epsilon or Fraction(0), delta)
         if self.target is not None:
-            return promises.Shift(alpha, files.read_arrays(self.target))
+            return promises.Shift(level, read_arrays(self.target))
         budget, most = self.budget or Fraction(0), self.most or Fraction(0)
         if budget >= most:
             raise InputError("--budget must be below --most, or it is kept without any promise")
-        return promises.Budget(int(budget * 10**9), int(most * 10**9), delta)
+        return promises.Budget(budget, most, delta)

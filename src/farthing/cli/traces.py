@@ -51,11 +51,12 @@ def export(
 
     Example: farthing traces export --store traces.db --out traces.parquet
     """
+    from farthing.traces.files import check_suffix, write_traces
     from farthing.traces.store import Store
 
-    files.check_suffix(out)
+    check_suffix(out)
     with interruptible("nothing was written"), Store.open(store, create=False) as opened:
-        files.write_traces(out, opened.traces())
+        write_traces(out, opened.traces())
         count = opened.count()
     remark(f"wrote {counted(count, 'question')} to {out}")
 
@@ -80,8 +81,9 @@ def info(
     Example: farthing traces info runs.jsonl.gz
     """
     from farthing.reports.traces import describe
+    from farthing.traces.files import read_arrays
 
-    arrays = files.read_arrays(file)
+    arrays = read_arrays(file)
     files.doubt_costs(arrays)
     show(describe(str(file), arrays))
 
@@ -101,15 +103,17 @@ def _no_store_left(store: Path) -> Iterator[None]:
 
 def _check_import(file: Path, store: Path) -> None:
     """Refuse what the suffixes already say cannot be done."""
-    if store.suffix not in files.STORES:
-        raise InputError(f"{store}: a store is named {' or '.join(files.STORES)}; name it so")
-    if file.suffix == files.PARQUET:
+    from farthing.traces.files import LINES, PARQUET, STORES
+
+    if store.suffix not in STORES:
+        raise InputError(f"{store}: a store is named {' or '.join(STORES)}; name it so")
+    if file.suffix == PARQUET:
         raise InputError(
             f"{file}: Parquet holds arrays and no records, so it cannot be imported; use it as it "
             "is (--traces), or import the .jsonl it was made from"
         )
-    if not file.name.endswith(files.LINES):
+    if not file.name.endswith(LINES):
         raise InputError(
             f"{file}: cannot be imported; traces are one line of JSON a question, in a file named "
-            f"{' or '.join(files.LINES)} (farthing traces schema prints the form)"
+            f"{' or '.join(LINES)} (farthing traces schema prints the form)"
         )

@@ -10,6 +10,12 @@ from farthing.methods.base import Calibration, Learner, Method, Variant
 OPTIMUM = "optimum"
 """The candidate that knows what no policy can know: it takes part, but is nobody's rival."""
 
+NOBODY_ASKED = (
+    "No model was asked. Random and UALA agree with the paper because the generator was fitted to "
+    "them."
+)
+"""What a comparison on a preset's questions says before any of its figures."""
+
 SOLVABLE_ONLY = "thresholds promise coverage of the solvable questions"
 """The note of a comparison whose promises are about the solvable questions alone."""
 
@@ -29,6 +35,10 @@ METRICS = (
 """What is measured on each test part: mean cost a question and total cost in USD, coverage =
 Pr[y* in C or y* not in Y(q)], coverage given solvable, Pr[y* in C], the solvable share, accuracy of
 the single best answer, deepest round, distinct answers, leaves, share of empty sets."""
+
+TIMES_OPTIMUM = "times_optimum"
+"""Cost over the known optimum's at the same coverage, with each split's threshold, both on fresh
+questions of the generator; only where the optimum is known."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +95,10 @@ class Candidate:
 class Event:
     """How far a comparison has come."""
 
-    stage: Literal["train", "evaluate"]
+    stage: Literal["train", "evaluate", "optimum"]
+    """`optimum`: policies are played on fresh questions, beside the known optimum."""
     name: str
-    """Which training it is about, such as `ccpo, alpha 0.1, seed 0`; empty while evaluating."""
+    """Which training it is about, such as `ccpo, alpha 0.1, seed 0`; else empty."""
     done: int
     total: int
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -111,7 +122,8 @@ class Row:
     alpha: Fraction
     calibration: Calibration
     per_split: Mapping[str, list[float]] = field(default_factory=dict)
-    """Metric to one value per split (seeds one after another); empty where it could not run."""
+    """Metric to one value per split (seeds one after another); empty where it could not run.
+    Beside `METRICS` it holds `TIMES_OPTIMUM`, where that is known."""
     kappa: list[float] = field(default_factory=list)
     """Threshold of each split."""
     frontier: list[tuple[float, float]] = field(default_factory=list)
@@ -159,3 +171,15 @@ class Comparison:
     published: list[Mapping[str, float | str]] = field(default_factory=list)
     """Rows of the paper's table that belong to the preset; costs in USD a question."""
     notes: list[str] = field(default_factory=list)
+    made_up: str = ""
+    """What made the questions up; empty where they were recorded."""
+
+    @property
+    def title(self) -> str:
+        """The source, and what made its questions up."""
+        return f"{self.source}: {self.made_up}" if self.made_up else self.source
+
+    @property
+    def origin(self) -> str:
+        """The title and, of a preset, what that means for figures of the paper."""
+        return f"{self.title}. {NOBODY_ASKED}" if self.published else self.title

@@ -57,8 +57,8 @@ def _called(name: str, dataset: Dataset) -> list[Candidate]:
     registered = {method.name: method for method in cards()}
     if name in registered:
         return _built(registered[name], dataset)
-    family = name.rpartition("-")[0]
-    relatives = _built(registered[family], dataset) if family in registered else []
+    families = [family for family in registered if name.startswith(f"{family}-")]
+    relatives = _built(registered[max(families, key=len)], dataset) if families else []
     found = [candidate for candidate in relatives if candidate.name == name]
     if not found:
         here = [n for n in registered if n != "optimum" or dataset.generator is not None]

@@ -14,6 +14,7 @@ from farthing.errors import InputError
 from farthing.experiments.base import (
     METRICS,
     SOLVABLE_ONLY,
+    TIMES_OPTIMUM,
     Candidate,
     Comparison,
     Event,
@@ -23,7 +24,8 @@ from farthing.experiments.base import (
 )
 from farthing.experiments.candidates import candidates, left_out
 from farthing.experiments.evaluate import Entrant, frontier, metrics, play, stream
-from farthing.experiments.published import published
+from farthing.experiments.own_coverage import Fresh
+from farthing.experiments.published import fitted_to, published
 from farthing.experiments.run import Job, get_ready, train_all
 from farthing.experiments.run_on_ray import get_ready_on_ray, on_ray
 from farthing.experiments.significance import differences
@@ -32,6 +34,7 @@ from farthing.methods.base import Dataset, Fitted, Method, Space
 from farthing.methods.cards import cards
 from farthing.process.action_space import recorded_space
 from farthing.process.generator import optimum
+from farthing.process.generator.generate import MODELS
 from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
@@ -125,6 +128,8 @@ def compare_these(
     played = _play_all(lines, splits, plan.given, watch)
     rows = [_row(line, [split[i] for split in played]) for i, line in enumerate(lines)]
     best, why_not = _optimum(setting)
+    if best and setting.generator is not None:
+        rows = _beside_optimum(Fresh.draw(setting.generator, plan.seed), lines, rows, watch)
     return Comparison(
         source=setting.name,
         fingerprint=fingerprint(setting.traces),
@@ -137,6 +142,7 @@ def compare_these(
         differences=differences(rows, division.n_test / len(division.rest)),
         optimum=best,
         published=published(setting.preset) if setting.preset else [],
+        made_up=_made_up(setting),
         notes=[
             *_notes(setting, plan, division, arrays.take(division.train)),
             *why_not,
@@ -314,6 +320,39 @@ def _row(line: _Line, played: Sequence[_Played]) -> Row:
         frontier=frontier(line.entrants[0]),
         curves={name: list(c) for name, c in line.entrants[0].fitted.curves.items()},
     )
+
+
+def _made_up(setting: Dataset) -> str:
+    """Say what made the questions up, also where they come from a file."""
+    if setting.preset:
+        return fitted_to(setting.preset)
+    generated = setting.generator is not None or setting.traces.models == MODELS
+    return "made-up questions of a generator" if generated else ""
+
+
+def _beside_optimum(
+    fresh: Fresh, lines: Sequence[_Line], rows: Sequence[Row], watch: Watch
+) -> list[Row]:
+    """Say of each row what it costs over the known optimum; what Ctrl-C cuts off stays unsaid."""
+    found = list(rows)
+    try:
+        for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
+            if row.per_split:
+                times = {TIMES_OPTIMUM: _times_optimum(fresh, line, row)}
+                found[place] = replace(row, per_split={**row.per_split, **times})
+            watch(Event("optimum", "", place + 1, len(rows)))
+    except KeyboardInterrupt:
+        pass
+    return found
+
+
+def _times_optimum(fresh: Fresh, line: _Line, row: Row) -> list[float]:
+    each = len(row.kappa) // len(line.entrants)
+    return [
+        value
+        for seed, entrant in enumerate(line.entrants)
+        for value in fresh.times_optimum(entrant, row.kappa[seed * each : (seed + 1) * each], seed)
+    ]
 
 
 def _optimum(setting: Dataset) -> tuple[list[tuple[float, float]], list[str]]:

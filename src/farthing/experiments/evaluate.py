@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.calibration.base import Given, Level
-from farthing.calibration.split import split_threshold
+from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments.base import Candidate
 from farthing.methods.base import Fitted
 from farthing.money import usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.replay import Outcome
 from farthing.process.replayed import Nested, Points, replay
-from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 FRONTIER_POINTS = 200
 AS_IT_IS = 1.0
@@ -94,24 +94,33 @@ def frontier(entrant: Entrant) -> list[tuple[float, float]]:
 def swept(replayed: Nested | Points, points: int) -> list[tuple[float, float]]:
     """Return (cost in USD a question, coverage) at so many thresholds, from 1 down."""
     if isinstance(replayed, Nested):
-        return _swept(replayed, points)
-    found = [metrics(replayed.act(float(kappa))) for kappa in replayed.parameters]
+        followed = replayed.followed
+        kappas = np.concatenate([followed.reach.reshape(-1), followed.critical, [1.0]])
+        kappas = np.unique(np.minimum(kappas, 1.0))[::-1]
+        return at_thresholds(replayed, kappas[_spread(len(kappas), points)])
+    return at_thresholds(replayed, replayed.parameters)
+
+
+def at_thresholds(replayed: Nested | Points, kappas: FloatArray) -> list[tuple[float, float]]:
+    """Return (cost in USD a question, coverage) at each threshold."""
+    if isinstance(replayed, Nested):
+        return _at_thresholds(replayed, kappas)
+    found = [metrics(replayed.act(float(kappa))) for kappa in kappas]
     return [(one["cost_usd"], one["coverage"]) for one in found]
 
 
-def _swept(replayed: Nested, points: int) -> list[tuple[float, float]]:
-    """Sweep nested sets.
+def _at_thresholds(replayed: Nested, kappas: FloatArray) -> list[tuple[float, float]]:
+    """Return the same of nested sets.
 
     One sort answers for all thresholds: a round is paid at every threshold up to its reach, and a
     question is covered at every one up to its critical threshold.
     """
     reach = np.minimum(replayed.followed.reach, 1.0).reshape(-1)
     critical = np.minimum(replayed.followed.critical, 1.0)
+    kappas = np.minimum(kappas, 1.0)
     spent = replayed.traces.round_cost_nano
     if replayed.decision_cost_nano is not None:
         spent = spent + replayed.decision_cost_nano
-    kappas = np.unique(np.concatenate([reach, critical, [1.0]]))[::-1]
-    kappas = kappas[_spread(len(kappas), points)]
     order = np.argsort(-reach, kind="stable")
     paid = np.concatenate([[0], spent.reshape(-1)[order].cumsum()])
     n = len(critical)

@@ -12,6 +12,8 @@ import numpy as np
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
+from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.experiments.evaluate import AS_IT_IS, metrics, stream
 from farthing.experiments.pipeline import (
     AS_BEFORE,
@@ -24,7 +26,7 @@ from farthing.experiments.pipeline import (
     other_models,
     sizes_of,
 )
-from farthing.experiments.promises import Part, reference_right
+from farthing.experiments.proofs import Part, reference_right
 from farthing.experiments.significance import clopper_pearson
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent
@@ -76,6 +78,19 @@ def evaluate(
     bundle, arrays, parts = opened(folder, traces, seed, sizes)
     test = Part(traces.take(parts.test), arrays.take(parts.test))
     return _evaluated(bundle, [test], seed, parts, doubts(bundle, arrays, parts))
+
+
+def measure(bundle: Bundle, test: Part, *, seed: int = 0) -> Evaluated:
+    """Measure a bundle on test questions that are in memory.
+
+    Args:
+        bundle: a policy with its threshold.
+        test: questions that it has not met; where it has, a note says how many.
+        seed: of the lots that a policy without a threshold draws.
+    """
+    rows = np.arange(len(test.played))
+    none = rows[:0]
+    return _evaluated(bundle, [test], seed, Parts(none, none, rows), ())
 
 
 def evaluate_file(
@@ -160,9 +175,9 @@ def _act(bundle: Bundle, part: TraceArrays, rng: np.random.Generator) -> Outcome
 def _kappas(bundle: Bundle, part: TraceArrays) -> FloatArray:
     """Return each question's threshold, [n]: its group's, where the promise is per group."""
     whole = AS_IT_IS if bundle.kappa is None else bundle.kappa
-    if bundle.certificate is None or not bundle.certificate.groups:
+    of_group = groups_of(bundle.certificate)
+    if not of_group:
         return np.full(len(part), whole)
-    of_group = bundle.certificate.groups
     named = [of_group[n].kappa if n in of_group else whole for n in part.group_names]
     return np.array([*named, whole])[part.group]  # no group is -1, and takes the last
 
@@ -179,8 +194,10 @@ def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
 
 def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
     """Return whether the reference of a parity is right, [n]; [0] where there is none."""
-    reference = bundle.certificate.reference if bundle.certificate else None
-    return reference_right(recorded, reference) if reference else np.zeros(0, dtype=bool)
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, ParityPromise) or promise.reference is None:
+        return np.zeros(0, dtype=bool)
+    return reference_right(recorded, promise.reference)
 
 
 def _met(met: Mapping[str, int], n: int) -> list[str]:

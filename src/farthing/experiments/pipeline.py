@@ -8,38 +8,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, get_args
 
+import msgspec
 import numpy as np
 
+from farthing import __version__
 from farthing import bundle as bundles
 from farthing.bundle import Bundle, origin_of
-from farthing.calibration.base import Certificate, Given
-from farthing.calibration.certificate import (
-    certify_groups,
-    certify_nothing,
-    certify_online,
-    certify_pac,
-    certify_split,
-)
-from farthing.calibration.online import OnlineThreshold, run_online
-from farthing.errors import CalibrationError, InputError, UnknownNameError
+from farthing.calibration import guarantees
+from farthing.calibration.base import Certificate
+from farthing.errors import CalibrationError, InputError
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import candidates
-from farthing.experiments.promises import Asked, Part, Promised, Shift, promise
+from farthing.experiments.promises import Coverage, Promise, Shift
+from farthing.experiments.proofs import Part, promise
 from farthing.experiments.run import fit
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
-from farthing.methods.selective.policy import as_trained
+from farthing.methods.cards import name_of
 from farthing.process.base import Policy
-from farthing.process.replayed import replay
-from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.process.budget import PerQuestion
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 
-Method = Literal["split", "pac", "groups", "online"]
-"""Which promise a calibration makes: on average over draws, with confidence 1 - delta, within each
-group, or along the stream of its questions."""
 Sizes = Mapping[str, int | None]
 """Questions to `train`, `calibrate` and `test`; what is not given is its share."""
 
@@ -111,97 +103,112 @@ def train(
     parts = divided(arrays, seed, sizes)
     questions = arrays.take(parts.train)
     fitted = fit(candidate.learner, questions, alpha, seed, progress or Silent())
-    if not isinstance(fitted.policy, Saveable):
-        raise InputError(f"the policy '{candidate.name}' cannot be saved; compare it instead")
+    bundles.write(folder, bundle_of(candidate, fitted, questions))
+    return Trained(candidate, fitted, sizes_of(parts))
+
+
+def bundle_of(candidate: Candidate, fitted: Fitted, questions: TraceArrays) -> Bundle:
+    """Return a trained policy as a bundle that promises nothing yet.
+
+    Args:
+        candidate: the method.
+        fitted: what its training left behind.
+        questions: those that it was trained on.
+
+    Raises:
+        InputError: the policy cannot be saved.
+    """
     origin = origin_of(questions, fingerprint(questions))
     kappa = None if candidate.calibration == "none" else fitted.kappa
-    bundles.save(
-        folder,
-        fitted.policy,
+    return Bundle(
+        policy=_saveable(fitted.policy, candidate.name),
+        kind=name_of(fitted.policy),
         origin=origin,
         kappa=kappa,
-        certificate=_no_promise(kappa, origin.fingerprint),
         empty=candidate.empty,
+        certificate=_no_promise(kappa, origin.fingerprint),
+        features=None,
+        farthing_version=__version__,
         questions={"train": marks(questions)},
     )
-    return Trained(candidate, fitted, sizes_of(parts))
 
 
 def calibrate(
     folder: str | Path,
     traces: TraceArrays,
-    alpha: Fraction,
+    asked: Promise,
     *,
-    method: Method = "split",
-    delta: Fraction | None = None,
-    given: Given = "all",
     seed: int = 0,
     sizes: Sizes | None = None,
+    budget: PerQuestion | None = None,
 ) -> Calibrated:
-    """Set a bundle's threshold on the calibration part, certify it, and save the bundle.
+    """Set a bundle's threshold on the calibration part so that it keeps a promise, and save it.
 
     Any policy's scores can be thresholded; one that acted by lot acts through its threshold then.
+    Where a promise other than coverage is not proved, the certificate says so and the bundle is
+    left as it was: no threshold could carry the promise.
 
     Args:
         folder: the bundle.
         traces: the questions, of the kind that it was trained on.
-        alpha: the promised share of misses.
-        method: which promise.
-        delta: how often a PAC promise may fail; for `pac` alone.
-        given: which questions the promise is about.
+        asked: the promise.
         seed: as in `train`.
         sizes: as in `train`.
+        budget: what a question may cost when it is served.
 
     Raises:
-        InputError: the traces have other roles or rounds than the bundle's, or lack the groups
-            or the delta that the method needs.
+        InputError: the traces have other roles or rounds than the bundle's, lack groups or bounds
+            of costs, or the promise cannot be calibrated.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
     bundle, arrays, parts = opened(folder, traces, seed, sizes)
-    if method not in get_args(Method):
-        raise UnknownNameError("method", method, get_args(Method))
-    if delta is not None and method != "pac":
-        raise InputError(f"delta goes with the method pac, and not with {method}; leave it out")
-    part = arrays.take(parts.calibrate)
-    _check_held_out(folder, bundle, part)
-    policy, empty = as_trained(bundle.policy, bundle.empty)
-    critical = replay(policy, part, empty).critical
-    try:
-        certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
-    except CalibrationError as problem:
-        raise InputError(f"cannot calibrate: {problem}") from None
-    _keep(folder, bundle, part, Promised(certificate, policy, empty))
-    return Calibrated(certificate, sizes_of(parts), doubts(bundle, arrays, parts))
-
-
-def calibrate_for(
-    folder: str | Path,
-    traces: TraceArrays,
-    asked: Asked,
-    *,
-    seed: int = 0,
-    sizes: Sizes | None = None,
-) -> Calibrated:
-    """Set a bundle's threshold so that it keeps another promise, and save the bundle.
-
-    Where nothing is proved the certificate says so and the bundle is left as it was: no threshold
-    could carry the promise. Arguments and what is raised are as in `calibrate` and `promise`.
-    """
-    bundle, arrays, parts = opened(folder, traces, seed, sizes)
     if isinstance(asked, Shift):
-        asked = replace(asked, target=laid_out(folder, bundle, asked.target))
+        asked = replace(asked, target=laid_out(str(folder), bundle, asked.target))
     lay_out, prove = (
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
-    _check_held_out(folder, bundle, prove.played)
+    kept, certificate = promised(bundle, asked, lay_out, prove, budget)
+    if isinstance(asked, Coverage) or certificate.promises:
+        bundles.write(folder, kept)
+    return Calibrated(certificate, sizes_of(parts), doubts(bundle, arrays, parts))
+
+
+def promised(
+    bundle: Bundle, asked: Promise, train: Part, prove: Part, budget: PerQuestion | None = None
+) -> tuple[Bundle, Certificate]:
+    """Return a bundle with the threshold that keeps a promise, and its certificate.
+
+    Args:
+        bundle: a trained policy.
+        asked: the promise.
+        train: questions that trained it, to lay operating points out on.
+        prove: questions that it has not seen.
+        budget: what a question may cost when it is served.
+
+    Raises:
+        InputError: some of the questions trained the policy, or the promise cannot be calibrated.
+    """
+    _check_held_out(bundle, prove.played)
     try:
-        promised = promise(asked, bundle.policy, lay_out, prove, bundle.empty)
+        found = promise(asked, bundle, train, prove, budget)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
-    if promised.certificate.promises:
-        _keep(folder, bundle, prove.played, promised)
-    return Calibrated(promised.certificate, sizes_of(parts), doubts(bundle, arrays, parts))
+    origin = bundle.origin
+    if budget is not None:
+        largest = None if budget.largest_nano is None else dict(budget.largest_nano)
+        origin = msgspec.structs.replace(origin, largest_nano=largest)
+    kept = msgspec.structs.replace(
+        bundle,
+        policy=_saveable(found.policy, bundle.kind),
+        kind=name_of(found.policy),
+        origin=origin,
+        kappa=found.certificate.kappa,
+        certificate=found.certificate,
+        empty=found.empty,
+        questions={**bundle.questions, "calibrate": marks(prove.played)},
+    )
+    return kept, found.certificate
 
 
 def _only(found: list[Candidate]) -> Candidate:
@@ -222,12 +229,12 @@ def sizes_of(parts: Parts) -> dict[str, int]:
 
 
 def _no_promise(kappa: float | None, mark: str) -> Certificate | None:
-    return None if kappa is None else certify_nothing(kappa, fingerprint=mark)
+    return None if kappa is None else guarantees.none.certify(kappa, fingerprint=mark)
 
 
 def _saveable(policy: Policy, kind: str) -> Saveable:
     if not isinstance(policy, Saveable):
-        raise InputError(f"the policy '{kind}' cannot be saved")
+        raise InputError(f"the policy '{kind}' cannot be saved; compare it instead")
     return policy
 
 
@@ -258,57 +265,16 @@ def check_kind(folder: str | Path, bundle: Bundle, arrays: TraceArrays) -> None:
         )
 
 
-def _check_held_out(folder: str | Path, bundle: Bundle, part: TraceArrays) -> None:
+def _check_held_out(bundle: Bundle, part: TraceArrays) -> None:
     if trained := len(marks(part) & bundle.questions.get("train", NO_MARKS)):
         raise InputError(
-            f"{folder}: {trained:,} of the {len(part):,} calibration questions trained the policy, "
+            f"{trained:,} of the {len(part):,} calibration questions trained the policy, "
             f"so nothing could be promised; {AS_BEFORE}"
         )
 
 
-def _keep(folder: str | Path, bundle: Bundle, part: TraceArrays, promised: Promised) -> None:
-    """Save the bundle with a promise that was calibrated on a part."""
-    bundles.save(
-        folder,
-        _saveable(promised.policy, bundle.kind),
-        origin=bundle.origin,
-        kappa=promised.certificate.kappa,
-        certificate=promised.certificate,
-        empty=promised.empty,
-        questions={**bundle.questions, "calibrate": marks(part)},
-    )
-
-
 def _kind(roles: tuple[str, ...], horizon: int) -> str:
     return f"{horizon} rounds of {' and '.join(roles)}"
-
-
-def _certify(
-    method: Method,
-    critical: FloatArray,
-    part: TraceArrays,
-    *,
-    alpha: Fraction,
-    delta: Fraction | None,
-    given: Given,
-) -> Certificate:
-    mark = fingerprint(part)
-    if method == "split":
-        return certify_split(critical, alpha, fingerprint=mark, given=given)
-    if method == "pac":
-        if delta is None:
-            raise InputError("a PAC promise needs a delta, the share of failures allowed; try 0.1")
-        return certify_pac(critical, alpha, delta, fingerprint=mark, given=given)
-    if method == "groups":
-        group = part.group.astype(np.int64)
-        return certify_groups(
-            critical, group, part.group_names, alpha, fingerprint=mark, given=given
-        )
-    if given != "all":
-        raise InputError("an online promise is about all questions; leave `solvable` out")
-    kappas = run_online(critical, alpha)
-    state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
-    return certify_online(state, alpha, fingerprint=mark)
 
 
 def doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]:

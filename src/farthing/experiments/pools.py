@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.calibration.parity import Paired, parity_setting
+from farthing.calibration.base import Level, exact_level
+from farthing.calibration.guarantees.parity import Paired, parity_setting
 from farthing.methods.baselines.models import AlwaysAll, BestSingle, Oracle
 from farthing.methods.cascades.auto_mix.policy import AutoMix
 from farthing.methods.cascades.conformal_arbitrage.policy import ConformalArbitrage
@@ -96,8 +97,8 @@ def parity(
     reference: Fallback,
     rows: tuple[IntArray, IntArray],
     *,
-    epsilon: float,
-    delta: float,
+    epsilon: Level,
+    delta: Level,
 ) -> Outcome:
     """Prove parity with the reference on calibration questions and realise it on test questions.
 
@@ -113,12 +114,12 @@ def parity(
     paired = Paired(proof.cost_nano, proof.correct, reference.right[calibrate])
     setting = parity_setting(paired, epsilon, delta)
     cost, right = _realised(menu, reference, setting, test)
-    goal = float(reference.right[test].mean()) - epsilon
+    goal = float(reference.right[test].mean()) - float(exact_level(epsilon, "epsilon"))
     return Outcome(cost.mean() * PER_THOUSAND, float(right.mean()) - goal, setting is None)
 
 
 def coverage(
-    menu: OperatingPoints, fallback: Fallback, rows: tuple[IntArray, IntArray], *, alpha: float
+    menu: OperatingPoints, fallback: Fallback, rows: tuple[IntArray, IntArray], *, alpha: Level
 ) -> Outcome:
     """Promise coverage of the solvable questions, with every answer paid for in the set.
 
@@ -133,13 +134,15 @@ def coverage(
 
     Source: Angelopoulos et al. 2024, conformal risk control, theorem 1.
     """
+    level = exact_level(alpha)
     calibrate, test = (part[fallback.right[part]] for part in rows)
     missed = np.logical_or.accumulate(~menu.covered[calibrate][:, ::-1], axis=1)[:, ::-1]
-    allowed = np.flatnonzero(missed.sum(axis=0) + 1 <= alpha * (len(calibrate) + 1))
+    allowed = np.flatnonzero(missed.sum(axis=0) + 1 <= int(level * (len(calibrate) + 1)))
     setting = int(allowed[0]) if allowed.size else None
     covered = _realised(menu.as_sets(), fallback, setting, test)[1]
     cost = _realised(menu, fallback, setting, rows[1])[0]
-    return Outcome(cost.mean() * PER_THOUSAND, float(covered.mean()) - (1 - alpha), setting is None)
+    margin = float(covered.mean()) - float(1 - level)
+    return Outcome(cost.mean() * PER_THOUSAND, margin, setting is None)
 
 
 def _realised(

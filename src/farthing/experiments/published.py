@@ -14,11 +14,14 @@ OUR_NAMES: Mapping[str, str] = {
     "llama-exit": "exit-base",
     "llm-policy-gpt-4o": "llm-policy-guide",
     "llm-policy-llama": "llm-policy-base",
-    "ccpo-lambda-0": "ccpo",
-    "ccpo-lambda-1e-4": "ccpo-lambda",
-    "ccpo-lambda-2e-4": "ccpo-lambda",
+    "ccpo-lambda-0": "ccpo-published",
+    "ccpo-lambda-1e-4": "ccpo-published-lambda-1e-4",
+    "ccpo-lambda-2e-4": "ccpo-published-lambda-2e-4",
 }
-"""The paper's policies under our names; the others have the same name."""
+"""The paper's policies under our names; the others have the same name.
+
+The paper's CCPO is ours as published, each lambda by itself: the corrected one is another method.
+"""
 
 
 def tables() -> list[dict[str, float | str]]:
@@ -26,6 +29,20 @@ def tables() -> list[dict[str, float | str]]:
     text = (files("farthing.experiments") / "published.json").read_text(encoding="utf-8")
     rows: list[dict[str, float | str]] = json.loads(text)
     return rows
+
+
+def fitted_to(name: str) -> str:
+    """Say what made a preset's questions up.
+
+    Raises:
+        UnknownNameError: there is no such preset.
+
+    >>> fitted_to("mmlu-llama2-7b")
+    "made-up questions of a generator fitted to the paper's figures for mmlu with llama-2-7b"
+    """
+    found = preset(name)
+    figures = f"the paper's figures for {found.dataset} with {found.base_model}"
+    return f"made-up questions of a generator fitted to {figures}"
 
 
 def published(name: str) -> list[Mapping[str, float | str]]:

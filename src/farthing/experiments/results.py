@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from farthing.experiments.base import METRICS, Comparison, Row
+from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Row
 
 Value = float | str | None
 
 
 def results(comparison: Comparison) -> list[dict[str, Value]]:
-    """Return one record a row: who, at which alpha, and each metric's mean over the splits.
+    """Return one record a row: what the questions are, who, at which alpha, and each metric.
 
-    The standard error of metric `m` is `m_se`; what does not exist (the policy could not run, a
-    split has no solvable question) is None. It is the spread over splits that share questions.
+    Metrics are means over the splits. The standard error of metric `m` is `m_se`; what does not
+    exist (the policy could not run, a split has no solvable question) is None. It is the spread
+    over splits that share questions.
     """
-    return [_record(row) for row in comparison.rows]
+    return [{"source": comparison.origin, **_record(row)} for row in comparison.rows]
 
 
 def results_json(comparison: Comparison) -> str:
@@ -34,7 +35,7 @@ def _record(row: Row) -> dict[str, Value]:
         "splits": len(row.per_split.get("cost_usd", [])),
         "note": row.note,
     }
-    for metric in METRICS:
+    for metric in (*METRICS, TIMES_OPTIMUM):
         mean, error = _mean_and_error(row.per_split.get(metric, []))
         record |= {metric: mean, f"{metric}_se": error}
     return record

@@ -16,7 +16,7 @@ import numpy as np
 
 from farthing import __version__
 from farthing.calibration.base import Given
-from farthing.calibration.split import split_rank, split_threshold
+from farthing.calibration.guarantees.split import split_rank, split_threshold
 from farthing.errors import CalibrationError, InputError, TooFewTracesError
 from farthing.experiments.base import Candidate, Comparison, Event, Watch, ignore
 from farthing.experiments.candidates import candidates

@@ -7,6 +7,13 @@ import numpy as np
 
 from farthing.calibration.base import Certificate
 from farthing.calibration.betting import mean_upper
+from farthing.calibration.guarantees.budget import BudgetPromise
+from farthing.calibration.guarantees.groups import GroupsPromise
+from farthing.calibration.guarantees.pac import PacPromise
+from farthing.calibration.guarantees.parity import ParityPromise
+from farthing.calibration.guarantees.selective import SelectivePromise
+from farthing.calibration.guarantees.split import SplitPromise
+from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.experiments.significance import clopper_pearson
 from farthing.money import usd_from_nano
 from farthing.process.replay import Outcome
@@ -60,42 +67,40 @@ def judge(
         found: what the policy did on the test questions.
         reference: [n] whether the reference of a parity is right (`reference_right`).
     """
-    if certificate is None or not certificate.promises or certificate.guarantee == "online":
-        return None
-    if certificate.guarantee == "selective":
-        return _selective(certificate, found)
-    if certificate.guarantee == "parity":
-        return _parity(certificate, found.best_correct, reference)
-    if certificate.guarantee == "budget":
-        return _budget(certificate, found)
-    return _coverage(certificate, found)
+    match certificate.promise if certificate and certificate.promises else None:
+        case SelectivePromise() as promise:
+            return _selective(promise, found)
+        case ParityPromise() as promise:
+            return _parity(promise, found.best_correct, reference)
+        case BudgetPromise() as promise:
+            return _budget(promise, found)
+        case WeightedPromise() as promise:
+            return _share("coverage in the mix of this file", found.covered, promise.alpha)
+        case SplitPromise() | PacPromise() | GroupsPromise() as promise:
+            return _coverage(promise, found)
+    return None
 
 
-def _coverage(certificate: Certificate, found: Outcome) -> Judged | None:
-    if certificate.guarantee == "weighted":
-        return _share("coverage in the mix of this file", found.covered, certificate)
-    if certificate.given == "solvable":
-        return _share("coverage given solvable", found.in_set[found.solvable], certificate)
-    return _share("coverage", found.covered, certificate)
+def _coverage(promise: SplitPromise | PacPromise | GroupsPromise, found: Outcome) -> Judged | None:
+    if promise.given == "solvable":
+        return _share("coverage given solvable", found.in_set[found.solvable], promise.alpha)
+    return _share("coverage", found.covered, promise.alpha)
 
 
-def _selective(certificate: Certificate, found: Outcome) -> Judged | None:
+def _selective(promise: SelectivePromise, found: Outcome) -> Judged | None:
     answered = found.set_size > 0
     what = f"accuracy of the {int(answered.sum()):,} answers given"
-    return _share(what, found.best_correct[answered], certificate)
+    return _share(what, found.best_correct[answered], promise.alpha)
 
 
-def _share(what: str, right: BoolArray, certificate: Certificate) -> Judged | None:
+def _share(what: str, right: BoolArray, alpha: Fraction) -> Judged | None:
     if not len(right):
         return None
-    promised = float(1 - Fraction(certificate.alpha or 0))
     interval = clopper_pearson(int(right.sum()), len(right))
-    return Judged(what, float(right.mean()), interval, promised)
+    return Judged(what, float(right.mean()), interval, float(1 - alpha))
 
 
-def _parity(
-    certificate: Certificate, right: BoolArray, reference: BoolArray | None
-) -> Judged | None:
+def _parity(promise: ParityPromise, right: BoolArray, reference: BoolArray | None) -> Judged | None:
     """The interval joins those of the shares lost and won, at half the error each."""
     if reference is None:
         return None
@@ -104,16 +109,15 @@ def _parity(
     won = clopper_pearson(int((~reference & right).sum()), n, 0.975)
     value = float(right.mean() - reference.mean())
     interval = (won[0] - lost[1], won[1] - lost[0])
-    what = f"accuracy less that of {certificate.reference}"
-    return Judged(what, value, interval, -float(Fraction(certificate.epsilon or 0)))
+    what = f"accuracy less that of {promise.reference}"
+    return Judged(what, value, interval, -float(promise.epsilon))
 
 
-def _budget(certificate: Certificate, found: Outcome) -> Judged | None:
-    most, limit = certificate.most_nano, certificate.budget_nano
-    if most is None or limit is None:
-        return None
+def _budget(promise: BudgetPromise, found: Outcome) -> Judged:
+    most = promise.most_nano
     shares = np.clip(found.cost_nano / most, 0, 1)
     ends = 1 - mean_upper(1 - shares, 0.025), mean_upper(shares, 0.025)
     low, high = (float(end) * usd_from_nano(most) for end in ends)
     mean = usd_from_nano(int(found.cost_nano.sum())) / len(shares)
-    return Judged("USD a question", mean, (low, high), usd_from_nano(limit), at_most=True)
+    limit = usd_from_nano(promise.budget_nano)
+    return Judged("USD a question", mean, (low, high), limit, at_most=True)

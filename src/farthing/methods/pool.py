@@ -4,6 +4,7 @@ All work on a pool of models, [n, 1, L], whose models stand in the order of thei
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -85,6 +86,15 @@ def quantiles(score: FloatArray, most: int = SETTINGS) -> FloatArray:
         return np.array([np.inf])
     inner = np.unique(np.quantile(score, np.linspace(0, 1, most - 1)))
     return np.append(inner, np.inf)
+
+
+def falling(most: Fraction, number: int = SETTINGS) -> list[Fraction]:
+    """Return levels evenly apart, from `most` down to 0, exactly.
+
+    >>> falling(Fraction(1, 2), 3)
+    [Fraction(1, 2), Fraction(1, 4), Fraction(0, 1)]
+    """
+    return [most * left / (number - 1) for left in range(number - 1, -1, -1)]
 
 
 def ladder(pool: PoolTables, top: int) -> IntArray:

@@ -18,7 +18,7 @@ A provider is registered under `farthing.models`: a msgspec struct of its settin
 `open(prices)` that returns the model.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -63,16 +63,10 @@ class ModelsConfig:
     limits: Mapping[str, Limits]
     prices: PriceTable
 
-    def open(
-        self, around_try: Callable[[Model], Model] | None = None, *, workers: int = 1
-    ) -> dict[str, Model]:
-        """Open every model, each with its retries and its limits.
-
-        A call goes through retries, then `around_try`, then the limits, then the provider: what
-        must see every single try, such as a budget, belongs in `around_try`.
+    def open(self, *, workers: int = 1) -> dict[str, Model]:
+        """Open every model: retries around its limits around the provider.
 
         Args:
-            around_try: wraps each model inside its retries.
             workers: number of processes that share the limits.
 
         Raises:
@@ -84,7 +78,6 @@ class ModelsConfig:
             model = section.settings.open(self.prices)
             if section.limits is not None:
                 model = Limited(model, shared[section.limits])
-            model = around_try(model) if around_try else model
             models[name] = Retrying(model, section.patience)
         return models
 

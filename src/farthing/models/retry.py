@@ -1,8 +1,9 @@
 """Try again what may succeed later: full-jitter exponential back-off that honours Retry-After."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -12,6 +13,10 @@ from farthing.models.base import Completion, Model, Prompt
 from farthing.models.clock import Clock, SystemClock
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+Try = Callable[[], Awaitable[Completion]]
+Around = Callable[[Try], Awaitable[Completion]]
+"""Makes one try: who pays for it reserves before and settles after."""
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +44,18 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return (retry_after_s or 0.0) + uniform * backoff
 
 
+async def alone(attempt: Try) -> Completion:
+    """Make a try, with nothing around it."""
+    return await attempt()
+
+
+async def complete(model: Model, prompt: Prompt, around: Around) -> Completion:
+    """Have a model answer, every single try of it made by `around`; raises like both."""
+    if isinstance(model, Retrying):
+        return await model.complete(prompt, around)
+    return await around(partial(model.complete, prompt))
+
+
 class Retrying:
     """A model that is asked again after failures that may pass.
 
@@ -63,8 +80,13 @@ class Retrying:
         """Name of the model, as prices and traces call it."""
         return self._model.name
 
-    async def complete(self, prompt: Prompt) -> Completion:
+    async def complete(self, prompt: Prompt, around: Around = alone) -> Completion:
         """Answer one prompt, with as many tries as patience allows.
+
+        Args:
+            prompt: what is asked.
+            around: makes each try, limits and provider within it; what it raises beside a
+                ModelError ends the call.
 
         Raises:
             ModelError: the last failure, with the cost and number of all tries.
@@ -75,7 +97,7 @@ class Retrying:
         while True:
             tries += 1
             try:
-                completion = await self._model.complete(prompt)
+                completion = await around(partial(self._model.complete, prompt))
             except ModelError as error:
                 spent = _sum(spent, error.cost_nano)
                 wait_s = self._patience.wait_s(tries - 1, error.retry_after_s, self._uniform())

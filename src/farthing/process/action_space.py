@@ -151,6 +151,9 @@ def arrange(traces: TraceArrays, space: ActionSpace, order: IntArray) -> TraceAr
         answer=answer.astype(np.int16),
         correct=traces.correct.reshape(n, -1)[rows, cells] & ~nothing,
         cost_nano=np.where(nothing, 0, traces.cost_nano.reshape(n, -1)[rows, cells]),
+        largest_cost_nano=np.where(
+            nothing, 0, traces.largest_cost_nano.reshape(n, -1)[rows, cells]
+        ),
         signals={},
         recorded=np.where(traces.complete, space.steps, 0).astype(np.int16),
         replies={},

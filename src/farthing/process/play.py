@@ -124,32 +124,30 @@ def follow(
     steps, width = state.space.steps, state.space.width
     scores = np.zeros((len(traces), steps, width + 1))
     order = np.full((len(traces), steps), NOTHING)
+    bought = np.zeros(order.shape, dtype=bool)
     line = decide(state).line
     for step in range(steps):
-        order[:, step] = line
-        if (line == NOTHING).all():
+        bought[:, step] = line != NOTHING
+        order[:, step] = line if budget is None else _in_any_order(line, state)
+        if (order[:, step] == NOTHING).all():
             break
-        state = state.buying(line)
+        state = state.buying(order[:, step])
         decision = decide(state)
         scores[:, step] = with_next(decision)
-        line = np.where(order[:, step] == NOTHING, NOTHING, decision.line)
-    bought = order != NOTHING
-    if policy.space == "rounds":
-        return Followed(traces, scores, cells_of(state.space, order), bought)
-    whole = _completed(order, state)
-    laid = arrange(traces, state.space, whole)
-    return Followed(laid, scores, cells_of(state.space, whole), bought)
+        line = np.where(bought[:, step], decision.line, NOTHING)
+    laid = traces if policy.space == "rounds" else arrange(traces, state.space, order)
+    return Followed(laid, scores, cells_of(state.space, order), bought)
 
 
-def _completed(order: IntArray, state: State) -> IntArray:
-    """Return an order, [n, S], with what could not be afforded after it, line by line."""
-    left = state.offered.sum(axis=2) - state.bought
-    after = [np.repeat(np.arange(state.space.lines), each) for each in left]
-    whole = order.copy()
-    for row, lines in zip(whole, after, strict=True):
-        place = np.flatnonzero(row == NOTHING)[: len(lines)]
-        row[place] = lines
-    return whole
+def _in_any_order(line: IntArray, state: State) -> IntArray:
+    """Return the lines, [n]; where nothing can be paid for, any that would be next without limit.
+
+    Those calls are not bought. But they were recorded, and whether a question is solvable does not
+    depend on a budget.
+    """
+    can = replace(state, budget=None).can_buy
+    rest = np.where(can.any(axis=1), can.argmax(axis=1), NOTHING)
+    return np.where(line == NOTHING, rest, line)
 
 
 @dataclass(frozen=True)

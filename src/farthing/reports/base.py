@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.experiments.base import OPTIMUM, Comparison, Row
+from farthing.experiments.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Row
 
 GROUPS = {
     "none": "No promise",
@@ -122,6 +122,11 @@ def best(comparison: Comparison, alpha: Fraction) -> Row | None:
 def returns_everything(row: Row) -> bool:
     """Say whether no split had questions enough to promise anything tighter than every answer."""
     return row.calibration == "split" and bool(row.kappa) and not any(row.kappa)
+
+
+def knows_optimum(comparison: Comparison) -> bool:
+    """Say whether any row is held against a known optimum."""
+    return any(TIMES_OPTIMUM in row.per_split for row in comparison.rows)
 
 
 def ran(row: Row) -> bool:

@@ -13,7 +13,7 @@ CCPO = (
 )
 LAMBDA = (
     "the price of each answer in the returned set: “0.86 rounds” is 0.86 times the mean cost of a "
-    "round; at λ=0 only calls cost something"
+    "round, and the paper's own is in USD; at λ=0 only calls cost something"
 )
 POLICIES = {
     "random": ("Random", "draws each action by lot"),

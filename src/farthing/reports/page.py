@@ -16,6 +16,7 @@ from farthing.reports.base import (
     alphas,
     cheapest_promised,
     decimal,
+    knows_optimum,
     mean_of,
     percent,
     promised,
@@ -86,7 +87,7 @@ def html(comparison: Comparison) -> str:
         setting=summary.setting(comparison),
         doubts=summary.doubts(comparison),
         words=words.explained(comparison),
-        columns=tables.columns(comparison.sizes["test"]),
+        columns=tables.columns(comparison.sizes["test"], optimum=knows_optimum(comparison)),
         colours={name: look[0] for name, look in looks(_policies(comparison)).items()},
     )
 

@@ -6,7 +6,10 @@ from rich.table import Table
 from rich.text import Text
 
 from farthing.calibration.base import Certificate
-from farthing.calibration.plain_language import plainly
+from farthing.calibration.guarantees.groups import GroupsPromise
+from farthing.calibration.guarantees.pac import PacPromise
+from farthing.calibration.guarantees.split import SplitPromise
+from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.experiments.evaluate_bundle import Evaluated
 from farthing.reports.base import significant
 
@@ -43,18 +46,17 @@ def measured(found: Evaluated) -> Group:
 
 def promised(certificate: Certificate) -> Group:
     """Show what is promised, in plain words too, on what evidence, and until when."""
-    plain = f"In plain words: {plainly(certificate)}"
+    plain = f"In plain words: {certificate.plain_language()}"
     return Group(Text(certificate.sentence()), Text(plain), Text(""), _facts(certificate))
 
 
 def _facts(certificate: Certificate) -> Table:
     """Show what a certificate says beside its sentence."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    of = f", rank {certificate.k} of {certificate.n} questions" if certificate.k else ""
-    table.add_row("threshold", f"kappa = {certificate.kappa:.4g}{of}")
-    if certificate.interval is not None:
-        low, high = certificate.interval
-        table.add_row("evidence", f"coverage of {low:.3f} to {high:.3f} in 95 % of such draws")
+    table.add_row("threshold", f"kappa = {certificate.kappa:.4g}{_rank(certificate)}")
+    match certificate.promise:
+        case SplitPromise(interval=(low, high)) | PacPromise(interval=(low, high)):
+            table.add_row("evidence", f"coverage of {low:.3f} to {high:.3f} in 95 % of such draws")
     for name, sentences in (
         ("holds if", certificate.conditional_on),
         ("ends when", certificate.invalid_when),
@@ -62,6 +64,15 @@ def _facts(certificate: Certificate) -> Table:
         for i, sentence in enumerate(sentences):
             table.add_row("" if i else name, sentence)
     return table
+
+
+def _rank(certificate: Certificate) -> str:
+    match certificate.promise:
+        case SplitPromise(k=k) | PacPromise(k=k) | WeightedPromise(k=k) if k:
+            return f", rank {k} of {certificate.n} questions"
+        case GroupsPromise(safest=smallest) if smallest.k:
+            return f", rank {smallest.k} of the {smallest.n} questions of its group"
+    return ""
 
 
 def _promise(found: Evaluated) -> list[RenderableType]:

@@ -2,10 +2,18 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isnan
 
-from farthing.calibration.base import Certificate, Given, exact_text
-from farthing.calibration.plain_language import plainly
-from farthing.experiments.base import OPTIMUM, SOLVABLE_ONLY, Comparison, Difference, Row
+from farthing.calibration.base import Given
+from farthing.calibration.phrases import of_hundred_covered
+from farthing.experiments.base import (
+    OPTIMUM,
+    SOLVABLE_ONLY,
+    TIMES_OPTIMUM,
+    Comparison,
+    Difference,
+    Row,
+)
 from farthing.reports.base import (
     alphas,
     best,
@@ -82,15 +90,14 @@ def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
     if not cheapest_promised(comparison, alpha):
         return ""
     given: Given = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
-    promise = Certificate(guarantee="marginal", alpha=exact_text(alpha), k=1, given=given)
-    return f"An exact promise means: {plainly(promise)}"
+    return f"An exact promise means: {of_hundred_covered(alpha, given)}"
 
 
 def sentence(comparison: Comparison, alpha: Fraction) -> str:
     """Say who is cheapest at one alpha, and by how much."""
     found = finding(comparison, alpha)
     return f"At alpha = {decimal(alpha)} " + (
-        _nobody(comparison, alpha) if found is None else _sentence(found, comparison)
+        _nobody(comparison, alpha) if found is None else _sentence(found)
     )
 
 
@@ -119,15 +126,18 @@ def reached(comparison: Comparison, alpha: Fraction) -> str:
 
 
 def optimum_played(comparison: Comparison) -> str:
-    """Say why the row of the known optimum may cost more than others; empty without that row."""
+    """Say what the row of the known optimum can show and what not; empty without that row."""
     if not any(row.policy == OPTIMUM for row in comparison.rows):
         return ""
     return (
         "The dashed line is what the optimal policy pays in expectation over all questions that "
         "the generator could make. The row “Optimum (known)” plays that policy on the "
         f"{comparison.sizes['calibrate'] + comparison.sizes['test']:,} questions here, with a "
-        "threshold calibrated like everybody’s; on so few, another policy can come out cheaper "
-        "by luck."
+        "threshold calibrated like everybody’s. It tells only a few situations apart, so that many "
+        "questions share a score; where the threshold falls among them, a lot decides. Its cost "
+        "and its coverage here are those of few questions, and no other row is ranked against "
+        "it: how near a policy comes to the optimum is in the column “Cost, × optimum”, at the "
+        "policy’s own coverage, on fresh questions."
     )
 
 
@@ -172,7 +182,7 @@ def doubts(comparison: Comparison) -> list[str]:
     ]
     if len(comparison.seeds) == 1:
         found.append("One training seed: how much luck there is in training is not visible here.")
-    if comparison.optimum:
+    if comparison.optimum or comparison.made_up:
         found.append(
             "The traces come from a generator with known probabilities, not from recorded models; "
             "what holds there need not hold elsewhere."
@@ -204,7 +214,7 @@ def _nobody(comparison: Comparison, alpha: Fraction) -> str:
     return "no policy with an exact promise took part."
 
 
-def _sentence(found: Finding, comparison: Comparison) -> str:
+def _sentence(found: Finding) -> str:
     cheapest, other = found.cheapest, found.other
     text = (
         f"{cheapest.label} is the cheapest policy with a promise: "
@@ -214,10 +224,12 @@ def _sentence(found: Finding, comparison: Comparison) -> str:
     if other is None:
         return f"{text}; no other policy here makes one."
     text += f", {_by_how_much(found, other)}"
-    tops = [cost for cost, coverage in comparison.optimum if coverage >= 1 - found.alpha]
-    if tops and min(tops) > 0:
-        times = mean_of(cheapest, "cost_usd") / min(tops)
-        text += f", and {times:.2f} times what the known optimum costs in expectation"
+    times = mean_of(cheapest, TIMES_OPTIMUM)
+    if not isnan(times):
+        text += (
+            f"; on fresh questions it pays {times:.2f} times what the known optimum pays for the "
+            "same coverage"
+        )
     return f"{text}."
 
 

@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.base import Comparison, Difference, Row
+from farthing.experiments.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference, Row
 from farthing.reports.base import (
     GROUPS,
     PER_THOUSAND,
@@ -23,6 +23,7 @@ from farthing.reports.base import (
     alphas,
     best,
     decimal,
+    knows_optimum,
     mean_of,
     percent,
     ran,
@@ -35,6 +36,7 @@ from farthing.reports.published import beside
 
 NOTHING = Cell("–")
 KEY = "Solv.: coverage if solvable; Len: rounds; Set: answers; Leaf: with repetitions"
+OPTIMUM_KEY = "×opt: cost over the optimum's at the same coverage, on fresh questions"
 WITH_ERROR = ("total_cost_usd", "coverage")
 """Metrics whose standard error the table has room for; `results.json` has all of them."""
 
@@ -55,8 +57,23 @@ def _count(value: float) -> str:
     return f"{value:.2f}"
 
 
-def columns(test: int) -> tuple[Column, ...]:
-    """Return the columns of the table, for a test part of so many questions."""
+BESIDE_OPTIMUM = Column(
+    TIMES_OPTIMUM,
+    "Cost, × optimum",
+    "×opt",
+    _count,
+    "cost over what the known optimum pays for the very coverage that the policy reaches, both on "
+    "20,000 fresh questions of the generator; known to about 0.01",
+)
+
+
+def columns(test: int, *, optimum: bool = False) -> tuple[Column, ...]:
+    """Return the columns of the table, for a test part of so many questions.
+
+    Args:
+        test: questions of the test part.
+        optimum: whether a known optimum has a column.
+    """
     return (
         Column(
             "total_cost_usd",
@@ -73,6 +90,7 @@ def columns(test: int) -> tuple[Column, ...]:
             _share,
             "share of questions with a right answer in the set, or with none ever recorded",
         ),
+        *([BESIDE_OPTIMUM] if optimum else []),
         Column(
             "coverage_solvable", "Given solvable", "Solv.", _share, "coverage of solvable questions"
         ),
@@ -91,7 +109,8 @@ def columns(test: int) -> tuple[Column, ...]:
 
 def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
     """Lay out how each policy did at one alpha."""
-    shown = columns(comparison.sizes["test"])
+    known = knows_optimum(comparison)
+    shown = columns(comparison.sizes["test"], optimum=known)
     rows = rows_at(comparison, alpha)
     cheapest = best(comparison, alpha)
     return Grid(
@@ -105,7 +124,7 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
             for row in rows
         ),
         (*_too_few(rows), *(f"{row.label}: {row.note}" for row in rows if row.note)),
-        KEY,
+        f"{OPTIMUM_KEY}; {KEY}" if known else KEY,
     )
 
 
@@ -236,7 +255,8 @@ def render_grid(grid: Grid, columns: int) -> Table:
 def markdown(comparison: Comparison) -> str:
     """Write every table as Markdown, with its notes."""
     parts = [
-        f"# {_plain(comparison.source)}",
+        f"# {_plain(comparison.title)}",
+        *([NOBODY_ASKED] if comparison.published else []),
         " · ".join(f"{name} {size:,}" for name, size in comparison.sizes.items())
         + f" questions · {comparison.splits} splits · seeds "
         + ", ".join(map(str, comparison.seeds)),

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from farthing.calibration.base import Certificate
+from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.money import usd_from_nano
 from farthing.traces.base import Call, Trace
 
@@ -21,7 +22,8 @@ NO_CERTIFICATE = "No certificate: the bundle was not calibrated, so nothing is p
 
 def selective(certificate: Certificate | None) -> bool:
     """Return whether answers are promised to be right where they are given, and not given else."""
-    return certificate is not None and certificate.guarantee == "selective" and certificate.promises
+    promise = certificate and certificate.promise
+    return isinstance(promise, SelectivePromise) and promise.promises
 
 
 @dataclass(frozen=True)

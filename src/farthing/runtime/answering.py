@@ -1,21 +1,17 @@
 """Many questions under a policy, with the models of a job: open, answer, close."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from farthing.bundle import Bundle
-from farthing.models.base import Model
 from farthing.runtime.answer import Answer
-from farthing.runtime.base import Agent, Desk
 from farthing.runtime.job import Job
-from farthing.runtime.journal import Attempt, Books, StoreBooks, only_writer
-from farthing.runtime.meter import LoggedDesk, Paid, Till
-from farthing.runtime.orchestrator import Orchestrator, directly
-from farthing.runtime.question_budget import Pursed
-from farthing.runtime.rounds import Desks
+from farthing.runtime.journal import Journal, StoreJournal, only_writer
+from farthing.runtime.meter import Meter
+from farthing.runtime.orchestrator import Orchestrator
 from farthing.tasks.base import Question
 from farthing.traces.store import Store
 
@@ -47,7 +43,7 @@ def answer_all(
         bundle: the policy.
         questions: what is asked.
         budget_nano: the most that each of them may cost, in nano-dollars; none: no limit.
-        store: the trace store whose call log is read and written: what it has is not paid again.
+        store: the trace store whose journal is read and written: what it has is not paid again.
         show: is shown each answer.
         doubt: is told why the certificate holds for no answer.
 
@@ -55,53 +51,38 @@ def answer_all(
         InputError: the bundle does not fit the agents, a key or a price is missing, or another
             process is writing the store.
     """
-    with _books(store) as books:
-        asyncio.run(_answer_all(_Asked(job, bundle, books, budget_nano), questions, show, doubt))
+    with _journal(store) as journal:
+        asyncio.run(_answer_all(_Asked(job, bundle, journal, budget_nano), questions, show, doubt))
 
 
 @contextmanager
-def _books(store: Path | None) -> Iterator[StoreBooks | None]:
+def _journal(store: Path | None) -> Iterator[StoreJournal | None]:
     if store is None:
         yield None
         return
     with only_writer(store), Store.open(store) as opened:
-        yield StoreBooks(opened, NO_CAP, SOURCE)
+        yield StoreJournal(opened, NO_CAP, SOURCE)
 
 
 @dataclass(frozen=True)
 class _Asked:
     job: Job
     bundle: Bundle
-    books: Books | None
+    journal: Journal | None
     budget_nano: int | None
 
     @asynccontextmanager
     async def orchestrator(self) -> AsyncIterator[Orchestrator]:
         """Open the models while the block runs."""
-        till = None if self.books is None else Till(self.books)
-
-        def around_try(model: Model) -> Model:
-            return Pursed(model if till is None else Paid(model, till))
-
-        recording, closing = self.job.open(around_try)
-        desks: Desks = directly
-        if self.books is not None and till is not None:
-            desks = _logged(self.books, till, recording.parameters)
+        recording, closing = self.job.open()
+        meter = Meter(self.journal, recording.parameters)
         try:
             yield Orchestrator(
-                self.bundle, recording.plan, recording.task, desks, recording.escalation
+                self.bundle, recording.plan, recording.task, meter, recording.escalation
             )
         finally:
             for one in closing:
                 await one.aclose()
-
-
-def _logged(books: Books, till: Till, parameters: Mapping[str, str]) -> Desks:
-    def desk(question: Question, number: int, agent: Agent) -> Desk:
-        attempt = Attempt(question.id, number, agent.role, parameters.get(agent.role, ""))
-        return LoggedDesk(attempt, books, till)
-
-    return desk
 
 
 async def _answer_all(

@@ -1,4 +1,4 @@
-"""Who acts in a live round, and the desk across which every paid call goes."""
+"""Who acts in a live round, and the client through which every paid call goes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from farthing.tasks.tools import Tool, ToolReply
 from farthing.traces.base import Call
 
 
-class Desk(Protocol):
+class Client(Protocol):
     """Makes the calls that agents ask for, for one question.
 
-    Agents never call a model or a tool themselves: what is made across a desk can be logged,
-    replayed from the log, reserved against a budget, or cut off.
+    Agents never call a model or a tool themselves: what is asked through a client can be written
+    down, answered from the journal, reserved against a budget, or cut off.
     """
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
@@ -31,7 +31,7 @@ class Desk(Protocol):
         ...
 
 
-class DirectDesk:
+class DirectClient:
     """Makes every call there and then."""
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
@@ -44,7 +44,7 @@ class DirectDesk:
 
 
 @dataclass(frozen=True)
-class Moment:
+class Turn:
     """What an agent is to act on."""
 
     question: Question
@@ -67,7 +67,7 @@ class Agent(Protocol):
         """Who answers for it."""
         ...
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
+    async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call as it goes into the trace, with its cost and everything known about it.
 
         A reply that cannot be read becomes `answer=None`; a call that failed carries its `error`.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import Desk, Moment
-from farthing.runtime.usage import Meter, Said, recorded
+from farthing.runtime.base import Client, Turn
+from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, NOTHING, Prompts, asked
 from farthing.traces.base import Call
@@ -17,7 +17,7 @@ _VERDICTS = {True: "correct", False: "not correct", None: "none that can be read
 class BaseAgent:
     """Answers by chain of thought.
 
-    In a later round it sees its earlier replies and the guide's verdicts on them, where the moment
+    In a later round it sees its earlier replies and the guide's verdicts on them, where the turn
     shows them. Round 1 is at temperature 0, later ones at 1 (paper, section 5).
     """
 
@@ -26,38 +26,38 @@ class BaseAgent:
     role: str = "base"
     max_tokens: int = MAX_TOKENS
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
+    async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply without an answer is recorded with `answer=None`."""
-        return await recorded(self, moment, desk, self._speak)
+        return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, moment: Moment, meter: Meter) -> Said:
-        first = self.prompts["base"].fill({"question": asked(moment.question)})
-        messages = (*first, *history(moment, self.role, self.prompts))
-        completion = await meter.ask(self.model, sampled(messages, moment, self.max_tokens))
+    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+        first = self.prompts["base"].fill({"question": asked(turn.question)})
+        messages = (*first, *history(turn, self.role, self.prompts))
+        completion = await client.ask(self.model, sampled(messages, turn, self.max_tokens))
         return Said(completion.text, read_answer(completion.text))
 
 
 def sampled(
-    messages: tuple[Message, ...], moment: Moment, max_tokens: int, stop: tuple[str, ...] = ()
+    messages: tuple[Message, ...], turn: Turn, max_tokens: int, stop: tuple[str, ...] = ()
 ) -> Prompt:
     """Return a prompt at the temperature of its round.
 
     Later rounds carry their number as the seed, so that equal messages are different attempts.
     """
-    later = moment.round > 1
+    later = turn.round > 1
     return Prompt(
         messages,
         max_tokens=max_tokens,
         temperature=1.0 if later else 0.0,
         stop=stop,
-        seed=moment.round if later else None,
+        seed=turn.round if later else None,
     )
 
 
-def history(moment: Moment, role: str, prompts: Prompts) -> Iterator[Message]:
+def history(turn: Turn, role: str, prompts: Prompts) -> Iterator[Message]:
     """Yield the earlier rounds as a conversation: each reply of a role, and the verdict on it."""
-    calls = {(call.round, call.role): call for call in moment.so_far}
-    for number in range(1, moment.round):
+    calls = {(call.round, call.role): call for call in turn.so_far}
+    for number in range(1, turn.round):
         reply, guide = calls.get((number, role)), calls.get((number, "guide"))
         if reply is not None:
             yield Message("assistant", reply.text or NOTHING)

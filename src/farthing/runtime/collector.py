@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from farthing.errors import AuthenticationError, BudgetError, FarthingError, InputError
 from farthing.runtime.base import Agent
-from farthing.runtime.journal import Attempt, Books
-from farthing.runtime.meter import LoggedDesk, Till
+from farthing.runtime.journal import Journal
+from farthing.runtime.meter import Meter
 from farthing.runtime.rounds import Plan, may_succeed_later, record
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Trace
@@ -71,8 +71,8 @@ def unwatched(progress: Progress) -> None:
 async def collect(
     questions: Sequence[Question],
     recording: Recording,
-    books: Books,
-    till: Till,
+    journal: Journal,
+    meter: Meter,
     *,
     at_once: int = AT_ONCE,
     watch: Watch = unwatched,
@@ -80,14 +80,14 @@ async def collect(
     """Record a trace of every question; return how it went.
 
     A question any call of which failed, and might succeed another time, is not stored but listed;
-    what its other calls said is in the log. When the till closes, calls under way are brought to
-    an end and no question is begun.
+    what its other calls said is in the journal. When the meter closes, calls under way are brought
+    to an end and no question is begun.
 
     Args:
         questions: those that are not in the store.
         recording: what to record.
-        books: log, ledger and store.
-        till: where the agents' models are paid; closing it ends the collection.
+        journal: log, ledger and store.
+        meter: pays from that journal; closing it ends the collection.
         at_once: questions under way at any moment, and traces in memory.
         watch: is shown the progress.
 
@@ -95,12 +95,12 @@ async def collect(
         AuthenticationError: a key is wrong; calls under way were brought to an end first.
         InputError: a model has no price, or a trace cannot be stored.
     """
-    run = _Run(iter(questions), recording, books, till, Progress(len(questions)), watch)
+    run = _Run(iter(questions), recording, journal, meter, Progress(len(questions)), watch)
     with garbage_seldom():
         await asyncio.gather(*(run.work() for _ in range(min(at_once, len(questions)))))
     if run.fatal is not None:
         raise run.fatal
-    run.progress.stopped = str(till.closed) if till.closed and run.progress.left else None
+    run.progress.stopped = str(meter.closed) if meter.closed and run.progress.left else None
     return run.progress
 
 
@@ -119,8 +119,8 @@ def garbage_seldom() -> Iterator[None]:
 class _Run:
     waiting: Iterator[Question]
     recording: Recording
-    books: Books
-    till: Till
+    journal: Journal
+    meter: Meter
     progress: Progress
     watch: Watch
     fatal: FarthingError | None = None
@@ -134,23 +134,19 @@ class _Run:
                 return
             except (AuthenticationError, InputError) as error:
                 self.fatal = self.fatal or error
-                self.till.close(BudgetError(str(error)))
+                self.meter.close(BudgetError(str(error)))
                 return
             self.watch(self.progress)
 
     async def _one(self, question: Question) -> None:
-        trace = await record(question, self.recording.plan, self.recording.task, self._desk)
+        recording = self.recording
+        trace = await record(question, recording.plan, recording.task, self.meter.client)
         failure = transient_failure(trace)
         if failure is None:
-            await self.books.keep(trace)
+            await self.journal.keep(trace)
             self.progress.done += 1
         else:
             self.progress.failed[question.id] = failure
-
-    def _desk(self, question: Question, number: int, agent: Agent) -> LoggedDesk:
-        parameters = self.recording.parameters.get(agent.role, "")
-        attempt = Attempt(question.id, number, agent.role, parameters)
-        return LoggedDesk(attempt, self.books, self.till)
 
 
 def transient_failure(trace: Trace) -> str | None:

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from farthing.errors import UnpricedModelError
 from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.runtime.base import Agent, Turn
 from farthing.tasks.tools import Tool, ToolReply
 
 TOOL_REPLY = 4_000
@@ -18,8 +20,8 @@ def longest_completion(model: Model, prompt: Prompt) -> Completion:
 
 
 @dataclass
-class Rehearsal:
-    """A desk that asks nobody and adds up the most that the calls can cost, without retries."""
+class CostBoundClient:
+    """A client that asks nobody and adds up the most that the calls can cost, without retries."""
 
     largest_nano: int = 0
 
@@ -32,3 +34,16 @@ class Rehearsal:
         """Count a use of a tool."""
         self.largest_nano += tool.cost_nano
         return ToolReply("x" * TOOL_REPLY)
+
+
+async def cost_bound(agent: Agent, turn: Turn) -> int | None:
+    """Return the most that an agent's call can cost, in nano-dollars, without retries.
+
+    None where one of its models has no price.
+    """
+    client = CostBoundClient()
+    try:
+        await agent.act(turn, client)
+    except UnpricedModelError:
+        return None
+    return client.largest_nano

@@ -8,8 +8,8 @@ import msgspec
 from farthing.models.base import Completion, Model, Prompt
 from farthing.runtime.base import Agent
 from farthing.runtime.collector import Recording
-from farthing.runtime.cost_bound import TOOL_REPLY, longest_completion
-from farthing.runtime.journal import Attempt, Books, entry
+from farthing.runtime.cost_bound import CostBoundClient
+from farthing.runtime.journal import Attempt, Entries, Journal
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
@@ -26,65 +26,71 @@ class Estimate:
     largest_nano: int = 0
     """The most that they can cost, in nano-dollars, without retries."""
     likely_nano: int | None = None
-    """From what the log's calls of the same roles cost; None where a role has none."""
+    """From what the journal's calls of the same roles cost; None where a role has none."""
 
 
 async def estimate(
     questions: Sequence[Question],
     recording: Recording,
-    books: Books,
+    journal: Journal,
     mean_cost_nano: Mapping[str, float],
 ) -> Estimate:
     """Price a job by playing it through with the longest replies; asks nobody.
 
-    A reply of n tokens counts as n tokens where a later prompt repeats it. What the log has
+    A reply of n tokens counts as n tokens where a later prompt repeats it. What the journal has
     already costs nothing.
 
     Args:
         questions: those that are not in the store.
         recording: what is to be recorded.
-        books: where known replies are.
+        journal: where known replies are.
         mean_cost_nano: role to the mean cost of its calls so far.
 
     Raises:
         UnpricedModelError: a model has no price; the message gives the line to add.
     """
-    sums = Estimate(len(questions))
+    sums, bound = Estimate(len(questions)), CostBoundClient()
 
-    def desk(question: Question, number: int, agent: Agent) -> _Desk:
+    def client(question: Question, number: int, agent: Agent) -> _DryClient:
         parameters = recording.parameters.get(agent.role, "")
-        return _Desk(Attempt(question.id, number, agent.role, parameters), books, sums)
+        attempt = Attempt(question.id, number, agent.role, parameters)
+        return _DryClient(attempt, journal, bound, sums)
 
     for question in questions:
-        await recording.plan.calls(question, desk)
+        await recording.plan.calls(question, client)
+    sums.largest_nano = bound.largest_nano
     if all(role in mean_cost_nano for role in sums.acts):
         sums.likely_nano = round(sum(n * mean_cost_nano[role] for role, n in sums.acts.items()))
     return sums
 
 
-class _Desk:
-    def __init__(self, attempt: Attempt, books: Books, sums: Estimate) -> None:
-        self._attempt, self._books, self._sums = attempt, books, sums
+class _DryClient:
+    """Takes from the journal what it knows, and counts the rest at its dearest."""
+
+    def __init__(
+        self, attempt: Attempt, journal: Journal, bound: CostBoundClient, sums: Estimate
+    ) -> None:
+        self._entries, self._journal = Entries(attempt), journal
+        self._bound, self._sums = bound, sums
         self._acts = False
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        known = await self._books.find(entry(self._attempt, model.name, prompt, 0))
+        known = await self._journal.find(self._entries.following(model.name, prompt))
         if known.reply is not None:
             return msgspec.json.decode(known.reply, type=Completion)
-        self._sums.calls += 1
-        self._pay(model.largest_cost_nano(prompt))
-        return longest_completion(model, prompt)
+        self._act(calls=1)
+        return await self._bound.ask(model, prompt)
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
-        known = await self._books.find(entry(self._attempt, tool.name, query, 0))
+        known = await self._journal.find(self._entries.following(tool.name, query))
         if known.reply is not None:
             return msgspec.json.decode(known.reply, type=ToolReply)
-        self._pay(tool.cost_nano)
-        return ToolReply("x" * TOOL_REPLY)
+        self._act(calls=0)
+        return await self._bound.use(tool, query)
 
-    def _pay(self, nano: int) -> None:
-        self._sums.largest_nano += nano
+    def _act(self, calls: int) -> None:
+        self._sums.calls += calls
         if not self._acts:
             self._acts = True
-            role = self._attempt.role
+            role = self._entries.attempt.role
             self._sums.acts[role] = self._sums.acts.get(role, 0) + 1

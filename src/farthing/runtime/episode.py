@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.action_space import ActionSpace, action_space
 from farthing.process.base import NOTHING, Budget, Decision, State
@@ -61,6 +62,8 @@ class Episode:
     """What the question may cost, in nano-dollars."""
     cut: bool = False
     """Whether the budget ended it where the policy would have gone on."""
+    departed: bool = False
+    """Whether the budget changed what was bought or returned, at any turn."""
     heard: list[Heard] = field(default_factory=list)
     _history: list[int] = field(default_factory=list)
     _single: int | None = None
@@ -96,17 +99,26 @@ class Episode:
             bounds: what each open line's next step can cost; read where there is a budget.
         """
         state = self._state(steps, bounds)
-        kappa = self.kappa
-        decision = self.bundle.policy.decide(state)
+        uniform = float(self.rng.random()) if state.turn else 0.0
+        decision, action = self._decided(state, uniform)
+        if state.turn:
+            self._hear(steps[-1], state, decision, action)
+        if state.budget is not None:
+            _, wanted = self._decided(replace(state, budget=None), uniform)
+            self.cut = bool(action.line[0] == NOTHING != wanted.line[0])
+            same = action.line[0] == wanted.line[0] and (action.joins == wanted.joins).all()
+            self.departed |= not same
+        return int(action.line[0])
+
+    def _decided(self, state: State, uniform: float) -> tuple[Decision, Action]:
+        kappa, decision = self.kappa, self.bundle.policy.decide(state)
         if kappa is not None:
             decision = everything(decision, state, kappa)
-        if not self._history:
-            self.cut = bool((decision.line == NOTHING).all())
-            return int(decision.line[0])
-        action = self._action(decision, kappa)
-        self._hear(steps[-1], state, decision, action)
-        self.cut = self._wants_more(state, action, kappa)
-        return int(action.line[0])
+        if not state.turn:
+            return decision, Action(decision.line, np.zeros((1, 0), dtype=bool))
+        if kappa is None:
+            return decision, drawn(decision, np.array([uniform]))
+        return decision, thresholded(decision, kappa, self.bundle.empty)
 
     def bought(self, line: int) -> None:
         """Note that the next step of a line was made."""
@@ -169,11 +181,6 @@ class Episode:
             largest[0, space.cells[line, self._history.count(line), 0]] = nano
         return Budget(self.budget_nano, largest)
 
-    def _action(self, decision: Decision, kappa: float | None) -> Action:
-        if kappa is None:
-            return drawn(decision, np.array([self.rng.random()]))
-        return thresholded(decision, kappa, self.bundle.empty)
-
     def _hear(
         self, calls: Sequence[Call], state: State, decision: Decision, action: Action
     ) -> None:
@@ -185,16 +192,6 @@ class Episode:
         if decision.single is not None:
             self._single = int(decision.single[0])
 
-    def _wants_more(self, state: State, action: Action, kappa: float | None) -> bool:
-        """Return whether it ends only because nothing can be paid for."""
-        if self.budget_nano is None or action.line[0] != NOTHING:
-            return False
-        free = replace(state, budget=None)
-        if not free.can_buy.any() or state.can_buy.any():
-            return False
-        wanted = self.bundle.policy.decide(free)
-        return bool(self._action(wanted, kappa).line[0] != NOTHING)
-
 
 def threshold(bundle: Bundle, group: str | None) -> float | None:
     """Return the threshold for a question: its group's, where the promise is per group.
@@ -203,5 +200,5 @@ def threshold(bundle: Bundle, group: str | None) -> float | None:
     """
     if bundle.kappa is None:
         return None if bundle.policy.stochastic else AS_IT_IS
-    groups = bundle.certificate.groups if bundle.certificate else {}
+    groups = groups_of(bundle.certificate)
     return groups[group].kappa if group in groups else bundle.kappa

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Model, Prompt, TokenLogprob
-from farthing.runtime.base import Desk, Moment
-from farthing.runtime.usage import Meter, Said, recorded
+from farthing.runtime.base import Client, Turn
+from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.replies import read_verdict
 from farthing.tasks.templates import BUILT_IN, Prompts, asked
 from farthing.traces.base import Call
@@ -34,28 +34,26 @@ class GuideAgent:
     samples: int = 5
     """How many to draw where there are no probabilities; 0 for no uncertainty then."""
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
+    async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply without a verdict is recorded with `verdict=None`."""
-        return await recorded(self, moment, desk, self._speak)
+        return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, moment: Moment, meter: Meter) -> Said:
-        base = next(
-            (c for c in moment.so_far if c.role == "base" and c.round == moment.round), None
-        )
+    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+        base = next((c for c in turn.so_far if c.role == "base" and c.round == turn.round), None)
         answer = base.answer if base else None
         messages = self.prompts["guide"].fill(
             {
-                "question": asked(moment.question),
+                "question": asked(turn.question),
                 "reasoning": base.text if base else None,
                 "answer": answer,
             }
         )
         prompt = Prompt(messages, max_tokens=self.max_tokens, top_logprobs=self.top_logprobs)
-        completion = await meter.ask(self.model, prompt)
+        completion = await client.ask(self.model, prompt)
         verdict = read_verdict(completion.text)
         uncertainty = token_entropy(completion.logprobs)
         if uncertainty is None:
-            uncertainty = await self._disagreement(prompt, meter)
+            uncertainty = await self._disagreement(prompt, client)
         return Said(
             completion.text,
             answer if verdict.agrees else verdict.correction,
@@ -63,13 +61,13 @@ class GuideAgent:
             uncertainty,
         )
 
-    async def _disagreement(self, prompt: Prompt, meter: Meter) -> float | None:
+    async def _disagreement(self, prompt: Prompt, client: CountingClient) -> float | None:
         """Return the entropy of the verdicts of several samples; one that fails is left out."""
         again = replace(prompt, max_tokens=_VERDICT_TOKENS, temperature=1.0, top_logprobs=0)
         verdicts = []
         for seed in range(1, self.samples + 1):
             try:
-                sample = await meter.ask(self.model, replace(again, seed=seed))
+                sample = await client.ask(self.model, replace(again, seed=seed))
             except AuthenticationError:
                 raise
             except ModelError:

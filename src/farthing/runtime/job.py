@@ -15,7 +15,7 @@
 In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -118,9 +118,7 @@ class Job:
                 raise ConfigError(self.file, "questions", f"{problem} of no use: give its gold")
         return questions
 
-    def open(
-        self, around_try: Callable[[Model], Model] | None = None, *, workers: int = 1
-    ) -> tuple[Recording, list["Closable"]]:
+    def open(self, *, workers: int = 1) -> tuple[Recording, list["Closable"]]:
         """Open the models in use; return what is to be recorded, and what to close afterwards.
 
         Raises:
@@ -128,7 +126,7 @@ class Job:
         """
         sections = {name: self.models.sections[name] for name in self._used()}
         config = ModelsConfig(sections, self.models.limits, self.models.prices)
-        models = config.open(around_try, workers=workers)
+        models = config.open(workers=workers)
         for model in models.values():
             model.largest_cost_nano(Prompt(()))
         task: Task = plugins.load("tasks", self.section.task)

@@ -1,11 +1,13 @@
-"""The call log: every try of every paid call, written down before it is made and after it.
+"""The journal: every try of every paid call, written down before it is made and after it.
 
 A call is known by its content, so that a run that was killed finds again what it had paid for.
-Log and ledger are in the store's own file and change in the same transaction.
+The log of tries and the job's ledger are in the store's own file, and change in the same
+transaction.
 """
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -61,9 +63,23 @@ def entry(attempt: Attempt, asked: str, content: Any, occurrence: int) -> Entry:
     return Entry(attempt, asked, sha256(text).hexdigest())
 
 
+class Entries:
+    """The entries of one attempt's calls; what it sends again is a call of its own."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self._sent: Counter[tuple[str, Any]] = Counter()
+
+    def following(self, asked: str, content: Any) -> Entry:
+        """Return the entry of the call that is made next; see `entry`."""
+        occurrence = self._sent[asked, content]
+        self._sent[asked, content] += 1
+        return entry(self.attempt, asked, content, occurrence)
+
+
 @dataclass(frozen=True)
 class Known:
-    """What the log knows of a call."""
+    """What the journal knows of a call."""
 
     reply: str | None = None
     """JSON of the reply; None where none was ever recorded."""
@@ -72,8 +88,8 @@ class Known:
     tries: int = 0
 
 
-class Books(Protocol):
-    """Log, ledger and store as collection sees them; the books may be in another process."""
+class Journal(Protocol):
+    """Log, ledger and store of a job, as the meter sees them; they may be in another process."""
 
     async def find(self, entry: Entry) -> Known:
         """Return what is known of a call."""
@@ -87,12 +103,12 @@ class Books(Protocol):
         """
         ...
 
-    async def complete(self, number: int, reply: str, cost_nano: int) -> None:
-        """Write down a try's reply and its cost."""
+    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+        """Write down a try's reply and its cost; an unknown cost counts as the largest."""
         ...
 
     async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
-        """Write down a try's failure and what it cost; an unknown cost counts as the largest."""
+        """Write down a try's failure and what it cost, unknown likewise."""
         ...
 
     async def keep(self, trace: Trace) -> None:
@@ -112,15 +128,15 @@ class Unknown:
     """What it counts as."""
 
 
-class StoreBooks:
-    """The books of one run, in the file of a trace store; one run at a time may write them.
+class StoreJournal:
+    """The journal in the file of a trace store; one run at a time may write it.
 
     What many calls write within a few milliseconds is one commit, and each goes on once it is
     durable. `flush` ends the last one.
     """
 
     def __init__(self, store: Store, cap_nano: int, source: str) -> None:
-        """Take over the books; tries that a dead run left are charged in full.
+        """Take over the journal; tries that a dead run left are charged in full.
 
         Args:
             store: where traces, log and ledger are.
@@ -156,7 +172,7 @@ class StoreBooks:
         return [Unknown(*row) for row in rows]
 
     def mean_cost_nano(self) -> dict[str, float]:
-        """Return what one call of each role cost on average, where the log has any."""
+        """Return what one call of each role cost on average, where the journal has any."""
         rows = self._connection.execute(
             "SELECT role, avg(cost) FROM (SELECT role, sum(cost_nano) AS cost FROM call_log"
             " WHERE state IN ('completed', 'failed') GROUP BY question, round, role"
@@ -174,7 +190,7 @@ class StoreBooks:
         return Known(reply, spent, tries)
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
-        """Write down that a try is about to be made; see `Books`."""
+        """Write down that a try is about to be made; see `Journal`."""
         attempt = entry.attempt
         row = (entry.key, attempt.question, attempt.round, attempt.role, entry.asked, largest_nano)
         waiting = self._write()
@@ -189,14 +205,13 @@ class StoreBooks:
         await _end(waiting)
         return int(number)
 
-    async def complete(self, number: int, reply: str, cost_nano: int) -> None:
-        """Write down a try's reply and its cost."""
+    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+        """Write down a try's reply and its cost; see `Journal`."""
         await self._finish(number, cost_nano, "completed", reply, None, None)
 
     async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
-        """Write down a try's failure and what it cost; see `Books`."""
-        cost = self._open[number].nano if cost_nano is None else cost_nano
-        await self._finish(number, cost, "failed", None, kind, message)
+        """Write down a try's failure and what it cost; see `Journal`."""
+        await self._finish(number, cost_nano, "failed", None, kind, message)
 
     async def keep(self, trace: Trace) -> None:
         """Store a finished trace, at once and whole."""
@@ -237,15 +252,16 @@ class StoreBooks:
             return problem
         return None
 
-    async def _finish(self, number: int, cost_nano: int, *outcome: str | None) -> None:
-        waiting = self._write()
+    async def _finish(self, number: int, cost_nano: int | None, *outcome: str | None) -> None:
+        waiting, held = self._write(), self._open.pop(number)
+        cost = held.nano if cost_nano is None else cost_nano
         self._connection.execute(
             "UPDATE call_log SET cost_nano = ?, state = ?, reply = ?, error_type = ?,"
             " error_message = ?, finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
             " WHERE number = ?",
-            (cost_nano, *outcome, number),
+            (cost, *outcome, number),
         )
-        self._ledger.settle(self._open.pop(number), cost_nano)
+        self._ledger.settle(held, cost)
         await _end(waiting)
 
 

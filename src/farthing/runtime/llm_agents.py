@@ -7,8 +7,8 @@ they did.
 from dataclasses import dataclass
 
 from farthing.models.base import Model, Prompt
-from farthing.runtime.base import Desk, Moment
-from farthing.runtime.usage import Meter, Said, recorded
+from farthing.runtime.base import Client, Turn
+from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.replies import read_exit, read_number
 from farthing.tasks.templates import BUILT_IN, NOTHING, Prompts, asked
 from farthing.traces.base import Call
@@ -33,17 +33,17 @@ class LlmPolicyAgent:
         """`policy-NAME`."""
         return f"policy-{self.name}"
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
+    async def act(self, turn: Turn, client: Client) -> Call:
         """Return the reply, `answer` the number; None where it names no action, or several."""
-        return await recorded(self, moment, desk, self._speak)
+        return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, moment: Moment, meter: Meter) -> Said:
-        calls = {call.role: call for call in moment.so_far if call.round == moment.round}
+    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+        calls = {call.role: call for call in turn.so_far if call.round == turn.round}
         base, guide = calls.get("base"), calls.get("guide")
         uncertainty = guide.uncertainty if guide else None
         messages = self.prompts["policy"].fill(
             {
-                "question": asked(moment.question),
+                "question": asked(turn.question),
                 "answer": base.answer if base else None,
                 "guide_answer": guide.answer if guide else None,
             },
@@ -53,7 +53,7 @@ class LlmPolicyAgent:
                 "coverage": f"{self.coverage:g}",
             },
         )
-        completion = await meter.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
+        completion = await client.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
         return Said(completion.text, read_number(completion.text, 3))
 
 
@@ -71,19 +71,17 @@ class LlmExitAgent:
         """`exit-ROLE`."""
         return f"exit-{self.answering}"
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
+    async def act(self, turn: Turn, client: Client) -> Call:
         """Return the reply, `answer` one of exit and continue; None where it is neither."""
-        return await recorded(self, moment, desk, self._speak)
+        return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, moment: Moment, meter: Meter) -> Said:
+    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
         calls = sorted(
-            (c for c in moment.so_far if c.role == self.answering), key=lambda call: call.round
+            (c for c in turn.so_far if c.role == self.answering), key=lambda call: call.round
         )
         answers = "\n".join(f"{call.round}. {_line(call.answer)}" for call in calls)
-        messages = self.prompts["exit"].fill(
-            {"question": asked(moment.question), "answers": answers}
-        )
-        completion = await meter.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
+        messages = self.prompts["exit"].fill({"question": asked(turn.question), "answers": answers})
+        completion = await client.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
         return Said(completion.text, read_exit(completion.text))
 
 

@@ -14,8 +14,8 @@ from farthing.errors import BudgetError
 from farthing.runtime.collector import Progress, collect, unrecorded
 from farthing.runtime.dry_run import Estimate, estimate
 from farthing.runtime.job import Job
-from farthing.runtime.journal import StoreBooks, Unknown, only_writer
-from farthing.runtime.meter import Paid, Till
+from farthing.runtime.journal import StoreJournal, Unknown, only_writer
+from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
 from farthing.traces.store import Store, explained
 
@@ -57,36 +57,36 @@ def collect_locally(job: Job, path: Path, cap_nano: int, show: Show = show_nothi
     """
     questions = job.questions()
     with only_writer(path), Store.open(path) as store, explained(path):
-        books = StoreBooks(store, cap_nano, source_of(job))
-        progress = asyncio.run(_collect(job, questions, store, books, show))
+        journal = StoreJournal(store, cap_nano, source_of(job))
+        progress = asyncio.run(_collect(job, questions, store, journal, show))
         earlier = len(questions) - progress.total
-        return Report(progress, books.balance(), earlier, books.unknown())
+        return Report(progress, journal.balance(), earlier, journal.unknown())
 
 
 async def _collect(
-    job: Job, questions: list[Question], store: Store, books: StoreBooks, show: Show
+    job: Job, questions: list[Question], store: Store, journal: StoreJournal, show: Show
 ) -> Progress:
-    till = Till(books)
-    recording, closing = job.open(lambda model: Paid(model, till))
+    recording, closing = job.open()
+    meter = Meter(journal, recording.parameters)
     try:
-        with _interrupts(till):
+        with _interrupts(meter):
             return await collect(
                 unrecorded(questions, recording.plan, store.traces()),
                 recording,
-                books,
-                till,
+                journal,
+                meter,
                 at_once=job.section.at_once,
-                watch=lambda progress: show(progress, books.balance()),
+                watch=lambda progress: show(progress, journal.balance()),
             )
     finally:
-        books.flush()
+        journal.flush()
         for one in closing:
             await one.aclose()
 
 
 @contextmanager
-def _interrupts(till: Till) -> Iterator[None]:
-    """Let the first Ctrl-C close the till and the second end everything."""
+def _interrupts(meter: Meter) -> Iterator[None]:
+    """Let the first Ctrl-C close the meter and the second end everything."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread alone
         return
@@ -95,7 +95,7 @@ def _interrupts(till: Till) -> Iterator[None]:
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
-        loop.call_soon_threadsafe(till.close, BudgetError(INTERRUPTED))
+        loop.call_soon_threadsafe(meter.close, BudgetError(INTERRUPTED))
 
     signal.signal(signal.SIGINT, interrupted)
     try:
@@ -121,18 +121,18 @@ def price(job: Job, path: Path, cap_nano: int) -> tuple[Estimate, Balance]:
 def _price(
     job: Job, questions: list[Question], store: Store, cap_nano: int
 ) -> tuple[Estimate, Balance]:
-    books = StoreBooks(store, cap_nano, source_of(job))
+    journal = StoreJournal(store, cap_nano, source_of(job))
 
     async def play() -> Estimate:
         recording, closing = job.open()
         todo = unrecorded(questions, recording.plan, store.traces())
         try:
-            return await estimate(todo, recording, books, books.mean_cost_nano())
+            return await estimate(todo, recording, journal, journal.mean_cost_nano())
         finally:
             for one in closing:
                 await one.aclose()
 
-    return asyncio.run(play()), books.balance()
+    return asyncio.run(play()), journal.balance()
 
 
 def source_of(job: Job) -> str:

@@ -1,35 +1,118 @@
-"""The desk of a collection: known calls come from the log, new ones are logged and paid for."""
+"""The meter: the one place where money is reserved before a try and settled after it.
+
+A question's agents ask through a client of the meter. What the journal knows is not paid again;
+every try of anything else, retries included, goes through `Meter.pay`.
+"""
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self, TypeVar
 
 import msgspec
 
+from farthing.budgets.base import Ledger, Reservation
+from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import BudgetError, ModelError
 from farthing.models.base import Completion, Model, Prompt
-from farthing.runtime.journal import Attempt, Books, Entry, entry
+from farthing.models.retry import complete
+from farthing.money import usd_from_nano
+from farthing.runtime.base import Agent
+from farthing.runtime.journal import Attempt, Entries, Entry, Journal, Known
+from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
 T = TypeVar("T", Completion, ToolReply)
 
-_calling: ContextVar[Entry] = ContextVar("_calling")
-"""The call that a try belongs to: between the two, inside a model, are its retries."""
+
+@dataclass
+class QuestionBudget:
+    """What one question may cost, and what it has cost."""
+
+    ledger: Ledger | None = None
+    """Holds the budget; None where there is none."""
+    spent_nano: int | None = 0
+    """In nano-dollars; None once something was paid whose price is not known."""
+
+    @classmethod
+    def of(cls, nano: int | None) -> Self:
+        """Return the budget of a question that may cost so much; None: no limit."""
+        return cls(None if nano is None else MemoryLedger(nano, "the question's budget"))
+
+    @property
+    def left_nano(self) -> int | None:
+        """What may still be reserved; None where there is no budget."""
+        return None if self.ledger is None else self.ledger.balance().left_nano
 
 
-class Till:
-    """Where every single try is paid: log and reservation first, then the call, then the bill.
+@dataclass
+class CallBudget:
+    """What the tries of one call may cost: out of its question's budget, within its own bound."""
 
-    Where the cap leaves no room while other tries are under way, a try waits for what they do not
-    use, in the order of arrival. When there is no room and nothing to wait for, the till closes:
-    tries under way are brought to an end, and none is begun.
+    question: QuestionBudget
+    call: str
+    """What messages call it."""
+    bound_nano: int | None = None
+    """The most that its tries may cost together; None: as much as the question."""
+    _taken_nano: int = 0
+    """What was settled and what is reserved."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether a try may be refused here."""
+        return self.question.ledger is not None or self.bound_nano is not None
+
+    def reserve(self, largest_nano: int) -> Reservation:
+        """Set aside the most that a try can cost; all or nothing.
+
+        Raises:
+            BudgetError: it does not fit; nothing was set aside.
+        """
+        bound, ledger = self.bound_nano, self.question.ledger
+        if bound is not None and self._taken_nano + largest_nano > bound:
+            raise BudgetError(
+                f"the next try of {self.call} can cost ${usd_from_nano(largest_nano):.6g}, and of "
+                f"the ${usd_from_nano(bound):.6g} that this call may cost only "
+                f"${usd_from_nano(max(0, bound - self._taken_nano)):.6g} is left; declare a larger "
+                "cost for this role"
+            )
+        held = ledger.reserve(largest_nano) if ledger else Reservation(0, largest_nano)
+        self._taken_nano += largest_nano
+        return held
+
+    def settle(self, held: Reservation, cost_nano: int | None) -> None:
+        """Pay for a try, 0 where it was not sent; under a limit an unknown cost is the largest."""
+        if self.limited and cost_nano is None:
+            cost_nano = held.nano
+        if self.question.ledger:
+            self.question.ledger.settle(held, cost_nano or 0)
+        self._taken_nano += (cost_nano or 0) - held.nano
+        spent = self.question.spent_nano
+        known = spent is not None and cost_nano is not None
+        self.question.spent_nano = (spent or 0) + (cost_nano or 0) if known else None
+
+
+class Meter:
+    """Pays for every try: reservation, then the try, then what it cost.
+
+    Two ledgers bound what is reserved, all or nothing: the question's, and the job's, which the
+    journal keeps. Where the job's cap leaves no room while other tries are under way, a try waits
+    for what they do not use, in the order of arrival. When there is no room and nothing to wait
+    for, the meter closes: tries under way are brought to an end, and none is begun.
     """
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
+    def __init__(
+        self, journal: Journal | None = None, parameters: Mapping[str, str] | None = None
+    ) -> None:
+        """Pay within a job's cap, or, without a journal, within the questions' budgets alone.
+
+        Args:
+            journal: the answers that were paid for already, and the job's ledger.
+            parameters: role to settings of its model that no prompt shows.
+        """
+        self.journal = journal
+        self._parameters = parameters or {}
         self._line = asyncio.Lock()
         self._change = asyncio.Event()
         self._under_way = 0
@@ -42,56 +125,102 @@ class Till:
             self.closed = why
         self._change.set()
 
-    async def pay(self, entry: Entry, largest_nano: int, make: Callable[[], Awaitable[T]]) -> T:
-        """Make one try of a call.
-
-        A try that is cancelled stays in the log as started: nobody knows what it cost.
+    def client(
+        self,
+        question: Question,
+        number: int,
+        agent: Agent,
+        budget: QuestionBudget | None = None,
+        bound_nano: int | None = None,
+    ) -> "MeteredClient":
+        """Open the client of one call of a trace.
 
         Args:
-            entry: the call.
-            largest_nano: the most that the try can cost, in nano-dollars.
+            question: what is asked.
+            number: the round, from 1.
+            agent: who acts.
+            budget: the question's; None: no limit.
+            bound_nano: the most that the tries of the call may cost together; None: no limit.
+        """
+        parameters = self._parameters.get(agent.role, "")
+        call = f"'{agent.role}' in round {number}"
+        return MeteredClient(
+            self,
+            Attempt(question.id, number, agent.role, parameters),
+            CallBudget(budget or QuestionBudget(), call, bound_nano),
+        )
+
+    async def pay(
+        self,
+        call: Entry,
+        budget: CallBudget,
+        largest_nano: Callable[[], int],
+        make: Callable[[], Awaitable[T]],
+    ) -> T:
+        """Make one try.
+
+        A try that is cancelled counts at the most that it can cost, and stays in the journal as
+        started: nobody knows what it cost.
+
+        Args:
+            call: what the try is of.
+            budget: the question's, as far as this call may use it.
+            largest_nano: says the most that the try can cost, in nano-dollars; asked only where
+                a limit applies.
             make: makes it.
 
         Raises:
-            BudgetError: the till is closed; nothing was sent.
+            BudgetError: a budget does not allow it, or the meter is closed; nothing was sent.
             ModelError: the try failed.
         """
-        number = await self._start(entry, largest_nano)
+        largest = largest_nano() if self.journal or budget.limited else 0
+        held = budget.reserve(largest)
+        try:
+            number = await self._start(call, largest)
+        except BaseException:
+            budget.settle(held, 0)
+            raise
+        cost: int | None = None
         try:
             reply = await make()
+            cost = reply.cost_nano
         except ModelError as error:
-            await self._books.fail(number, error.kind, str(error), error.cost_nano)
+            cost = error.cost_nano
+            if self.journal:
+                await self.journal.fail(number, error.kind, str(error), cost)
             raise
         else:
-            cost = _cost_nano(reply, largest_nano)
-            await self._books.complete(number, msgspec.json.encode(reply).decode(), cost)
+            if self.journal:
+                await self.journal.complete(number, msgspec.json.encode(reply).decode(), cost)
             return reply
         finally:
+            budget.settle(held, cost)
             self._under_way -= 1
             self._change.set()
 
-    async def _start(self, entry: Entry, largest_nano: int) -> int:
+    async def _start(self, call: Entry, largest_nano: int) -> int:
+        """Write a try down and reserve it in the job's ledger, in line; return its number."""
         if not self._line.locked():
-            number = await self._try_to_start(entry, largest_nano)
+            number = await self._try_to_start(call, largest_nano)
             if number is not None:
                 return number
             self._change.set()  # the first in line may have counted on it
         async with self._line:
             while not self.closed:
                 self._change.clear()
-                number = await self._try_to_start(entry, largest_nano)
+                number = await self._try_to_start(call, largest_nano)
                 if number is not None:
                     return number
                 await self._change.wait()
         raise BudgetError(str(self.closed))
 
-    async def _try_to_start(self, entry: Entry, largest_nano: int) -> int | None:
+    async def _try_to_start(self, call: Entry, largest_nano: int) -> int | None:
         """Return the number of a try that may be made; None where there is no room for it now."""
         if self.closed:
             return None
         self._under_way += 1
         try:
-            return await self._books.start(entry, largest_nano)
+            return await self.journal.start(call, largest_nano) if self.journal else 0
         except BaseException as error:
             self._under_way -= 1
             if not isinstance(error, BudgetError):
@@ -102,74 +231,52 @@ class Till:
             return None
 
 
-def _cost_nano(reply: Completion | ToolReply, largest_nano: int) -> int:
-    return largest_nano if reply.cost_nano is None else reply.cost_nano
+class MeteredClient:
+    """The client of one call of a trace: what the journal knows comes from it, the rest is paid.
 
+    A reply from the journal counts against the question's budget at what it cost when it was made,
+    so that the same question under the same budget goes the same way.
+    """
 
-class Paid:
-    """A model each of whose tries goes across the till; belongs inside the retries."""
-
-    def __init__(self, model: Model, till: Till) -> None:
-        self._model = model
-        self._till = till
-
-    @property
-    def name(self) -> str:
-        """Name of the model, as prices and traces call it."""
-        return self._model.name
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        """Make one try, for the desk that is asking; raises like the till."""
-        largest = self._model.largest_cost_nano(prompt)
-        return await self._till.pay(_calling.get(), largest, lambda: self._model.complete(prompt))
-
-    def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one try of this prompt can cost, in nano-dollars.
-
-        Raises:
-            UnpricedModelError: the model has no price; the message gives the line to add.
-        """
-        return self._model.largest_cost_nano(prompt)
-
-    async def aclose(self) -> None:
-        """Close the model."""
-        await self._model.aclose()
-
-
-class LoggedDesk:
-    """The desk of one attempt. The models that are asked across it must be `Paid` inside."""
-
-    def __init__(self, attempt: Attempt, books: Books, till: Till) -> None:
-        self._attempt = attempt
-        self._books = books
-        self._till = till
-        self._sent: Counter[tuple[str, Prompt | str]] = Counter()
+    def __init__(self, meter: Meter, attempt: Attempt, budget: CallBudget) -> None:
+        self._meter = meter
+        self._entries = Entries(attempt)
+        self._budget = budget
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        """Return the recorded reply, or have the model answer; see `Desk`."""
-        call = self._entry(model.name, prompt)
-        known = await self._books.find(call)
+        """Return the recorded reply, or have the model answer; see `Client`."""
+        call, largest = (
+            self._entries.following(model.name, prompt),
+            partial(model.largest_cost_nano, prompt),
+        )
+        known = await self._known(call, largest)
         if known.reply is not None:
             completion = msgspec.json.decode(known.reply, type=Completion)
             return replace(completion, cost_nano=known.spent_nano, tries=known.tries)
-        _calling.set(call)
-        completion = await model.complete(prompt)
+        pay = partial(self._meter.pay, call, self._budget, largest)
+        completion = await complete(model, prompt, pay)
         if not known.tries:
             return completion
         cost = None if completion.cost_nano is None else completion.cost_nano + known.spent_nano
         return replace(completion, cost_nano=cost, tries=completion.tries + known.tries)
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
-        """Return the recorded reply, or have the tool answer; see `Desk`."""
-        call = self._entry(tool.name, query)
-        known = await self._books.find(call)
+        """Return the recorded reply, or have the tool answer; see `Client`."""
+        call = self._entries.following(tool.name, query)
+        known = await self._known(call, lambda: tool.cost_nano)
         if known.reply is not None:
             reply = msgspec.json.decode(known.reply, type=ToolReply)
             return replace(reply, cost_nano=known.spent_nano)
-        reply = await self._till.pay(call, tool.cost_nano, lambda: tool.run(query))
+        make = partial(tool.run, query)
+        reply = await self._meter.pay(call, self._budget, lambda: tool.cost_nano, make)
         return replace(reply, cost_nano=reply.cost_nano + known.spent_nano)
 
-    def _entry(self, asked: str, content: Prompt | str) -> Entry:
-        occurrence = self._sent[asked, content]
-        self._sent[asked, content] += 1
-        return entry(self._attempt, asked, content, occurrence)
+    async def _known(self, call: Entry, largest_nano: Callable[[], int]) -> Known:
+        """Return what the journal knows of a call, charged as it was when it was made."""
+        known = await self._meter.journal.find(call) if self._meter.journal else Known()
+        if known.tries:
+            answered = known.reply is not None and self._budget.limited
+            largest = largest_nano() if answered else 0
+            held = self._budget.reserve(max(known.spent_nano, largest))
+            self._budget.settle(held, known.spent_nano)
+        return known

@@ -15,9 +15,6 @@ from farthing.traces.grading import answer_codes
 from farthing.traces.shapes import is_reply
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 
-CASCADE = ("model",)
-"""The roles of a pool that is played one model after another."""
-
 
 @dataclass(frozen=True)
 class Observer:

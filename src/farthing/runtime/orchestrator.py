@@ -12,29 +12,25 @@ from zlib import crc32
 import numpy as np
 from msgspec import structs
 
-from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
+from farthing.calibration.guarantees.online import OnlinePromise
 from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import Model
 from farthing.money import usd_from_nano
 from farthing.process.base import NOTHING
 from farthing.runtime.answer import Answer, Bought, Ending, Returned, selective
-from farthing.runtime.base import Agent, Desk, DirectDesk
+from farthing.runtime.base import Agent, Client
 from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.cost_bound import Rehearsal
+from farthing.runtime.cost_bound import CostBoundClient
 from farthing.runtime.episode import Bounds, Episode
 from farthing.runtime.guide_agent import GuideAgent
-from farthing.runtime.question_budget import Purse
-from farthing.runtime.rounds import Desks, Dialogue, Independent, Plan, judged
+from farthing.runtime.meter import Meter, QuestionBudget
+from farthing.runtime.rounds import Dialogue, Independent, Plan, judged
 from farthing.runtime.steps import Lines, Step, by_call, course, other_models, other_protocol
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Call, Trace
 from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
-
-
-def directly(question: Question, number: int, agent: Agent) -> Desk:  # noqa: ARG001 - a `Desks`
-    """Open a desk that makes every call there and then."""
-    return DirectDesk()
 
 
 @dataclass(frozen=True)
@@ -45,8 +41,8 @@ class Orchestrator:
     plan: Plan
     """The agents, as their traces were collected; its number of rounds is the bundle's."""
     task: Task
-    desks: Desks = directly
-    """Opens the desk of each call: a log's, so that nothing is paid twice, or none."""
+    meter: Meter = field(default_factory=Meter)
+    """Pays for every try; with a journal, nothing is paid twice."""
     escalation: Agent | None = None
     """Answers by itself where the policy abstains; nothing is promised of what it says."""
 
@@ -104,8 +100,8 @@ class Orchestrator:
     def doubts(self) -> tuple[str, ...]:
         """Why the bundle's certificate holds for no answer of these agents, a clause each."""
         other = other_models(self.bundle, self._lines)
-        certificate = self.bundle.certificate
-        frozen = certificate is not None and certificate.guarantee == "online"
+        promise = self.bundle.certificate and self.bundle.certificate.promise
+        frozen = isinstance(promise, OnlinePromise)
         found = [
             other,
             other_protocol(self.bundle, self.plan),
@@ -130,8 +126,7 @@ class Orchestrator:
 
         Args:
             question: what is asked; `gold` may be empty.
-            budget_nano: the most that may be paid for it, in nano-dollars; none: no limit. It is
-                hard for models with `Pursed` inside their retries.
+            budget_nano: the most that may be paid for it, in nano-dollars; none: no limit.
             rng: draws the actions of a policy without a threshold; by default the question's id
                 is its seed.
 
@@ -142,7 +137,7 @@ class Orchestrator:
         episode = Episode(
             self.bundle, self._lines, blank(question, self), self.task, rng, budget_nano
         )
-        return await _Answering(self, question, _purse(budget_nano), episode).play()
+        return await _Answering(self, question, QuestionBudget.of(budget_nano), episode).play()
 
 
 def blank(question: Question, orchestrator: Orchestrator) -> Trace:
@@ -160,17 +155,13 @@ def blank(question: Question, orchestrator: Orchestrator) -> Trace:
     )
 
 
-def _purse(budget_nano: int | None) -> Purse:
-    return Purse() if budget_nano is None else Purse(MemoryLedger(budget_nano))
-
-
 @dataclass
 class _Answering:
     """One question under way."""
 
     orchestrator: Orchestrator
     question: Question
-    purse: Purse
+    budget: QuestionBudget
     episode: Episode
     steps: list[list[Call]] = field(default_factory=list)
     """The calls of each round, or each single call, that was made in full."""
@@ -190,23 +181,37 @@ class _Answering:
             if not await self._run(self.episode.next(line)):
                 break
             self.episode.bought(line)
-        if line == NOTHING and self.episode.cut:
+        if line == NOTHING and self.episode.cut and not self._as_calibrated:
             what = self.orchestrator.bought.removesuffix("s")
             least = usd_from_nano(min(bounds.values()))
             self._end("budget", f"the next {what} can cost ${least:.3g}")
         await self._escalate()
         return self._answer()
 
+    @property
+    def _as_calibrated(self) -> bool:
+        """Whether the promise was calibrated under the budget that the question has."""
+        certificate = self.orchestrator.bundle.certificate
+        nano = self.episode.budget_nano
+        return certificate is not None and certificate.question_budget_nano == nano
+
     async def _bounds(self) -> Bounds:
         """Return the most that the next step of each line can cost; where there is a budget."""
-        if self.purse.left_nano is None:
+        if self.budget.left_nano is None:
             return {}
-        found, task = {}, self.orchestrator.task
-        for line in self.episode.open_lines():
-            rehearsal, step = Rehearsal(), self.episode.next(line)
-            await step.play(self.question, self._before(), lambda *_, r=rehearsal: r, [], task)
-            found[line] = rehearsal.largest_nano
-        return found
+        lines = self.episode.open_lines()
+        return {line: await self._bound(self.episode.next(line)) for line in lines}
+
+    async def _bound(self, step: Step) -> int:
+        """Return the most that a step can cost: as the bundle declares, else by a dry run."""
+        declared = [self._declared(agent) for agent in step.agents]
+        known = [nano for nano in declared if nano is not None]
+        if len(known) == len(declared):
+            return sum(known)
+        bound = CostBoundClient()
+        task = self.orchestrator.task
+        await step.play(self.question, self._before(), lambda *_: bound, [], task)
+        return bound.largest_nano
 
     async def _escalate(self) -> None:
         """Pass the question on where the policy abstains; a budget or a wrong key may forbid it."""
@@ -216,7 +221,7 @@ class _Answering:
         made: list[Call] = []
         step, task = Step(1, (agent,), independent=True), self.orchestrator.task
         try:
-            await step.play(self.question, [], self._desk, made, task)
+            await step.play(self.question, [], self._client, made, task)
         except BudgetError as error:
             self.why = str(error)
         except AuthenticationError as error:
@@ -227,7 +232,9 @@ class _Answering:
         """Play a step; return whether it could be finished."""
         made: list[Call] = []
         try:
-            await step.play(self.question, self._before(), self._desk, made, self.orchestrator.task)
+            await step.play(
+                self.question, self._before(), self._client, made, self.orchestrator.task
+            )
         except BudgetError as error:
             self._end("budget", str(error))
         except AuthenticationError as error:
@@ -241,8 +248,14 @@ class _Answering:
             self.steps = [[call] for call in known]
         return True
 
-    def _desk(self, question: Question, number: int, agent: Agent) -> Desk:
-        return self.purse.desk(self.orchestrator.desks(question, number, agent))
+    def _client(self, question: Question, number: int, agent: Agent) -> Client:
+        bound = None if self.budget.left_nano is None else self._declared(agent)
+        return self.orchestrator.meter.client(question, number, agent, self.budget, bound)
+
+    def _declared(self, agent: Agent) -> int | None:
+        """Return the most that a call of an agent may cost, where the bundle declares it."""
+        declared = self.orchestrator.bundle.origin.largest_nano or {}
+        return declared.get(agent.role, declared.get(agent.model.name))
 
     def _before(self) -> list[Call]:
         return [call for calls in self.steps for call in calls]
@@ -258,7 +271,7 @@ class _Answering:
             id=question.id,
             answers=returned,
             best=returned[0].text if returned else passed_on,
-            cost_nano=self.purse.spent_nano,
+            cost_nano=self.budget.spent_nano,
             rounds=len(self.steps),
             most_rounds=self.orchestrator.steps,
             bought=self.orchestrator.bought,
@@ -293,14 +306,25 @@ class _Answering:
 
     def _caveats(self) -> tuple[str, ...]:
         caveats = list(self.orchestrator.doubts)
-        certificate, group = self.orchestrator.bundle.certificate, self.question.group
-        if certificate is not None and certificate.groups and group not in certificate.groups:
+        groups, group = groups_of(self.orchestrator.bundle.certificate), self.question.group
+        certificate = self.orchestrator.bundle.certificate
+        under = certificate.question_budget_nano if certificate else None
+        if under is not None and not self._as_calibrated:
+            nano = self.episode.budget_nano
+            ours = "none" if nano is None else f"${usd_from_nano(nano):.6g}"
+            caveats.append(
+                f"the promise holds under a budget of ${usd_from_nano(under):.6g} a question, and "
+                f"this one had {ours}"
+            )
+        if groups and group not in groups:
             caveats.append(f"the question's group, {group or 'none'}, was not calibrated")
         if self.ended_by == "budget":
             most, what = self.orchestrator.steps, self.orchestrator.bought
             caveats.append(
                 f"the budget cut it after {len(self.steps)} of {most} {what} ({self.why})"
             )
+        elif self.episode.departed and not self._as_calibrated:
+            caveats.append("its budget changed what was bought or returned")
         if self.ended_by == "policy" and self.why:
             caveats.append(f"the question could not be passed on ({self.why})")
         if self.ended_by == "failure":

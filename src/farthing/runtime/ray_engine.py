@@ -18,7 +18,7 @@ from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import BudgetError, MissingExtraError
 from farthing.runtime.collector import Progress, collect, unrecorded
 from farthing.runtime.job import Job
-from farthing.runtime.journal import Entry, Known, StoreBooks, Unknown, only_writer
+from farthing.runtime.journal import Entry, Known, StoreJournal, Unknown, only_writer
 from farthing.runtime.local_engine import (
     INTERRUPTED,
     Report,
@@ -26,7 +26,7 @@ from farthing.runtime.local_engine import (
     show_nothing,
     source_of,
 )
-from farthing.runtime.meter import Paid, Till
+from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
@@ -117,33 +117,33 @@ class Keeper:
         """Open the store; raises like `collect_locally`."""
         self._open.enter_context(only_writer(path))
         self._store = self._open.enter_context(Store.open(path))
-        self._books = StoreBooks(self._store, cap_nano, source)
-        return self._books.balance()
+        self._journal = StoreJournal(self._store, cap_nano, source)
+        return self._journal.balance()
 
     async def find(self, entry: Entry) -> Known:
         """Return what is known of a call."""
-        return await self._books.find(entry)
+        return await self._journal.find(entry)
 
     async def start(self, entry: Entry, largest_nano: int) -> int | str:
         """Return the number of a try that is written down, or why there is none."""
         if self._stopped is not None:
             return self._stopped
         try:
-            return await self._books.start(entry, largest_nano)
+            return await self._journal.start(entry, largest_nano)
         except BudgetError as error:
             return str(error)
 
-    async def complete(self, number: int, reply: str, cost_nano: int) -> None:
+    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
         """Write down a try's reply and its cost."""
-        await self._books.complete(number, reply, cost_nano)
+        await self._journal.complete(number, reply, cost_nano)
 
     async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
         """Write down a try's failure and what it cost."""
-        await self._books.fail(number, kind, message, cost_nano)
+        await self._journal.fail(number, kind, message, cost_nano)
 
     async def keep(self, trace: Trace) -> None:
         """Store a finished trace."""
-        await self._books.keep(trace)
+        await self._journal.keep(trace)
 
     async def report(self, worker: int, progress: Progress) -> None:
         """Take note of how far a worker is."""
@@ -151,7 +151,7 @@ class Keeper:
 
     async def state(self) -> tuple[Progress, Balance]:
         """Return how far all workers are, and where the money stands."""
-        return sum_of(self._progress.values()), self._books.balance()
+        return sum_of(self._progress.values()), self._journal.balance()
 
     async def stop(self, why: str) -> None:
         """Let no more tries begin."""
@@ -159,8 +159,8 @@ class Keeper:
 
     async def close(self) -> tuple[Balance, list[Unknown]]:
         """Close the store; return where the money stands, and the tries of unknown outcome."""
-        self._books.flush()
-        end = self._books.balance(), self._books.unknown()
+        self._journal.flush()
+        end = self._journal.balance(), self._journal.unknown()
         self._open.close()
         return end
 
@@ -175,8 +175,8 @@ class Share:
     """The number that the limits are divided by."""
 
 
-class RemoteBooks:
-    """The keeper's books as a worker sees them, and the worker's share of the money."""
+class RemoteJournal:
+    """The keeper's journal as a worker sees it, and the worker's share of the money."""
 
     def __init__(self, keeper: Any, cap_nano: int) -> None:
         self._keeper = keeper
@@ -189,44 +189,47 @@ class RemoteBooks:
         return known
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
-        """Write down that a try is about to be made; see `Books`."""
-        reservation = self._ledger.reserve(largest_nano)
+        """Write down that a try is about to be made; see `Journal`."""
+        held = self._ledger.reserve(largest_nano)
         number = await self._keeper.start.remote(entry, largest_nano)
         if isinstance(number, str):
-            self._ledger.release(reservation)
+            self._ledger.release(held)
             raise BudgetError(number)
-        self._open[number] = reservation
+        self._open[number] = held
         return int(number)
 
-    async def complete(self, number: int, reply: str, cost_nano: int) -> None:
-        """Write down a try's reply and its cost."""
+    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+        """Write down a try's reply and its cost; see `Journal`."""
         await self._keeper.complete.remote(number, reply, cost_nano)
-        self._ledger.settle(self._open.pop(number), cost_nano)
+        self._settle(number, cost_nano)
 
     async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
-        """Write down a try's failure and what it cost; see `Books`."""
+        """Write down a try's failure and what it cost; see `Journal`."""
         await self._keeper.fail.remote(number, kind, message, cost_nano)
-        reservation = self._open.pop(number)
-        self._ledger.settle(reservation, reservation.nano if cost_nano is None else cost_nano)
+        self._settle(number, cost_nano)
 
     async def keep(self, trace: Trace) -> None:
         """Store a finished trace."""
         await self._keeper.keep.remote(trace)
+
+    def _settle(self, number: int, cost_nano: int | None) -> None:
+        held = self._open.pop(number)
+        self._ledger.settle(held, held.nano if cost_nano is None else cost_nano)
 
 
 def _work(job: Job, questions: list[Question], keeper: Any, share: Share, worker: int) -> Progress:
     """Collect one worker's questions."""
 
     async def run() -> Progress:
-        books = RemoteBooks(keeper, share.cap_nano)
-        till = Till(books)
-        recording, closing = job.open(lambda model: Paid(model, till), workers=share.workers)
+        journal = RemoteJournal(keeper, share.cap_nano)
+        recording, closing = job.open(workers=share.workers)
+        meter = Meter(journal, recording.parameters)
         try:
             return await collect(
                 questions,
                 recording,
-                books,
-                till,
+                journal,
+                meter,
                 at_once=max(1, job.section.at_once // share.workers),
                 watch=lambda progress: keeper.report.remote(worker, progress),
             )

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from farthing.errors import BadRequestError
 from farthing.models.base import MAX_TOKENS, Message, Model
-from farthing.runtime.base import Desk, Moment
+from farthing.runtime.base import Client, Turn
 from farthing.runtime.base_agent import history, sampled
-from farthing.runtime.usage import Meter, Said, recorded
+from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.replies import read_answer, unwrapped
 from farthing.tasks.templates import BUILT_IN, Prompts, asked
 from farthing.tasks.tools import Tool, Toolbox
@@ -38,32 +38,32 @@ class ReactAgent:
     """Most tokens of one step."""
     max_steps: int = 6
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
+    async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call, its text the whole dialogue with the tools."""
-        return await recorded(self, moment, desk, self._speak)
+        return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, moment: Moment, meter: Meter) -> Said:
-        tools = {tool.name.casefold(): tool for tool in self.tools(moment.question)}
-        messages = self._opening(moment, tools)
+    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+        tools = {tool.name.casefold(): tool for tool in self.tools(turn.question)}
+        messages = self._opening(turn, tools)
         before = len(messages)
         for step in range(1, self.max_steps + 1):
-            prompt = sampled(messages, moment, self.max_tokens, stop=("\nObservation:",))
-            reply, action = _first_action((await meter.ask(self.model, prompt)).text)
+            prompt = sampled(messages, turn, self.max_tokens, stop=("\nObservation:",))
+            reply, action = _first_action((await client.ask(self.model, prompt)).text)
             messages += (Message("assistant", reply),)
             answer = _finished(reply, action)
             if answer is not None or step == self.max_steps:
                 return Said(_transcript(messages[before:]), answer, counts_tools=True)
-            seen = await _observe(action, tools, meter)
+            seen = await _observe(action, tools, client)
             hint = _LAST if step == self.max_steps - 1 else ""
             messages += self.prompts["observation"].fill({"observation": seen}, {"hint": hint})
         raise AssertionError("the last step returns")
 
-    def _opening(self, moment: Moment, tools: dict[str, Tool]) -> tuple[Message, ...]:
+    def _opening(self, turn: Turn, tools: dict[str, Tool]) -> tuple[Message, ...]:
         actions = "\n".join(f"- {tool.name}[INPUT]: {tool.purpose}" for tool in tools.values())
         first = self.prompts["react"].fill(
-            {"question": asked(moment.question)}, {"tools": actions, "steps": str(self.max_steps)}
+            {"question": asked(turn.question)}, {"tools": actions, "steps": str(self.max_steps)}
         )
-        return (*first, *history(moment, self.role, self.prompts))
+        return (*first, *history(turn, self.role, self.prompts))
 
 
 def _first_action(text: str) -> tuple[str, re.Match[str] | None]:
@@ -78,14 +78,16 @@ def _finished(reply: str, action: re.Match[str] | None) -> str | None:
     return unwrapped(action[2]) or None if action[1].casefold() == _FINISH else None
 
 
-async def _observe(action: re.Match[str] | None, tools: dict[str, Tool], meter: Meter) -> str:
+async def _observe(
+    action: re.Match[str] | None, tools: dict[str, Tool], client: CountingClient
+) -> str:
     if action is None or not action[2].strip():
         return _UNREADABLE
     tool = tools.get(action[1].casefold())
     if tool is None:
         return f"There is no action {action[1]}. There are: {', '.join([*tools, _FINISH])}"
     try:
-        return (await meter.use(tool, action[2].strip())).text
+        return (await client.use(tool, action[2].strip())).text
     except BadRequestError:
         return f"{tool.name} does not take this input; try another one."
 

@@ -7,14 +7,16 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
-from farthing.runtime.base import Agent, Desk, Moment
+from farthing.money import usd_from_nano
+from farthing.runtime.base import Agent, Client, Turn
+from farthing.runtime.cost_bound import cost_bound
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Call, Trace
 
 FINAL = frozenset({"refused", "context_too_long"})
 """Failures that are results: asked again, the same call would fail again."""
-Desks = Callable[[Question, int, Agent], Desk]
-"""Opens the desk at which an agent acts on a question in a round."""
+Clients = Callable[[Question, int, Agent], Client]
+"""Opens the client through which an agent acts on a question in a round."""
 
 
 class Plan(Protocol):
@@ -29,7 +31,7 @@ class Plan(Protocol):
         """Return every (round, agent) of a question."""
         ...
 
-    async def calls(self, question: Question, desks: Desks) -> list[Call]:
+    async def calls(self, question: Question, clients: Clients) -> list[Call]:
         """Make all calls for one question.
 
         Raises:
@@ -41,6 +43,20 @@ class Plan(Protocol):
 def may_succeed_later(call: Call) -> bool:
     """Return whether a call failed in a way that may pass."""
     return call.error is not None and call.error.type not in FINAL
+
+
+async def act(agent: Agent, turn: Turn, clients: Clients) -> Call:
+    """Have an agent act; its call says the most that it could have cost when it was sent.
+
+    That is one try of each prompt, at its dearest; or, where failed tries came on top and cost
+    more, what was paid. Raises like `Agent.act`.
+    """
+    bound = await cost_bound(agent, turn)
+    call = await agent.act(turn, clients(turn.question, turn.round, agent))
+    if bound is None:
+        return call
+    largest = max(usd_from_nano(bound), call.cost_usd or 0.0)
+    return structs.replace(call, largest_cost_usd=largest)
 
 
 @dataclass(frozen=True)
@@ -56,15 +72,15 @@ class Dialogue:
         """Return every (round, agent) of a question."""
         return [(t, agent) for t in range(1, self.rounds + 1) for agent in self.agents]
 
-    async def calls(self, question: Question, desks: Desks) -> list[Call]:
+    async def calls(self, question: Question, clients: Clients) -> list[Call]:
         """Make all calls for one question, one after another, up to one to be made again.
 
         What followed would have seen the failure, and be paid for in vain.
         """
         so_far: list[Call] = []
         for number, agent in self.acts():
-            moment = Moment(question, number, tuple(so_far))
-            so_far.append(await agent.act(moment, desks(question, number, agent)))
+            turn = Turn(question, number, tuple(so_far))
+            so_far.append(await act(agent, turn, clients))
             if may_succeed_later(so_far[-1]):
                 break
         return so_far
@@ -88,13 +104,10 @@ class Independent:
         """Return every (round, agent) of a question."""
         return [(t, agent) for t in range(1, self.rounds + 1) for agent in self.agents]
 
-    async def calls(self, question: Question, desks: Desks) -> list[Call]:
+    async def calls(self, question: Question, clients: Clients) -> list[Call]:
         """Make all calls for one question at the same time."""
         calls = await _all(
-            [
-                agent.act(Moment(question, number), desks(question, number, agent))
-                for number, agent in self.acts()
-            ]
+            [act(agent, Turn(question, number), clients) for number, agent in self.acts()]
         )
         return judged(calls, self.task)
 
@@ -125,13 +138,13 @@ async def _all(acts: list[Coroutine[Any, Any, Call]]) -> list[Call]:
     return [result for result in results if isinstance(result, Call)]
 
 
-async def record(question: Question, plan: Plan, task: Task, desks: Desks) -> Trace:
+async def record(question: Question, plan: Plan, task: Task, clients: Clients) -> Trace:
     """Make all calls for one question and return its trace; raises like `Plan.calls`."""
     return Trace(
         id=question.id,
         question=question.text,
         gold=list(question.gold),
-        calls=await plan.calls(question, desks),
+        calls=await plan.calls(question, clients),
         task=task.name,
         group=question.group,
         split=question.split,  # type: ignore[arg-type]  # the loaders check it

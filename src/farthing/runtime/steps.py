@@ -8,9 +8,9 @@ from farthing.bundle import Bundle
 from farthing.errors import InputError
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
-from farthing.runtime.base import Agent, Moment
-from farthing.runtime.observation import CASCADE
-from farthing.runtime.rounds import Desks, Plan, judged
+from farthing.process.budget import CASCADE
+from farthing.runtime.base import Agent, Turn
+from farthing.runtime.rounds import Clients, Plan, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
@@ -27,14 +27,19 @@ class Step:
     """Whether no agent sees what another one said."""
 
     async def play(
-        self, question: Question, before: Sequence[Call], desks: Desks, made: list[Call], task: Task
+        self,
+        question: Question,
+        before: Sequence[Call],
+        clients: Clients,
+        made: list[Call],
+        task: Task,
     ) -> None:
         """Make the calls of the step.
 
         Args:
             question: what is asked.
             before: the calls of earlier steps.
-            desks: where the agents act.
+            clients: opens the client of each call.
             made: each call is added to it when it is made, so that none is lost if another fails.
             task: says when two answers are the same.
 
@@ -42,18 +47,18 @@ class Step:
             FarthingError: as `Agent.act`, once every call that was begun has ended.
         """
         if self.independent:
-            await self._together(question, desks, made, task)
+            await self._together(question, clients, made, task)
             return
         for agent in self.agents:
-            moment = Moment(question, self.number, (*before, *made))
-            made.append(await agent.act(moment, desks(question, self.number, agent)))
+            turn = Turn(question, self.number, (*before, *made))
+            made.append(await agent.act(turn, clients(question, self.number, agent)))
 
     async def _together(
-        self, question: Question, desks: Desks, made: list[Call], task: Task
+        self, question: Question, clients: Clients, made: list[Call], task: Task
     ) -> None:
         results = await asyncio.gather(
             *(
-                agent.act(Moment(question, self.number), desks(question, self.number, agent))
+                agent.act(Turn(question, self.number), clients(question, self.number, agent))
                 for agent in self.agents
             ),
             return_exceptions=True,

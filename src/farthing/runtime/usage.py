@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Completion, Model, Prompt
 from farthing.money import usd_from_nano
-from farthing.runtime.base import Agent, Desk, Moment
+from farthing.runtime.base import Agent, Client, Turn
 from farthing.tasks.tools import Tool, ToolReply
 from farthing.traces.base import Call, CallError
 
@@ -25,10 +25,10 @@ class Said:
 
 
 @dataclass
-class Meter:
-    """A desk that adds up what goes across another one."""
+class CountingClient:
+    """A client that adds up what goes through another one."""
 
-    desk: Desk
+    client: Client
     cost_nano: int | None = 0
     """None once something was paid whose price is not known."""
     input_tokens: int | None = None
@@ -39,7 +39,7 @@ class Meter:
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
         """Have a model answer; what a failed call cost is counted too."""
         try:
-            completion = await self.desk.ask(model, prompt)
+            completion = await self.client.ask(model, prompt)
         except ModelError as error:
             self._pay(error.cost_nano)
             raise
@@ -53,7 +53,7 @@ class Meter:
         """Have a tool answer; one that fails counts as used."""
         self.tool_calls += 1
         try:
-            reply = await self.desk.use(tool, query)
+            reply = await self.client.use(tool, query)
         except ModelError as error:
             self._pay(error.cost_nano)
             raise
@@ -67,41 +67,44 @@ class Meter:
 
 
 async def recorded(
-    agent: Agent, moment: Moment, desk: Desk, speak: Callable[[Moment, Meter], Awaitable[Said]]
+    agent: Agent,
+    turn: Turn,
+    client: Client,
+    speak: Callable[[Turn, CountingClient], Awaitable[Said]],
 ) -> Call:
     """Have an agent speak and return the call as it goes into the trace.
 
     Args:
         agent: whose call it is.
-        moment: what it is to act on.
-        desk: where it makes its calls.
-        speak: says something at a moment, across the desk that it is given.
+        turn: what it is to act on.
+        client: makes its calls.
+        speak: says something in a turn, through the client that it is given.
 
     Raises:
         AuthenticationError: no call can succeed with this key.
         BudgetError: the budget does not allow a call.
         UnpricedModelError: a budget applies to a model without a price.
     """
-    meter = Meter(desk)
+    counting = CountingClient(client)
     said, failure = Said(""), None
     try:
-        said = await speak(moment, meter)
+        said = await speak(turn, counting)
     except AuthenticationError:
         raise
     except ModelError as error:
         failure = CallError(type=error.kind, message=str(error))
     return Call(
-        round=moment.round,
+        round=turn.round,
         role=agent.role,
         model=agent.model.name,
         answer=said.answer,
         text=said.text or None,
         verdict=said.verdict,
         uncertainty=said.uncertainty,
-        input_tokens=meter.input_tokens,
-        output_tokens=meter.output_tokens,
-        tool_calls=meter.tool_calls if said.counts_tools or meter.tool_calls else None,
-        latency_s=meter.latency_s,
-        cost_usd=None if meter.cost_nano is None else usd_from_nano(meter.cost_nano),
+        input_tokens=counting.input_tokens,
+        output_tokens=counting.output_tokens,
+        tool_calls=counting.tool_calls if said.counts_tools or counting.tool_calls else None,
+        latency_s=counting.latency_s,
+        cost_usd=None if counting.cost_nano is None else usd_from_nano(counting.cost_nano),
         error=failure,
     )

@@ -69,8 +69,24 @@ class TraceArrays:
     """[n] number of rounds that were recorded; below `T` where a trace was truncated."""
     independent: BoolArray
     """[n] whether any subset of the calls could have been made."""
+    largest_cost_nano: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """[n, T, L] the most that the call could have cost when it was sent, in nano-dollars; 0 where
+    that was not recorded."""
     replies: Mapping[str, Replies] = field(default_factory=dict)
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
+
+    def __post_init__(self) -> None:
+        """Give traces that record no largest costs their zeros, in the shape of the answers.
+
+        Raises:
+            ValueError: there are some, in another shape.
+        """
+        largest, shape = self.largest_cost_nano, self.answer.shape
+        if largest.shape == shape:
+            return
+        if largest.any():
+            raise ValueError(f"largest costs have the shape {largest.shape}, answers {shape}")
+        object.__setattr__(self, "largest_cost_nano", np.zeros(shape, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -148,6 +148,7 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
         answer=pool.answer.swapaxes(1, 2),
         correct=pool.correct.swapaxes(1, 2),
         cost_nano=pool.cost_nano.swapaxes(1, 2),
+        largest_cost_nano=pool.largest_cost_nano.swapaxes(1, 2),
         signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
         recorded=np.where(
             pool.complete, pool.n_roles, np.logical_and.accumulate(made, axis=1).sum(axis=1)
@@ -187,7 +188,12 @@ def _hash(value: Any, update: Callable[[bytes], None]) -> None:
             _hash(name, update)
             _hash(value[name], update)
     elif is_dataclass(value):
-        _hash({f.name: getattr(value, f.name) for f in fields(value)}, update)
+        held = {f.name: getattr(value, f.name) for f in fields(value)}
+        if isinstance(value, TraceArrays) and not value.largest_cost_nano.any():
+            del held[
+                "largest_cost_nano"
+            ]  # as before there were any: the same traces, the same mark
+        _hash(held, update)
     else:
         words = value.tolist() if isinstance(value, np.ndarray) else value
         update(json.dumps(words).encode())
@@ -212,8 +218,9 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     correct[at] = [
         right for trace, some in zip(traces, calls, strict=True) for right in grades(trace, some)
     ]
-    cost_nano = np.zeros(shape, dtype=np.int64)
-    cost_nano[at] = [_cost_nano(call) for call in flat]
+    cost_nano, largest_cost_nano = np.zeros((2, *shape), dtype=np.int64)
+    cost_nano[at] = [_nano(call.cost_usd) for call in flat]
+    largest_cost_nano[at] = [_nano(call.largest_cost_usd) for call in flat]
     groups = sorted({trace.group for trace in traces if trace.group is not None})
     group_code = {None: -1} | {name: i for i, name in enumerate(groups)}
     split_code = {None: NO_SPLIT} | {name: i for i, name in enumerate(SPLITS)}
@@ -224,6 +231,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         answer=answer,
         correct=correct,
         cost_nano=cost_nano,
+        largest_cost_nano=largest_cost_nano,
         signals=_signals(flat, at, shape) | _read(traces, calls, at, shape),
         group=np.array([group_code[trace.group] for trace in traces], dtype=np.int32),
         group_names=tuple(groups),
@@ -243,8 +251,8 @@ def _places(calls: Sequence[Sequence[Call]], roles: Sequence[str]) -> tuple[IntA
     return tuple(np.array(places, dtype=np.int64).T)
 
 
-def _cost_nano(call: Call) -> int:
-    return 0 if call.cost_usd is None else nano_from_usd(call.cost_usd)
+def _nano(usd: float | None) -> int:
+    return 0 if usd is None else nano_from_usd(usd)
 
 
 def _models(calls: Iterable[Call], roles: Sequence[str]) -> tuple[str, ...]:
@@ -308,7 +316,7 @@ def _replies(traces: Sequence[Trace], roles: Sequence[str], horizon: int) -> dic
         for call in trace.calls:
             if is_reply(call.role):
                 replies[call.role].action[i, call.round - 1] = reply_action(call, roles)
-                replies[call.role].cost_nano[i, call.round - 1] = _cost_nano(call)
+                replies[call.role].cost_nano[i, call.round - 1] = _nano(call.cost_usd)
     return replies
 
 
@@ -351,6 +359,7 @@ def _in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
         answer=pool.answer[:, :, order],
         correct=pool.correct[:, :, order],
         cost_nano=pool.cost_nano[:, :, order],
+        largest_cost_nano=pool.largest_cost_nano[:, :, order],
         signals={name: values[:, :, order] for name, values in pool.signals.items()},
         replies={
             role: replace(reply, action=to[reply.action]) for role, reply in pool.replies.items()

@@ -65,6 +65,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Wall time of the call, in seconds."""
     cost_usd: Usd | None = None
     """Price of the call, in US dollars."""
+    largest_cost_usd: Usd | None = None
+    """The most that the call could have cost when it was sent, in US dollars."""
     error: CallError | None = None
     """The failure, where the call failed."""
     f1: float | None = None

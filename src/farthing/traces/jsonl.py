@@ -105,6 +105,13 @@ def decode(raw: bytes, file: str = "record", line: int = 1) -> Trace:
     return _checked(file, line, raw, Checker())
 
 
+def decode_all(file: str, lines: Iterable[bytes]) -> Iterator[Trace]:
+    """Read lines of the interchange form that belong together; raises like `decode`."""
+    checker = Checker()
+    for line, raw in enumerate(lines, start=1):
+        yield _checked(file, line, raw, checker)
+
+
 def _flat(call: Call) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.to_builtins(call)
     extra: dict[str, Any] = record.pop("extra", {})

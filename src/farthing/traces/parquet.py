@@ -22,7 +22,8 @@ from farthing.traces.atomic_file import replacing
 
 CHUNK_ROWS = 65_536
 _KEY = b"farthing.traces"
-_VERSION = 1
+_VERSION = 2
+"""Version 1 lacks the largest costs."""
 
 Columns = dict[str, NDArray[Any]]
 """Name to values: [n], [n, T] or [n, T * L], as wide as the file's lists."""
@@ -135,6 +136,8 @@ def _layout(header: _Header) -> dict[str, tuple[str, int]]:
         "correct": ("bool_", calls),
         "cost_nano": ("int64", calls),
     }
+    if header.version > 1:
+        layout["largest_cost_nano"] = ("int64", calls)
     layout |= {f"signal.{name}": ("float32", calls) for name in header.signals}
     for role in header.replies:
         layout[f"reply.{role}.action"] = ("int8", rounds)
@@ -144,7 +147,7 @@ def _layout(header: _Header) -> dict[str, tuple[str, int]]:
 
 def _schema(arrow: Any, header: _Header) -> Any:
     layout = _layout(header).items()
-    listed = ("answer", "correct", "cost_nano", "signal.", "reply.")
+    listed = ("answer", "correct", "cost_nano", "largest_cost_nano", "signal.", "reply.")
     columns = [
         (
             name,
@@ -167,6 +170,7 @@ def _columns(arrays: TraceArrays) -> Columns:
         "answer": arrays.answer,
         "correct": arrays.correct,
         "cost_nano": arrays.cost_nano,
+        "largest_cost_nano": arrays.largest_cost_nano,
     }
     columns |= {f"signal.{name}": values for name, values in arrays.signals.items()}
     for role, replies in arrays.replies.items():
@@ -213,8 +217,8 @@ def _checked_header(arrow: Any, name: str, schema: Any) -> _Header:
     except (KeyError, msgspec.MsgspecError) as error:
         problem = "was not written by `farthing traces export`; import the JSONL form instead"
         raise TraceFormatError(name, 1, "metadata", problem) from error
-    if header.version != _VERSION:
-        problem = f"is {header.version}, this farthing reads {_VERSION}; export the file again"
+    if not 1 <= header.version <= _VERSION:
+        problem = f"is {header.version}, this farthing reads 1 to {_VERSION}; export the file again"
         raise TraceFormatError(name, 1, "version", problem)
     expected = _schema(arrow, header)
     for field in expected:
@@ -240,8 +244,11 @@ def _batch_columns(arrow: Any, name: str, start: int, batch: Any) -> Columns:
 def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns) -> None:
     """Refuse what `write_parquet` cannot have written and what replay would trust."""
     recorded, group, split = columns["recorded"], columns["group"], columns["split"]
+    cost = columns["cost_nano"]
+    largest = columns.get("largest_cost_nano", cost)
     wrong = {
-        "cost_nano": (columns["cost_nano"] < 0).any(axis=1),
+        "cost_nano": (cost < 0).any(axis=1),
+        "largest_cost_nano": ((largest != 0) & (largest < cost)).any(axis=1),
         "correct": (columns["correct"] & (columns["answer"] == NO_ANSWER)).any(axis=1),
         "recorded": (recorded < 0) | (recorded > header.horizon),
         "group": (group < -1) | (group >= len(header.groups)),
@@ -255,6 +262,7 @@ def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns)
 
 def _arrays(header: _Header, columns: Columns) -> TraceArrays:
     shape = (len(columns["id"]), header.horizon, len(header.roles))
+    largest = columns.get("largest_cost_nano", np.zeros(shape, dtype=np.int64))
     return TraceArrays(
         ids=columns["id"],
         roles=header.roles,
@@ -262,6 +270,7 @@ def _arrays(header: _Header, columns: Columns) -> TraceArrays:
         answer=columns["answer"].reshape(shape),
         correct=columns["correct"].reshape(shape),
         cost_nano=columns["cost_nano"].reshape(shape),
+        largest_cost_nano=largest.reshape(shape),
         signals={name: columns[f"signal.{name}"].reshape(shape) for name in header.signals},
         group=columns["group"],
         group_names=header.groups,

@@ -23,6 +23,7 @@ _COPIED = (
     "tool_calls",
     "latency_s",
     "cost_usd",
+    "largest_cost_usd",
     "f1",
     "score",
 )
@@ -38,9 +39,9 @@ INSERT INTO traces (
 INSERT_CALL = """
 INSERT INTO calls (
     round, role, model, answer, correct, text, verdict, confidence, uncertainty, input_tokens,
-    output_tokens, tool_calls, latency_s, cost_usd, f1, score,
-    cost_nano, error_type, error_message, extra, trace, position
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, f1, score,
+    cost_nano, largest_cost_nano, error_type, error_message, extra, trace, position
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 SELECT_TRACES = """
 SELECT position, id, task, stratum, split, question, gold, independent, truncated FROM traces
@@ -50,7 +51,8 @@ ORDER BY position"""
 
 SELECT_CALLS = """
 SELECT round, role, model, answer, correct, text, verdict, confidence, uncertainty, input_tokens,
-    output_tokens, tool_calls, latency_s, cost_usd, f1, score, error_type, error_message, extra
+    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, f1, score,
+    error_type, error_message, extra
 FROM calls WHERE trace = ? ORDER BY position"""
 
 
@@ -77,10 +79,13 @@ def call_row(trace: int, place: int, call: Call) -> tuple[Any, ...]:
         ValueError: a number is not finite.
         OverflowError: a number is beyond 64 bits.
     """
-    cost_nano = None if call.cost_usd is None else nano_from_usd(call.cost_usd)
+    nano = [
+        None if usd is None else nano_from_usd(usd)
+        for usd in (call.cost_usd, call.largest_cost_usd)
+    ]
     kind, message = (call.error.type, call.error.message) if call.error else (None, None)
     extra = json.dumps(call.extra, ensure_ascii=False, allow_nan=False) if call.extra else None
-    return (*_copied(call), cost_nano, kind, message, extra, trace, place)
+    return (*_copied(call), *nano, kind, message, extra, trace, place)
 
 
 def trace_from(row: list[Any], calls: Iterable[tuple[Any, ...]]) -> Trace:

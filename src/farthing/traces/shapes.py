@@ -158,6 +158,7 @@ def trace_problems(trace: Trace) -> Iterator[Problem]:
         yield "calls", "hold no answer to the question; record at least one call that answers it"
         return
     yield from _repeated(trace)
+    yield from _dearer_than_possible(trace)
     yield from _ungradable(trace)
     yield from _pool_problems(trace) if shape_of(trace) == "pool" else _paper_problems(trace)
 
@@ -170,6 +171,16 @@ def _repeated(trace: Trace) -> Iterator[Problem]:
             yield (
                 f"calls[{i}].role",
                 f"'{call.role}' answers round {call.round} already in calls[{first}]; keep one",
+            )
+
+
+def _dearer_than_possible(trace: Trace) -> Iterator[Problem]:
+    for i, call in enumerate(trace.calls):
+        cost, largest = call.cost_usd, call.largest_cost_usd
+        if cost is not None and largest is not None and largest < cost:
+            yield (
+                f"calls[{i}].largest_cost_usd",
+                f"is {largest:g}, below cost_usd, {cost:g}; give the most that it could have cost",
             )
 
 

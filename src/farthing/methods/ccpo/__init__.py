@@ -1,9 +1,19 @@
 """Conformal constrained policy optimisation: a network and its threshold, learned together."""
 
-from farthing.methods.base import Method
+from collections.abc import Sequence
+
+from farthing.methods.base import Dataset, Method, Variant, load
+from farthing.money import usd_from_nano
 
 PAPER = "2511.11828"
 POLICY = "farthing.methods.cpo.policy:NetworkPolicy"
+SET_SIZE_PRICES = {
+    "hotpotqa-llama2-7b": ("1e-4", "2e-4"),
+    "hotpotqa-llama3.2-3b": ("1e-4",),
+    "mmlu-llama2-7b": ("2e-4",),
+    "mmlu-llama3.2-3b": ("1e-4", "2e-4"),
+}
+"""The prices of an answer, lambda in USD, that the paper's tables have for each pair of agents."""
 
 CCPO = Method(
     name="ccpo",
@@ -38,4 +48,35 @@ CCPO_PUBLISHED = Method(
     extras=("train",),
     empty="allow",
     place=52,
+)
+
+
+def _as_the_paper_tried(dataset: Dataset) -> Sequence[Variant]:
+    """Return the paper's own with its prices of an answer, in dollars; on its presets alone."""
+    if dataset.preset is None:
+        return []
+    round_usd = usd_from_nano(float(dataset.traces.round_cost_nano.mean()))
+    published = load("farthing.methods.ccpo.learner:published")
+    return [
+        Variant(
+            f"ccpo-published-lambda-{price}",
+            f"CCPO as published (λ={price} USD)",
+            published(float(price) / round_usd),
+        )
+        for price in SET_SIZE_PRICES.get(dataset.preset, ())
+    ]
+
+
+CCPO_PUBLISHED_LAMBDA = Method(
+    name="ccpo-published-lambda",
+    label="CCPO as published (λ in USD)",
+    meaning="The paper's own with the prices on each answer that the paper tried",
+    paper=PAPER,
+    policy=POLICY,
+    learner="farthing.methods.ccpo.learner:published",
+    action_spaces=("rounds", "cascade"),
+    extras=("train",),
+    empty="allow",
+    variants=_as_the_paper_tried,
+    place=53,
 )

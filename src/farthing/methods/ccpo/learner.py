@@ -4,7 +4,7 @@ A policy over {base answer, guide answer, next round} and a threshold kappa, lea
 the paper prints wrongly or leaves open is settled in `docs/ccpo.md`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.calibration.online import OnlineThreshold, update
+from farthing.calibration.guarantees.online import OnlineThreshold, update
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Progress
 from farthing.methods.cpo.export import to_policy
@@ -217,3 +217,8 @@ SET_SIZE_PRICE = 0.86
 CCPO = CcpoLearner()
 CCPO_LAMBDA = CcpoLearner(CcpoConfig(set_size_price=SET_SIZE_PRICE))
 CCPO_PUBLISHED = CcpoLearner(PUBLISHED)
+
+
+def published(set_size_price: float) -> CcpoLearner:
+    """Return the paper's own with a price on each answer, in mean costs of a round."""
+    return CcpoLearner(replace(PUBLISHED, set_size_price=set_size_price))

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.calibration.online import run_online
+from farthing.calibration.guarantees.online import run_online
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Progress
 from farthing.methods.cpo.export import to_policy

@@ -34,7 +34,7 @@ def together(parts: Sequence[Estimate]) -> Estimate:
 
 
 def best_share(first: FloatArray, second: FloatArray) -> float:
-    """Return the share of the first in the likeliest mixture of two models.
+    """Return the share of the first in the likeliest mixture of two models; 1/2 without a case.
 
     Args:
         first: [R] probability that the first gives to what happened in cases new to it.
@@ -45,7 +45,7 @@ def best_share(first: FloatArray, second: FloatArray) -> float:
     """
     first, second = np.maximum(first, LEAST_LIKELY), np.maximum(second, LEAST_LIKELY)
     share = 0.5
-    for _ in range(MIXING_STEPS):
+    for _ in range(MIXING_STEPS if first.size else 0):
         weight = share * first
         share = float((weight / (weight + (1 - share) * second)).mean())
     return share
@@ -86,7 +86,7 @@ def linear_weights(
     """Fit log-odds of the gain, and the cost, with a row of weights a step, [2, steps, G + 1].
 
     Weights of a step are shared ones plus its own deviation, both under one L2 penalty: steps that
-    have little data lean on the others.
+    have little data lean on the others. Without a case all weights are 0: even odds, no cost.
 
     Args:
         seen: [R, G] what it looks at.
@@ -95,6 +95,8 @@ def linear_weights(
         target: [2, R] gain, 0 or 1, and cost.
         strength: inverse strength of the penalty.
     """
+    if not len(seen):
+        return np.zeros((2, steps, seen.shape[1] + 1))
     gain, cost = target
     mean, scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1e-6)
     one = np.concatenate([(seen - mean) / scale, np.ones((len(seen), 1))], axis=1)

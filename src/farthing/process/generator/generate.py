@@ -14,6 +14,8 @@ from farthing.errors import InputError
 from farthing.traces.arrays import NO_SPLIT, BoolArray, IntArray, Signal, TraceArrays
 
 MAX_ROUNDS = 16
+MODELS = ("generator-base", "generator-guide")
+"""The names that made-up calls carry in place of models'."""
 RIGHT = 0
 """The hidden code of the right answer; the wrong ones are 1..W."""
 NOBODY = -1
@@ -217,7 +219,7 @@ def generate(config: GeneratorConfig, n: int, rng: np.random.Generator) -> Trace
     return TraceArrays(
         ids=np.array([f"generated-{i + 1:06d}" for i in range(n)], dtype=np.str_),
         roles=("base", "guide"),
-        models=("generator-base", "generator-guide"),
+        models=MODELS,
         answer=first_appearance(answers).astype(np.int16),
         correct=answers == RIGHT,
         cost_nano=(tokens * np.array(prices)).sum(axis=3),

@@ -31,6 +31,9 @@ from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
 
 NOT_PLAYED = -1
 
+ROUNDING = 1e-9
+"""Relative difference within which two prices are equal."""
+
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
@@ -88,8 +91,19 @@ def optimal_cost(config: GeneratorConfig, coverage: float) -> float:
     return usd_from_nano(float(np.interp(coverage, best.coverage, best.cost_nano)))
 
 
-def optimal_scores(config: GeneratorConfig, traces: TraceArrays) -> FloatArray:
+def optimal_scores(
+    config: GeneratorConfig, traces: TraceArrays, lot: FloatArray | None = None
+) -> FloatArray:
     """Score the generator's own questions so that thresholds replay the optimal policies.
+
+    Questions with the same history have the same score. A lot for each question tells them apart
+    and leaves the order of histories as it is: a threshold among them then draws lots, as the
+    frontier does between its corners.
+
+    Args:
+        config: what made the questions.
+        traces: the questions.
+        lot: [n] in (0, 1], drawn without a look at the question; none: equal scores stay equal.
 
     Returns:
         [n, T, 3] base and guide 1 (all answers seen are returned); `next` scores the cheapest
@@ -100,12 +114,28 @@ def optimal_scores(config: GeneratorConfig, traces: TraceArrays) -> FloatArray:
         InputError: the traces show what this generator cannot produce.
     """
     best = solve(config)
+    worth = [config.round_cost_nano.min() / price for price in best.price]
+    every = np.concatenate([np.zeros(1), *worth])
     scores = np.ones((*traces.answer.shape[:2], 3))
     scores[:, :, 2] = 0.0
     for t, index in enumerate(_locate(config, best.histories, traces)):
-        worth = config.round_cost_nano.min() / best.price[t][index]
-        scores[:, t, 2] = np.where(index == NOT_PLAYED, 0.0, worth)
+        score = np.where(index == NOT_PLAYED, 0.0, worth[t][index])
+        scores[:, t, 2] = score if lot is None else _apart(score, every, lot)
     return scores
+
+
+def _apart(score: FloatArray, every: FloatArray, lot: FloatArray) -> FloatArray:
+    """Lower each score by lot, to anywhere above the next lower one of all that there are.
+
+    Scores that differ by rounding alone are one.
+    """
+    every = np.unique(every)
+    last = np.append(every[1:] > every[:-1] * (1 + ROUNDING), np.ones(1, dtype=bool))
+    tops = every[last]
+    place = np.searchsorted(tops, score)
+    below = tops[np.maximum(place - 1, 0)]
+    lowered: FloatArray = below + (tops[place] - below) * lot
+    return lowered
 
 
 @lru_cache(maxsize=16)

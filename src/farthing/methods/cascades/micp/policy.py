@@ -7,11 +7,13 @@ knob is the whole budget, the sum of alpha_t.
 Source: Zhou and others 2026, arXiv:2604.01413.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from farthing.methods.pool import SETTINGS, ladder, strongest, tables
+from farthing.methods.pool import falling, ladder, strongest, tables
 from farthing.methods.scorer import Scorers, fit_scorers
 from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -21,7 +23,7 @@ from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 class MiCP:
     """Splits the budget so that dearer turns get more, in proportion to `share ** turn`."""
 
-    share: float = 1.0
+    share: Fraction = Fraction(1)
     """1 splits it evenly."""
     strong: str | None = None
     """The model of the last turn; none: the most accurate one in training."""
@@ -31,14 +33,15 @@ class MiCP:
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         turns = ladder(pool, strongest(train, self.strong))
-        budgets = np.linspace(0.5, 0.0, SETTINGS)
-        weights = self.share ** np.arange(len(turns) - 1)
-        weights /= max(weights.sum(), 1)
+        weights = [self.share**turn for turn in range(len(turns) - 1)]
+        budgets = falling(Fraction(1, 2))
         thresholds = [
-            _thresholds(score[:, turns], pool.right[:, turns], budget * weights)
+            _thresholds(
+                score[:, turns], pool.right[:, turns], [budget * w / sum(weights) for w in weights]
+            )
             for budget in budgets
         ]
-        return Turns(scorers, turns, budgets, np.array(thresholds))
+        return Turns(scorers, turns, np.array(budgets, dtype=np.float64), np.array(thresholds))
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Turns:
         return of_calls(traces, self.knobs, made, chosen)
 
 
-def _thresholds(score: FloatArray, right: BoolArray, budget: FloatArray) -> FloatArray:
+def _thresholds(score: FloatArray, right: BoolArray, budget: Sequence[Fraction]) -> FloatArray:
     """Return the lowest threshold of each turn that keeps within its budget, [K - 1].
 
     Args:
@@ -81,7 +84,7 @@ def _thresholds(score: FloatArray, right: BoolArray, budget: FloatArray) -> Floa
     thresholds = np.empty(len(budget))
     for turn, alpha in enumerate(budget):
         wrong = np.sort(score[left & ~right[:, turn], turn])[::-1]
-        allowed = int(np.floor(alpha * (n + 1))) - 1  # the next question may be wrong as well
+        allowed = int(alpha * (n + 1)) - 1  # the next question may be wrong as well
         if allowed < 0:
             thresholds[turn] = np.inf
         elif allowed >= len(wrong):

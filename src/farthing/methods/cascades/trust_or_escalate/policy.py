@@ -9,12 +9,13 @@ Source: Jung, Brahman and Choi 2025, arXiv:2407.18370, sections 2 and 3.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from farthing.calibration.beta import beta_cdf
 from farthing.methods.cascades.micp.policy import Turns
-from farthing.methods.pool import SETTINGS, ladder, strongest, tables
+from farthing.methods.pool import falling, ladder, strongest, tables
 from farthing.methods.scorer import fit_scorers
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
@@ -34,14 +35,12 @@ class TrustOrEscalate:
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         models = ladder(pool, strongest(train, self.strong))
-        alphas = np.linspace(0.6, 0.0, SETTINGS)
-        every = [
-            _thresholds(score[:, models], pool.right[:, models], float(alpha)) for alpha in alphas
-        ]
-        return Turns(scorers, models, alphas, np.array(every))
+        alphas = falling(Fraction(3, 5))
+        every = [_thresholds(score[:, models], pool.right[:, models], alpha) for alpha in alphas]
+        return Turns(scorers, models, np.array(alphas, dtype=np.float64), np.array(every))
 
 
-def _thresholds(score: FloatArray, right: BoolArray, alpha: float) -> FloatArray:
+def _thresholds(score: FloatArray, right: BoolArray, alpha: Fraction) -> FloatArray:
     """[K - 1] one a model, each on the questions that the ones before did not settle."""
     left = np.ones(len(score), dtype=bool)
     found = np.full(score.shape[1] - 1, np.inf)
@@ -51,7 +50,7 @@ def _thresholds(score: FloatArray, right: BoolArray, alpha: float) -> FloatArray
     return found
 
 
-def _lowest(score: FloatArray, right: BoolArray, alpha: float) -> float:
+def _lowest(score: FloatArray, right: BoolArray, alpha: Fraction) -> float:
     """Go down from the highest score until the error can no longer be bounded by alpha.
 
     The sequence starts where a run without a mistake would just be proof enough.
@@ -61,7 +60,7 @@ def _lowest(score: FloatArray, right: BoolArray, alpha: float) -> float:
     order = np.argsort(-score, kind="stable")
     score, wrong = score[order], np.cumsum(~right[order])
     ends = [*(score[1:] < score[:-1]).nonzero()[0].tolist(), len(score) - 1]
-    least = np.log(DELTA) / np.log1p(-alpha)
+    least = np.log(DELTA) / np.log1p(-float(alpha))
     lowest = np.inf
     for i in ends:
         if i + 1 < least:
@@ -72,6 +71,6 @@ def _lowest(score: FloatArray, right: BoolArray, alpha: float) -> float:
     return lowest
 
 
-def _p_value(wrong: int, n: int, alpha: float) -> float:
+def _p_value(wrong: int, n: int, alpha: Fraction) -> float:
     """Return P(Bin(n, alpha) <= wrong)."""
-    return 1.0 if wrong >= n else 1 - beta_cdf(alpha, wrong + 1, n - wrong)
+    return 1.0 if wrong >= n else 1 - beta_cdf(float(alpha), wrong + 1, n - wrong)

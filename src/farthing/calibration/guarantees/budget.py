@@ -3,13 +3,26 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 
-from farthing.calibration.base import BoolArray, IntArray, Level, exact_level
+from farthing.calibration import phrases
+from farthing.calibration.base import (
+    BoolArray,
+    Certificate,
+    FloatArray,
+    IntArray,
+    Level,
+    exact_level,
+)
 from farthing.calibration.betting import mean_p_value
-from farthing.calibration.sequence import proven
+from farthing.calibration.sequence import proven, setting_kappa
 from farthing.errors import CalibrationError
+from farthing.money import usd_from_nano
+
+DEAREST = "No question can cost more than the largest cost that was assumed."
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,8 @@ class Spending:
     """[n, G] whether the question is covered, or its answer right."""
     most_nano: int
     """The largest possible cost of a question, from prices and limits and not from these costs."""
+    kappas: FloatArray | None = None
+    """[G] the threshold of each setting, where the menu is one policy at several thresholds."""
 
     def __post_init__(self) -> None:
         shape = self.cost_nano.shape
@@ -35,6 +50,105 @@ class Spending:
                 f"costs are {self.cost_nano.min()} to {self.cost_nano.max()} nano-dollars; all "
                 f"must be between 0 and the largest possible, {self.most_nano}"
             )
+
+
+class BudgetPromise(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="budget",
+):
+    """An expected cost below a budget, with confidence 1 - delta over the calibration draw."""
+
+    evidence: ClassVar[type] = Spending
+
+    budget_nano: int
+    """What a question costs at most in expectation, in nano-dollars."""
+    most_nano: int
+    """The largest possible cost of a question that was assumed, in nano-dollars."""
+    delta: Fraction
+    """How often the promise may fail over calibration draws."""
+    settings: int
+    """Number of settings in the menu."""
+    setting: int | None = None
+    """Index of the promised setting in its menu, from 0; None: nothing of the menu is proved."""
+
+    @property
+    def promises(self) -> bool:
+        """Whether a setting is proved."""
+        return self.setting is not None
+
+    def sentence(self, of: Certificate) -> str:
+        """Say what is promised."""
+        usd = f"${usd_from_nano(self.budget_nano):.3g}"
+        if self.setting is None:
+            claim = f"any setting costs less than {usd} a question, so none is chosen."
+            return phrases.unproved(self.delta, of, claim)
+        chosen = phrases.chosen(self.setting, self.settings)
+        claim = f"{chosen} costs less than {usd} a question in expectation."
+        return phrases.confident(self.delta, of, claim)
+
+    def plain_language(self, of: Certificate) -> str:
+        """Say what it means for a thousand questions."""
+        del of
+        if not self.promises:
+            return "No setting is known to be cheap enough, so none is used."
+        usd = f"${usd_from_nano(1_000 * self.budget_nano):.3g}"
+        return (
+            f"A thousand questions cost less than {usd} on average, {phrases.how_sure(self.delta)};"
+            " how many are answered right is not promised."
+        )
+
+    def recompute(self, evidence: Spending, of: Certificate) -> Certificate:
+        """Certify again from other costs."""
+        return certify(
+            evidence,
+            self.budget_nano,
+            self.delta,
+            fingerprint=of.fingerprint,
+            question_budget_nano=of.question_budget_nano,
+        )
+
+
+def certify(
+    spending: Spending,
+    budget_nano: int,
+    delta: Level,
+    *,
+    fingerprint: str,
+    question_budget_nano: int | None = None,
+) -> Certificate:
+    """Choose the setting that achieves most among those proved to cost less than the budget.
+
+    Args:
+        spending: what the settings cost and achieve on the calibration questions.
+        budget_nano: nano-dollars a question, in expectation.
+        delta: how often the promise may fail over calibration draws, in (0, 1).
+        fingerprint: SHA-256 of the traces that the costs are from.
+        question_budget_nano: the budget that each question was played under; None: without.
+
+    Raises:
+        CalibrationError: as `budget_setting`.
+    """
+    setting = budget_setting(spending, budget_nano, delta)
+    n, settings = spending.cost_nano.shape
+    return Certificate(
+        promise=BudgetPromise(
+            budget_nano=budget_nano,
+            most_nano=spending.most_nano,
+            delta=exact_level(delta, "delta"),
+            setting=setting,
+            settings=settings,
+        ),
+        kappa=setting_kappa(spending.kappas, setting),
+        n=n,
+        question_budget_nano=question_budget_nano,
+        conditional_on=(*phrases.MENU, DEAREST),
+        invalid_when=phrases.ends(question_budget_nano),
+        fingerprint=fingerprint,
+    )
 
 
 def budget_setting(spending: Spending, budget_nano: int, delta: Level) -> int | None:

@@ -1,12 +1,23 @@
 """Selective accuracy: answer where answers are right often enough, else abstain or escalate."""
 
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 
-from farthing.calibration.base import BoolArray, FloatArray, Level, exact_level
+from farthing.calibration import phrases
+from farthing.calibration.base import (
+    BoolArray,
+    Certificate,
+    FloatArray,
+    Level,
+    exact_level,
+    exact_text,
+)
 from farthing.calibration.binomial import binomial_cdf
-from farthing.calibration.sequence import proven
+from farthing.calibration.sequence import proven, setting_kappa
 from farthing.errors import CalibrationError
 
 
@@ -20,6 +31,8 @@ class Answers:
     """[n, G] whether its answer is right; not read where there is none."""
     thresholds: FloatArray | None = None
     """[G] the confidence from which each setting answers, where that is what sets them apart."""
+    kappas: FloatArray | None = None
+    """[G] the threshold of each setting, where the menu is one policy at several thresholds."""
 
     def __post_init__(self) -> None:
         if self.answered.ndim != 2 or self.answered.shape != self.correct.shape:
@@ -29,6 +42,116 @@ class Answers:
             )
         if self.answered.dtype != np.bool_ or self.correct.dtype != np.bool_:
             raise CalibrationError("answered and correct must be arrays of bool")
+
+
+class SelectivePromise(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="selective",
+):
+    """Answers that are given are right, with confidence 1 - delta over the calibration draw."""
+
+    evidence: ClassVar[type] = Answers
+
+    alpha: Fraction
+    """The promised share of wrong answers among those given."""
+    delta: Fraction
+    """How often the promise may fail over calibration draws."""
+    settings: int
+    """Number of settings in the menu."""
+    setting: int | None = None
+    """Index of the promised setting in its menu, from 0; None: nothing of the menu is proved."""
+    threshold: float | None = None
+    """The confidence from which an answer is given, where settings are thresholds."""
+    answered: int = 0
+    """Number of the n calibration questions that the setting answers."""
+
+    @property
+    def promises(self) -> bool:
+        """Whether a setting is proved."""
+        return self.setting is not None
+
+    def sentence(self, of: Certificate) -> str:
+        """Say what is promised."""
+        level = exact_text(1 - self.alpha)
+        if self.setting is None:
+            claim = (
+                f"answers of any setting are right with probability {level}, so every question is "
+                "left unanswered or escalated."
+            )
+            return phrases.unproved(self.delta, of, claim)
+        chosen = phrases.chosen(self.setting, self.settings)
+        if self.threshold is not None:
+            chosen = f"a confidence of {self.threshold:.3g} or more"
+        claim = (
+            f"an answer that is given is right with probability at least {level}: {chosen} answers "
+            f"{self.answered} of them, and the rest is left unanswered or escalated."
+        )
+        return phrases.confident(self.delta, of, claim)
+
+    def plain_language(self, of: Certificate) -> str:
+        """Say what it means for a hundred questions."""
+        if not self.promises:
+            return "No answer may be trusted as often as was asked for, so none is given."
+        silent = round(100 * (1 - self.answered / of.n))
+        return (
+            f"At most {phrases.of_hundred(self.alpha)} of 100 answers that are given are wrong, "
+            f"{phrases.how_sure(self.delta)}; about {silent} of 100 questions get no answer."
+        )
+
+    def recompute(self, evidence: Answers, of: Certificate) -> Certificate:
+        """Certify again from other answers."""
+        return certify(
+            evidence,
+            self.alpha,
+            self.delta,
+            fingerprint=of.fingerprint,
+            question_budget_nano=of.question_budget_nano,
+        )
+
+
+def certify(
+    answers: Answers,
+    alpha: Level,
+    delta: Level,
+    *,
+    fingerprint: str,
+    question_budget_nano: int | None = None,
+) -> Certificate:
+    """Choose the setting that answers most among those whose answers are proved right.
+
+    Args:
+        answers: of every setting to the calibration questions.
+        alpha: share of wrong answers among those given, in (0, 1).
+        delta: how often the promise may fail over calibration draws, in (0, 1).
+        fingerprint: SHA-256 of the traces that the answers are from.
+        question_budget_nano: the budget a question that they were given under; None: without.
+
+    Raises:
+        CalibrationError: as `selective_setting`.
+    """
+    setting = selective_setting(answers, alpha, delta)
+    n, settings = answers.answered.shape
+    thresholds = answers.thresholds
+    return Certificate(
+        promise=SelectivePromise(
+            alpha=exact_level(alpha),
+            delta=exact_level(delta, "delta"),
+            setting=setting,
+            settings=settings,
+            threshold=None if setting is None or thresholds is None else float(thresholds[setting]),
+            answered=0 if setting is None else int(answers.answered[:, setting].sum()),
+        ),
+        kappa=setting_kappa(answers.kappas, setting),
+        n=n,
+        question_budget_nano=question_budget_nano,
+        conditional_on=phrases.MENU,
+        invalid_when=phrases.ends(question_budget_nano),
+        fingerprint=fingerprint,
+    )
 
 
 def selective_setting(answers: Answers, alpha: Level, delta: Level) -> int | None:

@@ -3,11 +3,24 @@
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 
-from farthing.calibration.base import FloatArray, Level, as_scores, exact_level
+from farthing.calibration import phrases
+from farthing.calibration.base import (
+    Certificate,
+    FloatArray,
+    Level,
+    exact_level,
+    exact_text,
+)
+from farthing.calibration.scores import as_scores
 from farthing.errors import CalibrationError
+
+BOUNDED = "Critical thresholds are capped at the bound of the online update."
+FROZEN = "The threshold is no longer updated."
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,74 @@ class OnlineThreshold:
             raise CalibrationError("online: step and bound must be > 0 and decay in [-0.5, 0.5)")
         if self.updates == 0 and not 0 <= self.kappa <= self.bound:
             raise CalibrationError(f"online: kappa must start between 0 and {self.bound:g}")
+
+
+class OnlinePromise(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="online",
+):
+    """Coverage in the long run of one stream, while the threshold moves."""
+
+    evidence: ClassVar[type] = OnlineThreshold
+
+    alpha: Fraction
+    """The promised miscoverage."""
+    bound: float
+    """The largest distance of the long-run error from alpha."""
+
+    @property
+    def promises(self) -> bool:
+        """Whether the bound says anything."""
+        return self.bound < 1
+
+    def sentence(self, of: Certificate) -> str:
+        """Say what is promised."""
+        if not self.promises:
+            return f"{of.n} updates are too few to promise anything about their stream."
+        level = exact_text(1 - self.alpha)
+        return (
+            f"Over the {of.n} updates of its stream the share of questions covered is within "
+            f"{self.bound:.3g} of {level}, and nothing is promised once kappa is frozen: "
+            f"{phrases.meaning()}"
+        )
+
+    def plain_language(self, of: Certificate) -> str:
+        """Say what it means for a hundred questions."""
+        del of
+        if not self.promises:
+            return "Nothing is promised yet: the stream of questions was too short."
+        give_or_take = f"give or take {phrases.of_hundred(self.bound)} of them"
+        stream = "questions of a long stream like this one"
+        return phrases.of_hundred_covered(self.alpha, questions=stream, how_sure=give_or_take)
+
+    def recompute(self, evidence: OnlineThreshold, of: Certificate) -> Certificate:
+        """State again what another threshold promises."""
+        return certify(evidence, self.alpha, fingerprint=of.fingerprint)
+
+
+def certify(state: OnlineThreshold, alpha: Level, *, fingerprint: str) -> Certificate:
+    """State what an online threshold promises about the stream that it was updated on.
+
+    Args:
+        state: the threshold after its last update.
+        alpha: the target error, in (0, 1).
+        fingerprint: SHA-256 of the traces of the stream.
+
+    Raises:
+        CalibrationError: alpha outside (0, 1).
+    """
+    return Certificate(
+        promise=OnlinePromise(alpha=exact_level(alpha), bound=long_run_bound(state)),
+        kappa=state.kappa,
+        n=state.updates,
+        conditional_on=(BOUNDED, phrases.CAPPED),
+        invalid_when=(FROZEN,),
+        fingerprint=fingerprint,
+    )
 
 
 def step_size(state: OnlineThreshold, t: int) -> float:
@@ -81,7 +162,8 @@ def run_online(
         [batches + 1]: entry t is the threshold that met batch t, and the last is the final one.
 
     Raises:
-        CalibrationError: a NaN or negative score, alpha outside (0, 1), or batch below 1.
+        CalibrationError: a NaN or negative score (-inf too), alpha outside (0, 1), or batch
+            below 1.
 
     >>> run_online(np.full(1000, 0.5), 0.1, batch=10).shape
     (101,)
@@ -89,6 +171,8 @@ def run_online(
     if batch < 1:
         raise CalibrationError(f"batch is {batch}; an update needs at least one question")
     scores, target = as_scores(critical), float(exact_level(alpha))
+    if (scores < 0).any():
+        raise CalibrationError("online: a critical threshold of -inf breaks the long-run bound")
     state = start or OnlineThreshold()
     kappas = [state.kappa]
     for first in range(0, len(scores), batch):

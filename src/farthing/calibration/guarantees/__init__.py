@@ -1,0 +1,15 @@
+"""One file a guarantee: its record, its proof, its words, and how it is checked again."""
+
+from farthing.calibration.guarantees import (
+    budget,
+    groups,
+    none,
+    online,
+    pac,
+    parity,
+    selective,
+    split,
+    weighted,
+)
+
+__all__ = ["budget", "groups", "none", "online", "pac", "parity", "selective", "split", "weighted"]

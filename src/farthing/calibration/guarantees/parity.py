@@ -1,0 +1,192 @@
+"""Parity: the cheapest setting whose accuracy is proved close to the reference model's."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from farthing.calibration import phrases
+from farthing.calibration.base import (
+    BoolArray,
+    Certificate,
+    FloatArray,
+    IntArray,
+    Level,
+    exact_level,
+    exact_text,
+)
+from farthing.calibration.sequence import proven, setting_kappa
+from farthing.calibration.trinomial import loss_p_value
+from farthing.errors import CalibrationError
+
+COMPARED = "The reference model answers as it did on the calibration questions."
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A menu and a reference model on the same questions."""
+
+    cost_nano: IntArray
+    """[n, G] nano-dollars, settings from the cheapest to the dearest."""
+    correct: BoolArray
+    """[n, G] whether the setting's answer is right; an abstention is not."""
+    reference: BoolArray
+    """[n] whether the reference model's answer is right."""
+    role: str | None = None
+    """The role that the reference model fills, where it is known."""
+    kappas: FloatArray | None = None
+    """[G] the threshold of each setting, where the menu is one policy at several thresholds."""
+
+    def __post_init__(self) -> None:
+        shape = self.correct.shape
+        if len(shape) != 2 or not shape[0] or self.cost_nano.shape != shape:
+            raise CalibrationError(
+                f"correct has shape {shape} and cost_nano {self.cost_nano.shape}; give both one "
+                "row a question and one column a setting"
+            )
+        if self.reference.shape != shape[:1]:
+            raise CalibrationError(
+                f"{shape[0]} questions but the reference has shape {self.reference.shape}"
+            )
+        if self.correct.dtype != np.bool_ or self.reference.dtype != np.bool_:
+            raise CalibrationError("correct and reference must be arrays of bool")
+
+
+class ParityPromise(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="parity",
+):
+    """Accuracy close to a reference model's, with confidence 1 - delta over the draw."""
+
+    evidence: ClassVar[type] = Paired
+
+    epsilon: Fraction
+    """How much accuracy may be lost against the reference."""
+    delta: Fraction
+    """How often the promise may fail over calibration draws."""
+    settings: int
+    """Number of settings in the menu."""
+    setting: int | None = None
+    """Index of the promised setting in its menu, from 0; None: nothing of the menu is proved."""
+    reference: str | None = None
+    """The role that the reference model fills, where it is known."""
+
+    @property
+    def promises(self) -> bool:
+        """Whether a setting is proved."""
+        return self.setting is not None
+
+    def sentence(self, of: Certificate) -> str:
+        """Say what is promised."""
+        epsilon = exact_text(self.epsilon)
+        if self.setting is None:
+            claim = (
+                f"any setting is within {epsilon} of {self._whose}'s accuracy, so {self._whose} "
+                "answers, which is always valid."
+            )
+            return phrases.unproved(self.delta, of, claim)
+        chosen = phrases.chosen(self.setting, self.settings)
+        claim = f"the accuracy of {chosen} is above {self._whose}'s minus {epsilon}."
+        return phrases.confident(self.delta, of, claim)
+
+    def plain_language(self, of: Certificate) -> str:
+        """Say what it means for a hundred questions."""
+        del of
+        if not self.promises:
+            return "Nothing cheaper is known to be as good as the reference, so that one answers."
+        return (
+            f"Of 100 questions at most {phrases.of_hundred(self.epsilon)} fewer are answered right "
+            f"than by {self._whose} alone, {phrases.how_sure(self.delta)}."
+        )
+
+    @property
+    def _whose(self) -> str:
+        return self.reference or "the reference model"
+
+    def recompute(self, evidence: Paired, of: Certificate) -> Certificate:
+        """Certify again from other questions."""
+        return certify(
+            evidence,
+            self.epsilon,
+            self.delta,
+            fingerprint=of.fingerprint,
+            question_budget_nano=of.question_budget_nano,
+        )
+
+
+def certify(
+    paired: Paired,
+    epsilon: Level,
+    delta: Level,
+    *,
+    fingerprint: str,
+    question_budget_nano: int | None = None,
+) -> Certificate:
+    """Choose the cheapest setting proved to lose less than epsilon against the reference.
+
+    Args:
+        paired: the menu and the reference on the calibration questions.
+        epsilon: how much accuracy may be lost, in (0, 1).
+        delta: how often the promise may fail over calibration draws, in (0, 1).
+        fingerprint: SHA-256 of the traces that the answers are from.
+        question_budget_nano: the budget a question that they were given under; None: without.
+
+    Raises:
+        CalibrationError: as `parity_setting`.
+    """
+    setting = parity_setting(paired, epsilon, delta)
+    return Certificate(
+        promise=ParityPromise(
+            epsilon=exact_level(epsilon, "epsilon"),
+            delta=exact_level(delta, "delta"),
+            setting=setting,
+            settings=paired.correct.shape[1],
+            reference=paired.role,
+        ),
+        kappa=setting_kappa(paired.kappas, setting),
+        n=len(paired.reference),
+        question_budget_nano=question_budget_nano,
+        conditional_on=(*phrases.MENU, COMPARED),
+        invalid_when=phrases.ends(question_budget_nano),
+        fingerprint=fingerprint,
+    )
+
+
+def parity_setting(paired: Paired, epsilon: Level, delta: Level) -> int | None:
+    """Return the cheapest setting proved to lose less than epsilon against the reference.
+
+    With confidence 1 - delta over the draw of independent questions its accuracy is above the
+    reference's minus epsilon. Settings are tested from the dearest down until one fails, so the
+    menu's order must not come from these questions.
+
+    Returns:
+        Its index; None where nothing is proved: use the reference model, which needs no proof.
+
+    Raises:
+        CalibrationError: epsilon or delta outside (0, 1).
+
+    >>> right = np.ones((200, 2), bool)
+    >>> cost = np.tile([10, 90], (200, 1))
+    >>> parity_setting(Paired(cost, right, right[:, 0]), 0.02, 0.1)
+    0
+    """
+    p_values = parity_p_values(paired, epsilon)
+    found = np.flatnonzero(proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1])
+    total = paired.cost_nano.sum(axis=0)
+    return int(found[np.argmin(total[found])]) if found.size else None
+
+
+def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
+    """Return the exact p-value of each setting's losing epsilon or more, [G]."""
+    margin, n = float(exact_level(epsilon, "epsilon")), len(paired.reference)
+    reference = paired.reference[:, None]
+    lost = (reference & ~paired.correct).sum(axis=0)
+    won = (~reference & paired.correct).sum(axis=0)
+    pairs = zip(lost, won, strict=True)
+    return np.array([loss_p_value(int(minus), int(plus), n, margin) for minus, plus in pairs])

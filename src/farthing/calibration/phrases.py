@@ -1,0 +1,122 @@
+"""Sentences that several guarantees share: what must hold, what ends a promise, how it is said."""
+
+from fractions import Fraction
+
+from farthing.calibration.base import Certificate, Given, exact_text, usd
+
+EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
+INDEPENDENT = "The calibration questions and a new one are independent draws of one kind."
+HELD_OUT = "No calibration question was used in training or in choosing the policy."
+SAME_SYSTEM = "Models, prompts, prices and the version of the features are those of the traces."
+ORDERED = "The settings and their order were chosen without the calibration questions."
+CAPPED = "The policy acts with min(kappa, 1)."
+MENU = (INDEPENDENT, HELD_OUT, ORDERED, SAME_SYSTEM)
+"""What a proof of one setting of a menu rests on."""
+
+DRIFT = "The kind or mix of questions changes."
+NEW_SYSTEM = "A model, prompt, price, tool, or the version of the features changes."
+RETRAINED = "The policy is trained again or its weights change."
+
+
+def ends(question_budget_nano: int | None) -> tuple[str, ...]:
+    """Return what ends a promise that was calibrated under a budget a question, or without one."""
+    if question_budget_nano is None:
+        stopped = "A budget or a failed call stops"
+    else:
+        stopped = f"Another budget than {usd(question_budget_nano)} or a failed call stops"
+    cut_short = f"{stopped} an episode that the policy would have continued."
+    return (DRIFT, NEW_SYSTEM, RETRAINED, cut_short)
+
+
+def covered(alpha: Fraction, given: Given = "all") -> str:
+    """Say that a question is covered with probability 1 - alpha; `meaning` says what that is.
+
+    >>> print(covered(Fraction(1, 10)))
+    A new question is covered with probability at least 0.9
+    """
+    subject = "A new question" if given == "all" else "A new solvable question"
+    return f"{subject} is covered with probability at least {exact_text(1 - alpha)}"
+
+
+def meaning(given: Given = "all") -> str:
+    """Say what a covered question is, as the end of a sentence."""
+    or_none = ", or no model had one" if given == "all" else ""
+    return f"a right answer is in the returned set{or_none}."
+
+
+def too_few(of: Certificate, alpha: Fraction) -> str:
+    """Say that nothing tighter than everything is promised."""
+    pays = "" if of.question_budget_nano is None else " that the budget pays for"
+    return (
+        f"{of.n} calibration questions are too few to promise anything tighter than everything "
+        f"at alpha = {exact_text(alpha)}, so every answer{pays} is returned."
+    )
+
+
+def confident(delta: Fraction, of: Certificate, claim: str) -> str:
+    """Say a claim that is made with confidence 1 - delta.
+
+    >>> from farthing.calibration.guarantees import none
+    >>> print(confident(Fraction(1, 20), none.certify(0, fingerprint=""), "It is so."))
+    With confidence 0.95 in the draw of 0 questions, it is so.
+    """
+    sure = exact_text(1 - delta)
+    return f"With confidence {sure} in the draw of {of.n} questions, {claim[0].lower()}{claim[1:]}"
+
+
+def unproved(delta: Fraction, of: Certificate, claim: str) -> str:
+    """Say that a claim about a menu could not be proved at confidence 1 - delta."""
+    sure = exact_text(1 - delta)
+    return f"{of.n} calibration questions do not prove at confidence {sure} that {claim}"
+
+
+def chosen(setting: int, settings: int) -> str:
+    """Name a setting of a menu.
+
+    >>> print(chosen(0, 3))
+    setting 1 of 3
+    """
+    return f"setting {setting + 1} of {settings}"
+
+
+def everything(of: Certificate) -> str:
+    """Say in plain language that nothing tighter than everything is promised."""
+    if of.question_budget_nano is None:
+        return "Nothing is left out to save money: every answer is paid for and returned."
+    return "Nothing is promised: every answer that the budget pays for is returned."
+
+
+ON_AVERAGE = "on average over what chance gives one to calibrate on"
+
+
+def of_hundred_covered(
+    alpha: Fraction,
+    given: Given = "all",
+    questions: str = "new questions of the same kind",
+    how_sure: str = ON_AVERAGE,
+) -> str:
+    """Say in plain language how many of a hundred questions are covered."""
+    solvable = " that can be solved" if given == "solvable" else ""
+    or_none = ", or had none to find" if given == "all" else ""
+    return (
+        f"At least {of_hundred(1 - alpha)} of 100 {questions}{solvable} get a right answer among "
+        f"those returned{or_none}, {how_sure}."
+    )
+
+
+def of_hundred(share: Fraction | float) -> str:
+    """Write a share as a number of a hundred.
+
+    >>> of_hundred(Fraction(1, 20)), of_hundred(1 / 3)
+    ('5', '33.3')
+    """
+    return f"{float(100 * share):.3g}"
+
+
+def how_sure(delta: Fraction) -> str:
+    """Say in plain language how sure a promise with confidence 1 - delta is.
+
+    >>> print(how_sure(Fraction(1, 20)))
+    and you may be 95 % sure of that
+    """
+    return f"and you may be {of_hundred(1 - delta)} % sure of that"

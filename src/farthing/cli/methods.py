@@ -1,0 +1,62 @@
+"""`farthing methods`: every method there is, from its card."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from farthing.cli.console import show
+
+if TYPE_CHECKING:
+    from farthing.methods.base import Method
+
+
+def methods(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a list of records instead of a table.")
+    ] = False,
+) -> None:
+    """List every method: what it does, in which action spaces, and what it needs.
+
+    Those of other packages that are installed stand beside the built-in ones.
+
+    Example: farthing methods --json
+    """
+    from farthing.methods.cards import cards
+
+    found = cards()
+    if as_json:
+        typer.echo(json.dumps([_record(card) for card in found], indent=1, ensure_ascii=False))
+        return
+    show(_table(found))
+    show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))
+
+
+def _record(card: "Method") -> dict[str, Any]:
+    return {
+        "name": card.name,
+        "label": card.label,
+        "kind": card.kind,
+        "paper": card.paper or None,
+        "meaning": card.meaning,
+        "action_spaces": list(card.action_spaces),
+        "needs": list(card.needs),
+        "replayable": card.replayable,
+        "extras": list(card.extras),
+    }
+
+
+def _table(found: "list[Method]") -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("Method", no_wrap=True)
+    table.add_column("What it does", ratio=1)
+    table.add_column("Asks in", no_wrap=True)
+    table.add_column("arXiv", no_wrap=True)
+    for card in found:
+        needs = f" (needs {', '.join(card.needs)})" if card.needs else ""
+        spaces = ", ".join(card.action_spaces[:1])
+        table.add_row(card.name, f"{card.meaning}{needs}", spaces, card.paper or "ours")
+    return table

@@ -1,0 +1,276 @@
+"""Prove a promise about a trained policy, by choosing one of its thresholds.
+
+The menu is the policy at a row of thresholds. The row, its order and where testing begins come from
+training questions alone; calibration questions only prove a setting, and test questions judge it.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.bundle import Bundle
+from farthing.calibration import guarantees
+from farthing.calibration.base import Certificate
+from farthing.calibration.guarantees.budget import Spending
+from farthing.calibration.guarantees.groups import Grouped
+from farthing.calibration.guarantees.online import OnlineThreshold, run_online
+from farthing.calibration.guarantees.parity import Paired
+from farthing.calibration.guarantees.selective import Answers, candidate_thresholds
+from farthing.calibration.guarantees.weighted import Weighted
+from farthing.errors import UnknownNameError
+from farthing.experiments.promises import Budget, Coverage, Parity, Promise, Selective, Shift
+from farthing.experiments.target_mix import (
+    Shown,
+    Weighed,
+    check_comparable,
+    check_covariate_shift,
+)
+from farthing.features.rounds import FeatureSet
+from farthing.methods.selective.policy import as_trained
+from farthing.process.base import Policy
+from farthing.process.budget import PerQuestion
+from farthing.process.operating_points import OperatingPoints
+from farthing.process.replayed import Replayed, replay
+from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+from farthing.traces.assemble import fingerprint
+
+if TYPE_CHECKING:
+    from farthing.methods.selective.learner import Learned
+
+SETTINGS = 50
+"""Largest number of thresholds in a menu."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some questions, as they were recorded and as the policy plays them."""
+
+    recorded: TraceArrays
+    played: TraceArrays
+    """The same questions; a pool of models as a cascade."""
+
+
+@dataclass(frozen=True)
+class Promised:
+    """What came of asking for a promise."""
+
+    certificate: Certificate
+    policy: Policy
+    """The policy that it is about; for a selective promise one that says how sure it is."""
+    empty: str
+    """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
+
+
+def promise(
+    asked: Promise, bundle: Bundle, train: Part, calibrate: Part, budget: PerQuestion | None
+) -> Promised:
+    """Choose the threshold of a policy that keeps what is asked, and certify it.
+
+    Args:
+        asked: the promise.
+        bundle: the policy, as trained on `train`.
+        train: questions to lay the operating points out on; a promise of coverage needs none.
+        calibrate: questions that the policy and the points have not seen.
+        budget: what a question may cost when it is served; the promise is about that.
+
+    Returns:
+        The certificate, whose kappa is the chosen threshold. Where its `promises` is false nothing
+        is proved, and no threshold of this policy carries the promise.
+
+    Raises:
+        UnknownNameError: the reference is no role of the traces.
+        InputError: the target's traces are of another kind, or the calibration questions have no
+            groups.
+        TooFewTracesError: too few questions to estimate a shift from.
+        CalibrationError: a level or budget outside its range, costs above the largest possible, or
+            a target that differs in more than round 1 shows.
+    """
+    policy, empty = as_trained(bundle.policy, bundle.empty)
+    plays = Plays(policy, empty, budget)
+    match asked:
+        case Coverage():
+            return Promised(_coverage(asked, plays, calibrate), policy, empty)
+        case Selective():
+            from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
+
+            learned = confident(policy, train.played, empty, asked.alpha)
+            return selective(asked, learned, calibrate, budget)
+        case Parity():
+            return Promised(_parity(asked, plays, train, calibrate), policy, empty)
+        case Budget():
+            return Promised(_budget(asked, plays, train, calibrate), policy, empty)
+        case Shift():
+            return Promised(_shift(asked, plays, train, calibrate), policy, empty)
+
+
+@dataclass(frozen=True)
+class Plays:
+    """How questions are played when a promise about them is made."""
+
+    policy: Policy
+    empty: str
+    budget: PerQuestion | None
+
+    def replay(self, questions: TraceArrays) -> Replayed:
+        """Play questions at every threshold."""
+        budget = None if self.budget is None else self.budget.of(questions)
+        return replay(self.policy, questions, self.empty, budget)
+
+    @property
+    def question_budget_nano(self) -> int | None:
+        """What a question may cost."""
+        return self.budget.nano if self.budget else None
+
+
+def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
+    part = calibrate.played
+    critical, mark = plays.replay(part).critical, fingerprint(part)
+    nano = plays.question_budget_nano
+    if asked.within_groups:
+        sample = Grouped(critical, part.group.astype(np.int64), part.group_names)
+        return guarantees.groups.certify(
+            sample, asked.alpha, fingerprint=mark, given=asked.given, question_budget_nano=nano
+        )
+    if asked.online:
+        kappas = run_online(critical, asked.alpha)
+        state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
+        return guarantees.online.certify(state, asked.alpha, fingerprint=mark)
+    if asked.delta is not None:
+        return guarantees.pac.certify(
+            critical,
+            asked.alpha,
+            asked.delta,
+            fingerprint=mark,
+            given=asked.given,
+            question_budget_nano=nano,
+        )
+    return guarantees.split.certify(
+        critical, asked.alpha, fingerprint=mark, given=asked.given, question_budget_nano=nano
+    )
+
+
+def selective(
+    asked: Selective,
+    learned: "Learned",
+    calibrate: Part,
+    budget: PerQuestion | None = None,
+) -> Promised:
+    """Prove that a policy's answers are right, from where training makes the clearest case on."""
+    kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
+    plays = Plays(learned.policy, "allow", budget)
+    proof = points_of(plays.replay(calibrate.played), kappas)
+    answers = Answers(proof.answered, proof.correct, thresholds=kappas, kappas=kappas)
+    mark = fingerprint(calibrate.played)
+    certificate = guarantees.selective.certify(
+        answers,
+        asked.alpha,
+        asked.delta,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
+    return Promised(certificate, learned.policy, "allow")
+
+
+def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
+    """Return falling thresholds, [G]: from where the policy does least to 0, where it does all.
+
+    They are quantiles of the scores at which something changes on training questions.
+    """
+    steps = trained.thresholds()
+    picked = np.unique(np.quantile(steps, np.linspace(0, 1, most - 1), method="nearest"))
+    return np.concatenate([picked[::-1], [0.0]])
+
+
+def points_of(replayed: Replayed, kappas: FloatArray) -> OperatingPoints:
+    """Return what the policy costs and answers at each threshold; `covered` is that of its set."""
+    acted = [replayed.act(float(kappa)) for kappa in kappas]
+    return OperatingPoints(
+        values=kappas,
+        cost_nano=np.stack([found.cost_nano for found in acted], axis=1),
+        correct=np.stack([found.best_correct for found in acted], axis=1),
+        answered=np.stack([found.set_size > 0 for found in acted], axis=1),
+        covered=np.stack([found.covered for found in acted], axis=1),
+        calls=np.stack([found.length for found in acted], axis=1),
+        set_size=np.stack([found.set_size for found in acted], axis=1),
+        answers=np.stack([found.set_size_leaves for found in acted], axis=1),
+    )
+
+
+def strongest(recorded: TraceArrays) -> str:
+    """Return the role whose first answer is right most often; of equals the first."""
+    return recorded.roles[int(recorded.correct[:, 0].mean(axis=0).argmax())]
+
+
+def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
+    """Return whether a role's first answer is right, [n].
+
+    Raises:
+        UnknownNameError: there is no such role.
+    """
+    if role not in recorded.roles:
+        raise UnknownNameError("role", role, recorded.roles)
+    right: BoolArray = recorded.correct[:, 0, recorded.roles.index(role)]
+    return right
+
+
+def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certificate:
+    """Begin at the setting that is right most often in training, and go cheaper from there."""
+    role = asked.reference or strongest(train.recorded)
+    reference = reference_right(calibrate.recorded, role)
+    menu = _trained_points(plays, train)
+    right = menu.correct.sum(axis=0)
+    kappas = menu.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
+    proof = points_of(plays.replay(calibrate.played), kappas)
+    paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
+    mark = fingerprint(calibrate.played)
+    return guarantees.parity.certify(
+        paired,
+        asked.epsilon,
+        asked.delta,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
+
+
+def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certificate:
+    menu = _trained_points(plays, train)
+    proof = points_of(plays.replay(calibrate.played), menu.values)
+    spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=menu.values)
+    mark = fingerprint(calibrate.played)
+    return guarantees.budget.certify(
+        spending,
+        asked.nano,
+        asked.delta,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
+
+
+def _shift(asked: Shift, plays: Plays, train: Part, calibrate: Part) -> Certificate:
+    """Weigh by what is seen in round 1; the largest weight is that of any question at hand."""
+    check_comparable(asked.target)
+    features = FeatureSet.fit(train.played)
+    complete = train.played.take(train.played.complete)
+    old, new, mine = (
+        Shown.by(features, part) for part in (complete, asked.target, calibrate.played)
+    )
+    from farthing.experiments.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
+
+    ratio = fit_density_ratio(old.first, new.first)
+    weights, theirs = ratio.weights(mine.first), ratio.weights(new.first)
+    critical = plays.replay(calibrate.played).critical
+    sample = Weighted(critical, weights, max(float(weights.max()), float(theirs.max())))
+    check_covariate_shift(features, old, Weighed(mine, weights), Weighed(new, theirs))
+    mark = fingerprint(calibrate.played)
+    return guarantees.weighted.certify(
+        sample,
+        asked.alpha,
+        fingerprint=mark,
+        question_budget_nano=plays.question_budget_nano,
+    )
+
+
+def _trained_points(plays: Plays, train: Part) -> OperatingPoints:
+    trained = plays.replay(train.played)
+    return points_of(trained, grid(trained))

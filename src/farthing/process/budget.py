@@ -1,0 +1,77 @@
+"""What a question may cost, and the bounds that say beforehand what a call can cost at most.
+
+What can be afforded is judged by a bound and never by the recorded cost, which nobody knows before
+the call. So a replay under a budget buys what a live question under it would.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.money import usd_from_nano
+from farthing.process.base import Budget
+from farthing.traces.arrays import IntArray, TraceArrays
+
+CASCADE = ("model",)
+"""The roles of a pool that is played one model after another."""
+
+
+@dataclass(frozen=True)
+class PerQuestion:
+    """A budget a question, with bounds of the calls whose traces record none."""
+
+    nano: int
+    """Nano-dollars a question."""
+    largest_nano: Mapping[str, int] | None = None
+    """Role, in a cascade model, to the most that one of its calls can cost, in nano-dollars; live
+    play enforces it."""
+
+    def of(self, traces: TraceArrays) -> Budget:
+        """Return the budget of recorded questions, with the bound of each of their calls.
+
+        A bound that is declared for a role is that of all its calls; else it is the recorded one.
+
+        Raises:
+            InputError: a call has neither, or cost more than its bound.
+        """
+        declared = self.largest_nano or {}
+        largest = traces.largest_cost_nano.copy()
+        for name, cells in calls_of(traces).items():
+            if name in declared:
+                largest[:, cells[0], cells[1]] = declared[name]
+        self._check(traces, largest)
+        return Budget(self.nano, largest.reshape(len(traces), -1))
+
+    def _check(self, traces: TraceArrays, largest: IntArray) -> None:
+        over = traces.cost_nano > largest
+        if not over.any():
+            return
+        row, turn, place = (int(at[0]) for at in np.nonzero(over))
+        cost = usd_from_nano(int(traces.cost_nano[row, turn, place]))
+        bound, role = int(largest[row, turn, place]), _whose(traces, turn, place)
+        which = f"question {traces.ids[row]}, round {turn + 1}, {role}"
+        if not bound:
+            raise InputError(
+                f"{which}: nothing says the most that this call could have cost, so no budget can "
+                f"be kept to; give --largest {role}=USD, or record `largest_cost_usd`"
+            )
+        raise InputError(
+            f"{which}: this call cost ${cost:.6g}, more than its bound of "
+            f"${usd_from_nano(bound):.6g}; give a larger one with --largest {role}=USD"
+        )
+
+
+def calls_of(traces: TraceArrays) -> dict[str, tuple[slice | int, int]]:
+    """Return whose calls are where, as rounds and role: of each role, in a cascade of each model."""
+    if traces.roles != CASCADE:
+        return {role: (slice(None), place) for place, role in enumerate(traces.roles)}
+    return {_whose(traces, turn, 0): (turn, 0) for turn in range(traces.horizon)}
+
+
+def _whose(traces: TraceArrays, turn: int, place: int) -> str:
+    if traces.roles != CASCADE:
+        return traces.roles[place]
+    names = traces.models[0].split(" -> ")
+    return names[turn] if turn < len(names) else f"model {turn + 1}"

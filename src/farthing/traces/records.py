@@ -1,0 +1,94 @@
+"""Traces from what is in memory: dictionaries in the interchange form, or one row a call."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from farthing.errors import InputError
+from farthing.traces.base import Trace
+from farthing.traces.jsonl import decode_all
+
+OF_QUESTION = ("task", "question", "gold", "group", "split", "independent", "truncated")
+"""What rows say of their question rather than of their call; the first row of each says it."""
+Row = Mapping[str, Any]
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A data frame, as pandas and polars have it."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+        ...
+
+    def to_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the content as dictionaries."""
+        ...
+
+
+def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
+    """Read traces from dictionaries, or from a data frame of one row a call.
+
+    Args:
+        records: a dictionary a question, as a line of the interchange form; or a dictionary, or row
+            of a data frame, a call: `id` and `model` (or `role`), with `answer`, `correct`,
+            `cost_usd` and whatever else a call may have; `question`, `gold` and the like in the
+            first row of a question.
+
+    Raises:
+        TraceFormatError: a record breaks the form; the message names its place and field.
+        InputError: there is none, or a row names no question.
+
+    >>> rows = [
+    ...     {"id": "q1", "model": "small", "answer": "5", "correct": False, "cost_usd": 0.00001},
+    ...     {"id": "q1", "model": "large", "answer": "4", "correct": True, "cost_usd": 0.0004},
+    ... ]
+    >>> [call.role for call in from_records(rows)[0].calls]
+    ['small', 'large']
+    """
+    rows = _rows(records)
+    if not rows:
+        raise InputError("there are no records; give at least one question")
+    if not any("calls" in row for row in rows):
+        rows = _gathered(rows)
+    return list(decode_all("records", [msgspec.json.encode(_plain(row)) for row in rows]))
+
+
+def _rows(records: "Iterable[Row] | Frame") -> list[Row]:
+    if isinstance(records, Frame) and not isinstance(records, Mapping):
+        columns = {str(name): list(records[name]) for name in records.columns}  # type: ignore[index]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return list(records)
+
+
+def _gathered(rows: Sequence[Row]) -> list[Row]:
+    """Put the calls of each question together, in the order of its first row."""
+    questions: dict[str, dict[str, Any]] = {}
+    for place, row in enumerate(rows, start=1):
+        if "id" not in row:
+            raise InputError(f"record {place} has no `id`; name the question that the call is of")
+        known = _plain(row)
+        name = str(known["id"])
+        about = {key: known[key] for key in OF_QUESTION if key in known}
+        question = questions.setdefault(name, {"id": name, "gold": [], **about, "calls": []})
+        call = {key: v for key, v in known.items() if key != "id" and key not in OF_QUESTION}
+        role = call.get("role") or call.get("model")
+        question["calls"].append({"round": 1, **call, "role": role})
+    return list(questions.values())
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON values alone: numbers of other libraries as Python's own, without NaN."""
+    if isinstance(value, Mapping):
+        items = {str(key): _plain(each) for key, each in value.items()}
+        return {key: each for key, each in items.items() if each is not None or key == "answer"}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value

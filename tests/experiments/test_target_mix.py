@@ -1,0 +1,199 @@
+"""The promise for another mix: kept where only round 1 has shifted, refused where more has."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from farthing.experiments.registry import Setting, contenders
+from farthing.methods.learning import Silent
+from scipy import stats
+
+from farthing.bundle import load
+from farthing.calibration.covariate_shift import Observed
+from farthing.errors import CalibrationError, InputError
+from farthing.experiments.evaluate import replay
+from farthing.experiments.pipeline import calibrate, calibrate_for, train
+from farthing.experiments.promises import Part, Shift, promise
+from farthing.experiments.run import fit
+from farthing.experiments.target_mix import Shown, Weighed, check_covariate_shift
+from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Policy
+from farthing.process.generator.generate import GeneratorConfig, generate, shift_mix
+from farthing.process.generator.presets import preset
+from farthing.traces.arrays import FloatArray, TraceArrays
+
+ALPHA = Fraction(1, 10)
+CONFIG = preset("hotpotqa-llama2-7b").config
+HARDER = shift_mix(CONFIG, (0.2, 0.3, 0.5))
+OF_MMLU = preset("mmlu-llama2-7b").config
+
+
+def drawn(config: GeneratorConfig, n: int, seed: int) -> TraceArrays:
+    return generate(config, n, np.random.default_rng(seed))
+
+
+def unsure(traces: TraceArrays) -> FloatArray:
+    """Draw questions by how unsure the guide is in round 1, up to four times as often."""
+    return np.exp(2 * traces.signals["uncertainty"][:, 0, 1].astype(np.float64))
+
+
+def covariate_shifted(traces: TraceArrays, n: int, rng: np.random.Generator) -> TraceArrays:
+    chance = unsure(traces)
+    return traces.take(rng.choice(len(traces), size=n, p=chance / chance.sum()))
+
+
+@pytest.fixture
+def folder(small: Setting, tmp_path: Path) -> Path:
+    train(small, "stopping", ALPHA, tmp_path / "b")
+    calibrate(tmp_path / "b", small.traces, ALPHA)
+    return tmp_path / "b"
+
+
+def test_a_shift_that_round_1_hides_is_refused_and_nothing_is_saved(
+    small: Setting, folder: Path
+) -> None:
+    hardest = drawn(shift_mix(CONFIG, (0.0, 0.0, 1.0)), 400, 1)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(InputError, match=r"more than round 1 shows.*p = 0\.001"):
+        calibrate_for(folder, small.traces, Shift(ALPHA, hardest))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_shift_of_round_1_alone_is_certified(small: Setting, folder: Path) -> None:
+    target = covariate_shifted(drawn(CONFIG, 5_000, 2), 400, np.random.default_rng(3))
+    made = calibrate_for(folder, small.traces, Shift(ALPHA, target)).certificate
+    assert load(folder).certificate == made
+    assert made.effective_n is not None
+    assert made.effective_n < made.n
+    assert "if that differs only in what round 1 shows" in made.sentence()
+
+
+def test_what_cannot_be_compared_is_refused(small: Setting, folder: Path) -> None:
+    target = drawn(CONFIG, 50, 4)
+    short = replace(target, recorded=np.where(np.arange(50) < 3, 2, 4).astype(np.int16))
+    with pytest.raises(InputError, match=r"3 of 50 target questions lack rounds.*leave them out"):
+        calibrate_for(folder, small.traces, Shift(ALPHA, short))
+    one_round = drawn(replace(CONFIG, rounds=1), 100, 5)
+    policy, part = load(folder).policy, Part(one_round, one_round)
+    with pytest.raises(CalibrationError, match=r"one round.*--promise coverage"):
+        promise(Shift(ALPHA, one_round), policy, part, part, "argmax")
+
+
+def test_what_round_1_foretells_of_later_rounds_is_no_difference() -> None:
+    """Weights that miss a shift altogether: the guess from round 1 makes up for them."""
+    rng = np.random.default_rng(6)
+    features = FeatureSet.fit(drawn(CONFIG, 100, 7))
+
+    def questions(n: int, mean: float) -> Shown:
+        first = rng.normal(mean, 1, (n, len(features.names)))
+        return Shown(first, first + rng.normal(0, 1, first.shape))
+
+    of_train, held, target = questions(50_000, 0), questions(200, 0), questions(200, 1)
+    check_covariate_shift(
+        features, of_train, Weighed(held, np.ones(200)), Weighed(target, np.ones(200))
+    )
+    target.later[:, 4] += 1
+    with pytest.raises(CalibrationError, match=rf"later rounds: {features.names[4][:4]}"):
+        check_covariate_shift(
+            features, of_train, Weighed(held, np.ones(200)), Weighed(target, np.ones(200))
+        )
+
+
+def test_what_is_the_same_in_every_question_is_not_compared_by_its_last_bits() -> None:
+    features = FeatureSet.fit(drawn(CONFIG, 100, 7))
+    rng, count = np.random.default_rng(14), len(features.names)
+
+    def weighed(n: int, last_bits: float) -> Weighed:
+        first = rng.normal(size=(n, count))
+        return Weighed(Shown(first, np.full((n, count), 0.7 + last_bits)), np.ones(n))
+
+    of_train = weighed(300, 0).shown
+    check_covariate_shift(features, of_train, weighed(200, 0), weighed(200, 1e-14))
+
+
+def test_of_a_large_target_a_part_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = FeatureSet.fit(drawn(CONFIG, 100, 7))
+    rng, count = np.random.default_rng(8), len(features.names)
+    sizes = []
+
+    def compare(old: Observed, new: Observed, rng: np.random.Generator) -> FloatArray:
+        sizes.append((len(old.weights), len(new.weights)))
+        return np.ones(count)
+
+    def weighed(n: int) -> Weighed:
+        return Weighed(Shown(rng.random((n, count)), rng.random((n, count))), np.ones(n))
+
+    monkeypatch.setattr("farthing.experiments.target_mix.covariate_shift_p_values", compare)
+    for n in (300, 20_000):
+        check_covariate_shift(features, weighed(500).shown, weighed(200), weighed(n))
+    assert sizes == [(200, 300), (200, 5_000)]
+
+
+def test_questions_cut_short_in_training_do_not_count_as_the_old_mix(folder: Path) -> None:
+    """They are those of an unsure guide; calibration and target questions are all complete."""
+    cut = drawn(CONFIG, 600, 13)
+    truncated = cut.signals["uncertainty"][:, 0, 1] > 0.35
+    cut = replace(cut, recorded=np.where(truncated, 2, 4).astype(np.int16))
+    complete = cut.take(cut.complete)
+    train_part, held = (Part(part, part) for part in (cut, complete.take(np.arange(150))))
+    target = complete.take(np.arange(150, 300))
+    policy = load(folder).policy
+    made = promise(Shift(ALPHA, target), policy, train_part, held, "argmax").certificate
+    assert made.effective_n is not None
+    assert made.effective_n > 0.9 * made.n
+
+
+RUNS, POOL = 100, 20_000
+
+
+def trained(config: GeneratorConfig) -> tuple[Policy, Part]:
+    questions = drawn(config, 600, 0)
+    (contender,) = contenders(Setting("", questions), ["stopping"])
+    assert contender.learner is not None
+    policy = fit(contender.learner, questions, ALPHA, 0, Silent()).policy
+    return policy, Part(questions, questions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [CONFIG, OF_MMLU], ids=["hotpotqa", "mmlu"])
+def test_it_is_kept_and_seldom_refused_under_covariate_shift(config: GeneratorConfig) -> None:
+    policy, laid_out = trained(config)
+    pool, rng = drawn(config, POOL, 9), np.random.default_rng(10)
+    critical, chance = replay(policy, pool, "argmax").followed.critical, unsure(pool)
+    refused = missed = 0
+    for _ in range(RUNS):
+        held, target = pool.take(rng.integers(POOL, size=200)), covariate_shifted(pool, 200, rng)
+        try:
+            made = promise(Shift(ALPHA, target), policy, laid_out, Part(held, held), "argmax")
+        except CalibrationError:
+            refused += 1
+            continue
+        new = rng.choice(POOL, p=chance / chance.sum())
+        missed += critical[new] < made.certificate.acts_as
+    assert stats.binomtest(refused, RUNS, 0.05, alternative="greater").pvalue > 1e-4
+    assert stats.binomtest(missed, RUNS, 0.1, alternative="greater").pvalue > 1e-4
+    assert missed > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "harder"),
+    [(CONFIG, HARDER), (OF_MMLU, shift_mix(OF_MMLU, (0.1, 0.1, 0.8)))],
+    ids=["hotpotqa", "mmlu"],
+)
+def test_questions_of_hidden_difficulty_are_refused(
+    config: GeneratorConfig, harder: GeneratorConfig
+) -> None:
+    policy, laid_out = trained(config)
+    pool, others, rng = drawn(config, POOL, 9), drawn(harder, POOL, 11), np.random.default_rng(12)
+    refused = 0
+    for _ in range(RUNS):
+        held, target = (of.take(rng.integers(POOL, size=200)) for of in (pool, others))
+        try:
+            promise(Shift(ALPHA, target), policy, laid_out, Part(held, held), "argmax")
+        except CalibrationError:
+            refused += 1
+    assert stats.binomtest(refused, RUNS, 0.97, alternative="less").pvalue > 1e-4
+    assert refused > 0.9 * RUNS
