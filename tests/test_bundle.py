@@ -11,23 +11,29 @@ import pytest
 from safetensors import numpy as safetensors
 
 from farthing import bundle, plugins
-from farthing.bundle import Bundle, Origin, Saveable, load, origin_of, save
+from farthing.bundle import Bundle, Origin, load, origin_of, save
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees import none, split
 from farthing.errors import BundleError, UnknownNameError
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Saveable
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
+from farthing.methods.cards import policy_class
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.stopping.policy import StoppingPolicy
+from farthing.process.replayed import followed
 from farthing.traces.arrays import TraceArrays
 
 TINY = '''
 import numpy as np
 
-class Tiny:
+from farthing.methods.base import Method
+from farthing.process.base import InRounds
+
+class Tiny(InRounds):
     """A third party's policy: one table of scores, [T, L + 1]."""
 
     stochastic = False
@@ -38,9 +44,6 @@ class Tiny:
     def scores(self, traces):
         return np.tile(self.table, (len(traces), 1, 1))
 
-    def decision_cost_nano(self, traces):
-        return None
-
     def to_state(self):
         return {"table": self.table}, {"note": self.note, **self.extra}
 
@@ -48,6 +51,8 @@ class Tiny:
     def from_state(cls, arrays, settings):
         settings = dict(settings)
         return cls(arrays["table"], settings.pop("note"), settings)
+
+CARD = Method("tiny", "Tiny", "Scores by a table", "tiny_policy:Tiny")
 '''
 TABLE = np.array([[0.2, 0.3, 0.5], [0.4, 0.6, 0.0]])
 ORIGIN = Origin(
@@ -62,13 +67,13 @@ CERTIFICATE = split.certify(np.arange(1, 201) / 200, "0.1", fingerprint="c" * 64
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder on the import path in which a package registers the policy `tiny`."""
+    """A folder on the import path in which a package registers the method `tiny`."""
     folder = tmp_path / "site"
     information = folder / "tiny-1.0.dist-info"
     information.mkdir(parents=True)
     (folder / "tiny_policy.py").write_text(TINY)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[farthing.policies]\ntiny = tiny_policy:Tiny\n")
+    (information / "entry_points.txt").write_text("[farthing.methods]\ntiny = tiny_policy:CARD\n")
     return folder
 
 
@@ -76,7 +81,7 @@ def site(tmp_path: Path) -> Path:
 def tiny(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(site))
     plugins._registered.cache_clear()
-    yield plugins.load("policies", "tiny")
+    yield policy_class("tiny")
     plugins._registered.cache_clear()
     sys.modules.pop("tiny_policy", None)
 
@@ -370,7 +375,8 @@ def test_built_in_policies_round_trip(tmp_path: Path, policy: Saveable) -> None:
     found = load(tmp_path / "b")
     assert type(found.policy) is type(policy)
     if not isinstance(policy, LlmPolicy | LlmExitPolicy):
-        np.testing.assert_array_equal(found.policy.scores(traces()), policy.scores(traces()))
+        before, after = followed(policy, traces()), followed(found.policy, traces())
+        np.testing.assert_array_equal(after.scores, before.scores)
     save(tmp_path / "again", saveable(found), origin=found.origin)
     for name in (bundle.BODY, bundle.WEIGHTS):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

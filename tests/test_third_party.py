@@ -43,7 +43,7 @@ CARD = Method(
     varies_with=frozenset(),
 )
 '''
-POLICY = '''
+POLICY = """
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +78,7 @@ class HalfwayPolicy:
     @classmethod
     def from_state(cls, arrays, settings):
         return cls(settings["most"])
-'''
+"""
 LEARNER = """
 from farthing.methods.base import Fitted
 from halfway.policy import HalfwayPolicy

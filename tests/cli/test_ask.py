@@ -134,7 +134,7 @@ def test_single_calls_are_bought_where_calls_are_independent(
     root = np.zeros(1, dtype=np.int32)
     leaf = Forest(root + LEAF, root.astype(np.float32), root, np.ones((1, 4)), root, 0)
     estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
-    lazy = LookaheadPolicy("lazy", features, estimate, 1.0)
+    lazy = LookaheadPolicy("calls", features, estimate, 1.0)
     save("lazy", lazy, origin=origin_of("small", "large"), kappa=0.5)
     said = refused("ask", config, "--bundle", "lazy", CAPITAL)
     assert "the bundle's policy buys call by call, and here calls see one another" in said

@@ -124,29 +124,29 @@ WHO = ("--policies", "fixed-1,lazy", "--splits", "2", "--workers", 1, "--out", "
 
 
 @pytest.mark.parametrize(
-    ("protocol", "names"),
+    ("space", "names"),
     [
         (("--action-space", "rounds"), {"fixed-1"}),
         (("--action-space", "calls"), {"fixed-1", "lazy"}),
         ((), {"fixed-1", "lazy"}),
     ],
 )
-def test_the_protocol_says_who_takes_part(
-    farthing: Farthing, pool: Path, protocol: tuple[str, ...], names: set[str]
+def test_the_action_space_says_who_takes_part(
+    farthing: Farthing, pool: Path, space: tuple[str, ...], names: set[str]
 ) -> None:
-    done = farthing("compare", "--traces", calls_apart(pool, True), *protocol, *WHO)
+    done = farthing("compare", "--traces", calls_apart(pool, True), *space, *WHO)
     assert done.code == 0, done.err
     found = json.loads(Path("report/results.json").read_text())
     assert {row["policy"] for row in found} == names
 
 
 def test_a_pool_is_bought_model_by_model(farthing: Farthing, pool: Path) -> None:
-    for protocol in ("pool", "lazy", "paper"):
+    for space in ("pool", "calls", "rounds"):
         done = farthing("compare", "--traces", pool, "--action-space", space, *WHO)
         assert done.code == 0, done.err
 
 
-def test_a_protocol_that_does_not_fit_is_one_line(
+def test_an_action_space_that_does_not_fit_is_one_line(
     refused: Callable[..., str], runs: Path, pool: Path
 ) -> None:
     apart = calls_apart(pool, False)

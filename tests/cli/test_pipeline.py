@@ -10,8 +10,9 @@ import pytest
 
 from farthing import bundle
 from farthing.experiments.base import Candidate
-from farthing.methods.base import Fitted, Progress
+from farthing.methods.base import Fitted, Learner, Progress, Variant
 from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.cards import card
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.traces.assemble import load
 from farthing.traces.parquet import write_parquet
@@ -19,12 +20,16 @@ from farthing.traces.parquet import write_parquet
 Farthing = Callable[..., Any]
 
 
+def ccpo_by(learner: Learner) -> Candidate:
+    return Candidate(card("ccpo"), Variant("ccpo", "CCPO", learner))
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make `ccpo` train 30 updates only."""
 
     def candidates(*_: object) -> list[Candidate]:
-        return [Candidate("ccpo", "CCPO", CcpoLearner(CcpoConfig(updates=30)), "split")]
+        return [ccpo_by(CcpoLearner(CcpoConfig(updates=30)))]
 
     monkeypatch.setattr("farthing.experiments.pipeline.candidates", candidates)
 
@@ -181,7 +186,7 @@ def test_an_interrupted_training_is_kept_and_said_so(
             return Fitted(RandomPolicy(), stopped_early=True)
 
     def candidates(*_: object) -> list[Candidate]:
-        return [Candidate("ccpo", "CCPO", Stopped(), "split")]
+        return [ccpo_by(Stopped())]
 
     monkeypatch.setattr("farthing.experiments.pipeline.candidates", candidates)
     done = farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")

@@ -16,6 +16,7 @@ from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.process.base import Policy
+from farthing.process.replayed import followed
 from farthing.traces.arrays import FloatArray, Replies, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide, fixed_parts
@@ -72,7 +73,7 @@ class Slow:
 def slow_split(
     traces: TraceArrays, policy: Policy, parts: tuple[list[int], list[int]], calibrated: bool
 ) -> tuple[float, dict[str, float]]:
-    scores = policy.scores(traces)
+    scores = followed(policy, traces).scores
     calibrate, test = parts
     kappa = 1.0
     if calibrated:

@@ -3,26 +3,34 @@
 import numpy as np
 import pytest
 
-from farthing.experiments.base import METRICS, Candidate
-from farthing.experiments.candidates import OptimumPolicy, candidates
+from farthing.experiments.base import METRICS
+from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import (
     Entrant,
-    Replayed,
     at_coverage,
     frontier,
     metrics,
-    replay,
     stream,
     swept,
 )
 from farthing.methods.base import Dataset, Fitted, Silent
+from farthing.methods.baselines.optimum import OptimumPolicy
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
+from farthing.process.base import Policy
 from farthing.process.generator.optimum import optimal_cost, optimal_scores
+from farthing.process.replayed import Nested, replay
+from farthing.traces.arrays import TraceArrays
 
 
-def replayed(setting: Dataset) -> Replayed:
-    return replay(UalaPolicy(), setting.traces, "argmax")
+def nested(policy: Policy, traces: TraceArrays) -> Nested:
+    found = replay(policy, traces, "argmax")
+    assert isinstance(found, Nested)
+    return found
+
+
+def replayed(setting: Dataset) -> Nested:
+    return nested(UalaPolicy(), setting.traces)
 
 
 def test_the_frontier_is_what_acting_at_each_threshold_gives(small: Dataset) -> None:
@@ -50,7 +58,7 @@ def test_a_thinned_frontier_keeps_its_ends_and_points(small: Dataset) -> None:
 def test_the_frontier_counts_what_decisions_cost(small: Dataset) -> None:
     followed = replayed(small)
     price = np.full(followed.followed.reach.shape, 1_000_000)
-    dearer = Replayed(followed.traces, followed.followed, followed.probabilities, price)
+    dearer = Nested(followed.traces, followed.followed, followed.probabilities, price)
     kappa = float(np.median(followed.followed.critical))
     length = metrics(followed.act(kappa))["avg_len"]
     added = metrics(dearer.act(kappa))["cost_usd"] - metrics(followed.act(kappa))["cost_usd"]
@@ -59,12 +67,10 @@ def test_the_frontier_counts_what_decisions_cost(small: Dataset) -> None:
 
 
 def test_a_pointwise_policy_has_one_point(small: Dataset) -> None:
-    candidate = Candidate("random", "Random", None, "none")
-    entrant = Entrant(
-        candidate, Fitted(RandomPolicy()), replay(RandomPolicy(), small.traces, "argmax")
-    )
-    (point,) = frontier(entrant)
-    drawn = metrics(entrant.replayed.draw(stream("random")))
+    (candidate,) = candidates(small, ["random"])
+    played = nested(RandomPolicy(), small.traces)
+    (point,) = frontier(Entrant(candidate, Fitted(RandomPolicy()), played))
+    drawn = metrics(played.draw(stream("random")))
     assert point == (drawn["cost_usd"], drawn["coverage"])
 
 
@@ -94,7 +100,7 @@ def test_at_coverage_is_the_largest_threshold_that_covers_enough(
     small: Dataset, coverage: float
 ) -> None:
     policy = UalaPolicy()
-    followed = replay(policy, small.traces, "argmax")
+    followed = nested(policy, small.traces)
     enough = [
         m
         for kappa in np.unique(np.minimum(followed.followed.critical, 1.0))[::-1]

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from farthing import bundle as bundles
-from farthing.bundle import Saveable, load, origin_of, save
+from farthing.bundle import load, origin_of, save
 from farthing.calibration.guarantees import none
 from farthing.errors import InputError, TraceFormatError
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
 from farthing.experiments.pipeline import Sizes, calibrate, calibrate_for, train
 from farthing.experiments.promises import Parity
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Dataset
+from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cpo.policy import BLOCK, NetworkPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset

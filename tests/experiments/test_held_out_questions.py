@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-from farthing.calibration.base import Certificate
 from farthing.calibration.certificate import certify_weighted
 from farthing.calibration.weighted import Weighted
+
+from farthing.calibration.base import Certificate
 from farthing.experiments import promises
 from farthing.experiments.evaluate import Replayed, replay
 from farthing.experiments.promises import (

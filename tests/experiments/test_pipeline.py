@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.bundle import Saveable, load, save
+from farthing.bundle import load, save
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments.compare import Plan, compare
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import STRANGERS, Method, calibrate, train
-from farthing.methods.base import Dataset
+from farthing.methods.base import Dataset, Saveable
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.replay import paths
+from farthing.process.replayed import followed, replay
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.splits import fixed_parts
 
@@ -67,7 +68,7 @@ def test_the_parts_do_not_overlap_and_the_certificate_can_be_checked(
     bundle = load(tmp_path / "b")
     held = small.traces.take(parts.calibrate)
     assert bundle.certificate is not None
-    critical = paths(bundle.policy.scores(held), held, bundle.empty).critical
+    critical = replay(bundle.policy, held, bundle.empty).critical
     assert bundle.certificate.verify(critical) == []
 
 
@@ -89,7 +90,7 @@ def test_every_promise_is_saved_and_acted_on(
     bundle = load(folder)
     assert bundle.certificate == found.certificate
     part = traces.take(fixed_parts(traces, np.random.default_rng(0), **SIZES).test)
-    followed = paths(bundle.policy.scores(part), part, bundle.empty)
+    then = paths(followed(bundle.policy, part).scores, part, bundle.empty)
     of_group = groups_of(found.certificate)
     kappas = [
         of_group["abc"[g]].kappa if method == "groups" else found.certificate.kappa
@@ -97,11 +98,11 @@ def test_every_promise_is_saved_and_acted_on(
     ]
     covered = [
         bool(critical >= min(kappa, 1.0))
-        for critical, kappa in zip(followed.critical, kappas, strict=True)
+        for critical, kappa in zip(then.critical, kappas, strict=True)
     ]
     evaluated = evaluate(folder, traces, sizes=SIZES)
     assert evaluated.metrics["coverage"] == pytest.approx(np.mean(covered))
-    runs = followed.reach >= np.minimum(kappas, 1.0)[:, None]
+    runs = then.reach >= np.minimum(kappas, 1.0)[:, None]
     assert evaluated.metrics["avg_len"] == pytest.approx(runs.sum(axis=1).mean())
     interval = stats.binomtest(sum(covered), 80).proportion_ci(method="exact")
     assert evaluated.intervals["coverage"] == pytest.approx((interval.low, interval.high))

@@ -1,6 +1,6 @@
 """Other promises about a trained policy: proved on one part, kept on fresh questions."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from subprocess import run
@@ -17,7 +17,6 @@ from farthing.calibration.guarantees.none import NoPromise
 from farthing.calibration.guarantees.parity import Paired, ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import InputError, UnknownNameError
-from farthing.experiments.evaluate import replay
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import calibrate, calibrate_for, train
 from farthing.experiments.promises import (
@@ -35,12 +34,13 @@ from farthing.experiments.promises import (
 )
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Dataset
-from farthing.process.base import Policy
+from farthing.process.base import InRounds, Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome, outcome, paths
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.process.replayed import followed, replay
+from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.splits import fixed_parts
 
 ALPHA = Fraction(1, 10)
@@ -50,10 +50,11 @@ TARGET = generate(CONFIG, 200, np.random.default_rng(9))
 MOST = 10_000_000
 
 
-class Sure:
+@dataclass(frozen=True)
+class Sure(InRounds):
     """A policy whose scores say how sure the guide is: one that can abstain."""
 
-    stochastic = False
+    stochastic: bool = False
 
     def scores(self, traces: TraceArrays) -> FloatArray:
         sure = 1 - traces.signals["uncertainty"][:, :, 1].astype(np.float64)
@@ -62,9 +63,6 @@ class Sure:
         scores[:, :-1, -1] = 1 - np.clip(sure, 0.001, 1)[:, :-1]
         return scores
 
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
-        return None
-
 
 def drawn(n: int, seed: int) -> Part:
     traces = generate(CONFIG, n, np.random.default_rng(seed))
@@ -72,8 +70,8 @@ def drawn(n: int, seed: int) -> Part:
 
 
 def acted(policy: Policy, part: Part, kappa: float, empty: str) -> Outcome:
-    followed = paths(policy.scores(part.played), part.played, empty)
-    return outcome(followed, part.played, kappa)
+    then = paths(followed(policy, part.played).scores, part.played, empty)
+    return outcome(then, part.played, kappa)
 
 
 @pytest.fixture

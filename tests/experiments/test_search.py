@@ -65,7 +65,7 @@ def test_changed_settings_change_nothing_else() -> None:
         ("leaf", "leaf: '' is no whole number"),
         ("leaf=1,,2", "leaf: '' is no whole number"),
         ("leaf=20..10", "range 20..10 is empty"),
-        ("rules=poker", "rules: 'poker' is no value of it; choose from paper, lazy"),
+        ("space=poker", "space: 'poker' is no value of it; choose from rounds, calls"),
     ],
 )
 def test_a_mistake_is_named(text: str, says: str) -> None:

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from farthing.bundle import load
-from farthing.experiments.evaluate import Replayed, replay
 from farthing.experiments.pipeline import calibrate, calibrate_for, train
 from farthing.experiments.promises import Part, Selective, selective
 from farthing.methods.base import Dataset, Silent
@@ -18,6 +17,7 @@ from farthing.methods.selective.learner import Learned, confident
 from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.process.replayed import Nested, Points, replay
 from farthing.traces.arrays import TraceArrays
 
 ALPHA, DELTA = Fraction(1, 10), Fraction(1, 5)
@@ -41,7 +41,7 @@ def learned(request: pytest.FixtureRequest) -> Learned:
     return confident(trained(request.param, questions), questions, "argmax", ALPHA)
 
 
-def answers(replayed: Replayed, kappa: float) -> tuple[float, float]:
+def answers(replayed: Nested | Points, kappa: float) -> tuple[float, float]:
     """Return the share answered, and of those the share that is right."""
     found = replayed.act(kappa)
     given = found.set_size > 0
@@ -58,6 +58,7 @@ def test_a_set_holds_at_most_one_answer(learned: Learned) -> None:
 
 def test_the_surer_the_oftener_right(learned: Learned) -> None:
     played = replay(learned.policy, drawn(4_000, 1), "allow")
+    assert isinstance(played, Nested)
     sure = played.followed.leaf.max(axis=(1, 2))
     right = played.act(1e-9).best_correct
     fifths = np.array_split(np.argsort(sure), 5)
@@ -85,7 +86,7 @@ def test_a_bundle_says_nothing_where_it_is_unsure_and_is_calibrated_anew(
     made = calibrate_for(folder, small.traces, Selective(Fraction(1, 3), DELTA)).certificate
     assert made.promises
     bundle = load(folder)
-    assert (bundle.kind, bundle.empty, bundle.kappa) == ("confident", "allow", made.kappa)
+    assert (bundle.kind, bundle.empty, bundle.kappa) == ("selective", "allow", made.kappa)
     assert bundle.features == before.features
     again = calibrate_for(folder, small.traces, Selective(Fraction(1, 3), DELTA)).certificate
     assert again == made

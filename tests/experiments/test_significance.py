@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from farthing.experiments.base import Calibration, Row
+from farthing.experiments.base import Row
 from farthing.experiments.significance import (
     clopper_pearson,
     differences,
     paired_interval,
     t_quantile,
 )
+from farthing.methods.base import Calibration
 
 ALPHA = Fraction(1, 10)
 

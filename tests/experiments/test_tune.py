@@ -16,6 +16,7 @@ from farthing.experiments.tune import ALL, KEPT, Search, Sweep, fold, sweep
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.process.replay import outcome, paths
+from farthing.process.replayed import followed
 from farthing.traces.splits import divide
 
 ALPHA = Fraction(1, 20)  # at 1/5 one round suffices, and every setting costs the same
@@ -48,11 +49,11 @@ def test_each_figure_is_that_of_a_training_by_hand(
         for which in range(2):
             learn, judge = fold(len(train), 0, 2, which)
             policy = fit(learner, train.take(learn), ALPHA, 0, Silent()).policy
-            laid, scores = policy.arranged(train.take(judge))  # type: ignore[attr-defined]
-            followed = paths(scores, laid, "argmax")
+            along = followed(policy, train.take(judge))
+            then = paths(along.scores, along.traces, "argmax")
             k = int(ALPHA * (len(judge) + 1))
-            kappa = float(np.sort(followed.critical)[k - 1])
-            acted = outcome(followed, laid, kappa)
+            kappa = float(np.sort(then.critical)[k - 1])
+            acted = outcome(then, along.traces, kappa)
             figures = done[0].tried[place].figures[which]
             assert figures["cost_usd"] == pytest.approx(
                 int(acted.cost_nano.sum()) / 1e9 / len(judge)
@@ -148,7 +149,7 @@ def test_a_foreign_file_is_refused_by_its_line(small: Dataset, tmp_path: Path) -
         ("stopping", "batch=5", "nothing that can be set"),
         ("fixed", "batch=5", "name one policy: fixed-1"),
         ("lazy", "leaf=5", "cannot run: calls saw earlier ones"),
-        ("lookahead", "rules=lazy", "rules=lazy: .*calls that saw earlier ones"),
+        ("lookahead", "space=calls", "space=calls: .*calls that saw earlier ones"),
     ],
 )
 def test_what_cannot_be_swept_says_why(

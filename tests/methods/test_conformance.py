@@ -1,151 +1,42 @@
-"""What every policy must do, for all that are registered and for all that candidates train.
+"""What every policy must do: an example of each class that cards name, and all that are trained.
 
-A new policy is held to this once it has an example in `EXAMPLES`; a new candidate at once.
+A new policy is held to this once it has an example in `EXAMPLES`; what a new card trains at once.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from examples import EXAMPLES, EXIT, POLICY, SHAPES, example, in_rounds_or_calls, random_traces
 from numpy.typing import NDArray
 
-from farthing import plugins
-from farthing.bundle import Saveable
 from farthing.errors import InputError
 from farthing.experiments.candidates import candidates
-from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Dataset, Silent
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.methods.base import Dataset, Saveable, load
 from farthing.methods.baselines.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
-from farthing.methods.baselines.random import RandomPolicy
-from farthing.methods.baselines.uala import UalaPolicy
-from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
-from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.learner import confident
-from farthing.methods.selective.policy import SelectivePolicy
-from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
-from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy
-from farthing.methods.stopping.policy import StoppingPolicy
-from farthing.process.action_space import ProtocolName
 from farthing.process.base import Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.process.replayed import Priced, followed
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, Replies, TraceArrays
 
 PRESET = "hotpotqa-llama2-7b"
-SHAPES: Mapping[str, tuple[int, tuple[str, ...]]] = {
-    "paper": (4, ("base", "guide")),
-    "pool": (1, ("small", "middle", "large")),
-    "cascade": (5, ("model",)),
-}
-"""Rounds and roles of each kind of trace."""
-EXIT = "exit-model"
-POLICY = "policy-model"
-
-
-def random_traces(seed: int, horizon: int, roles: tuple[str, ...], n: int = 40) -> TraceArrays:
-    """Any questions at all, with answers and signals missing here and there, and with replies."""
-    rng = np.random.default_rng(seed)
-    shape = (n, horizon, len(roles))
-    answer = rng.integers(-1, 4, shape).astype(np.int16)
-    signals = {name: rng.random(shape).astype(np.float32) for name in ("confidence", "uncertainty")}
-    signals["verdict"] = rng.integers(0, 2, shape).astype(np.float32)
-    signals["input_tokens"] = rng.integers(1, 900, shape).astype(np.float32)
-    for values in signals.values():
-        values[rng.random(shape) < 0.2] = np.nan
-    return TraceArrays(
-        ids=np.array([f"q{i}" for i in range(n)]),
-        roles=roles,
-        models=("",) * len(roles),
-        answer=answer,
-        correct=answer == 0,
-        cost_nano=rng.integers(1, 10**6, shape),
-        signals=signals,
-        group=np.full(n, -1, np.int32),
-        group_names=(),
-        split=np.full(n, -1, np.int8),
-        recorded=np.full(n, horizon, np.int16),
-        independent=np.ones(n, bool),
-        replies={
-            role: Replies(
-                rng.integers(-1, len(roles) + 1, shape[:2]).astype(np.int8),
-                rng.integers(0, 10**5, shape[:2]),
-            )
-            for role in (EXIT, POLICY)
-        },
-    )
-
-
-def network(traces: TraceArrays) -> NetworkPolicy:
-    rng = np.random.default_rng(1)
-    features = FeatureSet.fit(traces)
-    sizes = (len(features.names), 8, 8, traces.n_roles + 1)
-    weights = [rng.normal(size=pair) for pair in pairwise(sizes)]
-    return NetworkPolicy(features, weights, [rng.normal(size=size) for size in sizes[1:]])
-
-
-def stopping(traces: TraceArrays) -> StoppingPolicy:
-    rng = np.random.default_rng(2)
-    features = FeatureSet.fit(traces)
-    paid = traces.horizon - 1
-    return StoppingPolicy(
-        features, rng.normal(size=(paid, len(features.names))), rng.normal(size=paid)
-    )
-
-
-def lookahead(traces: TraceArrays, rules: ProtocolName) -> LookaheadPolicy:
-    learner = LookaheadLearner(LookaheadConfig(rules, iterations=2, trees=4, leaf=3))
-    policy = learner.fit(traces, Fraction(1, 10), 0, Brief()).policy
-    assert isinstance(policy, LookaheadPolicy)
-    return policy
-
-
-def thrifty(traces: TraceArrays, rules: ProtocolName) -> SetSizePenaltyPolicy:
-    learner = SetSizePenaltyLearner(LookaheadConfig(rules, iterations=1, trees=4, leaf=3))
-    policy = learner.fit(traces, Fraction(1, 10), 0, Silent()).policy
-    assert isinstance(policy, SetSizePenaltyPolicy)
-    return policy
-
-
-def sure(policy: Saveable, traces: TraceArrays) -> SelectivePolicy:
-    return confident(policy, traces, "argmax", Fraction(1, 2)).policy
-
-
-EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
-    "network": network,
-    "random": lambda _: RandomPolicy(),
-    "fixed-depth": lambda _: FixedDepthPolicy(2),
-    "fixed-depth, beyond the last round": lambda _: FixedDepthPolicy(9),
-    "uala": lambda _: UalaPolicy(),
-    "uala, by confidence": lambda _: UalaPolicy("confidence"),
-    "uala, by disagreement": lambda _: UalaPolicy("disagreement"),
-    "llm-policy": lambda _: LlmPolicy(POLICY),
-    "llm-exit": lambda traces: LlmExitPolicy(EXIT, traces.roles[-1]),
-    "stopping": stopping,
-    "lookahead": lambda traces: lookahead(traces, "paper"),
-    "lookahead, call by call": lambda traces: lookahead(traces, "lazy"),
-    "thrifty": lambda traces: thrifty(traces, "paper"),
-    "thrifty, call by call": lambda traces: thrifty(traces, "lazy"),
-    "confident": lambda traces: sure(stopping(traces), traces),
-    "confident, call by call": lambda traces: sure(lookahead(traces, "lazy"), traces),
-}
-"""A policy for these traces, by the name that it is registered under and what is special."""
-
 Case = tuple[Policy, TraceArrays]
 
 
-def test_every_registered_policy_has_an_example() -> None:
-    assert {name.split(",")[0] for name in EXAMPLES} == set(plugins.names("policies"))
+def test_every_class_of_policies_has_an_example() -> None:
+    """But the one that knows the generator: it is asked about generated questions alone."""
+    by_name = {card.name: card for card in in_rounds_or_calls()}
+    examples = {by_name[name.split(",")[0]].policy for name in EXAMPLES}
+    assert examples == {card.policy for card in by_name.values()} - {by_name["optimum"].policy}
     traces = random_traces(0, 4, ("base", "guide"))
     for name, build in EXAMPLES.items():
-        assert type(build(traces)) is plugins.load("policies", name.split(",")[0])
+        assert type(build(traces)) is load(by_name[name.split(",")[0]].policy)
 
 
 class Brief:
@@ -167,6 +58,9 @@ def generated() -> Dataset:
     return Dataset("generated", replace(traces, independent=apart), config, PRESET)
 
 
+TRAINED = [card.name for card in in_rounds_or_calls()]
+
+
 @cache
 def trained(name: str) -> Mapping[str, Policy]:
     """Return the policy of each candidate of a name."""
@@ -179,14 +73,9 @@ def trained(name: str) -> Mapping[str, Policy]:
     return found
 
 
-@cache
-def example(name: str, shape: str) -> Policy:
-    return EXAMPLES[name](random_traces(0, *SHAPES[shape]))
-
-
 @pytest.fixture(
     params=[(name, shape) for name in EXAMPLES for shape in SHAPES]
-    + [(name, "candidate") for name in plugins.names(GROUP)],
+    + [(name, "candidate") for name in TRAINED],
     ids=" - ".join,
 )
 def cases(request: pytest.FixtureRequest) -> list[Case]:
@@ -203,21 +92,16 @@ def test_scores_lie_between_0_and_1_and_the_last_round_has_no_next(cases: list[C
         check_scores(policy, traces)
 
 
-def scored(policy: Policy, traces: TraceArrays) -> tuple[TraceArrays, FloatArray]:
-    """Return the questions in the policy's own order, if it has one, and its scores there."""
-    if isinstance(policy, Arranging):
-        return policy.arranged(traces)
-    return traces, policy.scores(traces)
-
-
 def check_scores(policy: Policy, traces: TraceArrays) -> None:
-    laid, scores = scored(policy, traces)
+    along = followed(policy, traces)
+    scores, laid = along.scores, along.traces
     assert scores.shape == (len(traces), laid.horizon, laid.n_roles + 1)
     assert scores.dtype == np.float64
     assert np.isfinite(scores).all()
-    assert scores.min() >= 0
+    assert scores[:, :, :-1].min() >= 0
+    assert scores[:, :-1, -1].min(initial=0) >= 0
     assert scores.max() <= 1
-    assert not scores[:, -1, -1].any()
+    assert np.isin(scores[:, -1, -1], (0, -1)).all()  # -1: there is nothing left to buy
     if policy.stochastic:
         np.testing.assert_allclose(scores.sum(axis=2), 1, rtol=0, atol=1e-12)
 
@@ -227,11 +111,11 @@ def test_deciding_costs_whole_nano_dollars_and_no_round_costs_less_than_nothing(
 ) -> None:
     """An LLM that answers alone gives back the price of the calls that it does not make."""
     for policy, traces in cases:
-        cost = policy.decision_cost_nano(traces)
-        if cost is not None:
-            assert cost.shape == (len(traces), traces.horizon)
+        if isinstance(policy, Priced):
+            cost, spent = policy.decision_cost_nano(traces), followed(policy, traces).traces
+            assert cost.shape == (len(traces), spent.horizon)
             assert cost.dtype == np.int64
-            assert (traces.round_cost_nano + cost).min() >= 0
+            assert (spent.round_cost_nano + cost).min() >= 0
 
 
 def mixed(traces: TraceArrays, kept: BoolArray) -> TraceArrays:
@@ -267,34 +151,29 @@ def mixed(traces: TraceArrays, kept: BoolArray) -> TraceArrays:
     )
 
 
-def numbered(traces: TraceArrays) -> TraceArrays:
-    """Let each call cost its own number, from 1, so that it is known again where it is laid out."""
-    number = np.arange(traces.answer[0].size).reshape(traces.answer[0].shape) + 1
-    return replace(traces, cost_nano=np.broadcast_to(number, traces.answer.shape).copy())
-
-
 def bought(policy: Policy, traces: TraceArrays) -> IntArray:
-    """Return the numbers of the calls of each decision, [n, S, U]; 0 for none."""
-    laid, _ = scored(policy, numbered(traces))
-    return laid.cost_nano
+    """Return the calls of each purchase, numbered from 1, [n, S, U]; 0 for none."""
+    along = followed(policy, traces)
+    return np.where(along.bought[:, :, None], along.calls + 1, 0)
 
 
 def seen_by(policy: Policy, traces: TraceArrays) -> FloatArray:
     """Return scores, cost of deciding, and answers as laid out, side by side, [n, S, 2 U + 2]."""
-    laid, scores = scored(policy, traces)
-    cost = policy.decision_cost_nano(traces)
-    paid = np.zeros(laid.answer.shape[:2]) if cost is None else cost.astype(float)
-    return np.concatenate([scores, paid[:, :, None], laid.answer], axis=2)
+    along = followed(policy, traces)
+    paid = np.zeros(along.scores.shape[:2])
+    if isinstance(policy, Priced):
+        paid += policy.decision_cost_nano(traces)
+    return np.concatenate([along.scores, paid[:, :, None], along.traces.answer], axis=2)
 
 
 def test_no_decision_sees_a_call_that_is_not_paid(cases: list[Case]) -> None:
     """Not in its scores, nor in its choice of what to pay for next."""
     for policy, traces in cases:
         before, order = seen_by(policy, traces), bought(policy, traces)
-        number = numbered(traces).cost_nano
+        number = np.arange(traces.answer[0].size).reshape(traces.answer[0].shape) + 1
         for t in range(order.shape[1] - 1):
             own = order[:, : t + 1].reshape(len(traces), -1)
-            kept = np.any(number[..., None] == own[:, None, None], axis=-1)
+            kept = np.any(number[None, ..., None] == own[:, None, None], axis=-1)
             after = mixed(traces, kept)
             np.testing.assert_allclose(
                 seen_by(policy, after)[:, : t + 1], before[:, : t + 1], rtol=0, atol=1e-12
@@ -358,10 +237,11 @@ def test_it_works_where_only_answers_were_recorded(name: str, shape: str) -> Non
         check_scores(EXAMPLES[name](train), bare)
 
 
-@pytest.mark.parametrize("name", ["llm-policy", "llm-exit"])
+@pytest.mark.parametrize("name", ["llm-policy-guide", "exit-guide"])
 def test_replies_are_never_invented(name: str) -> None:
     traces = replace(random_traces(0, 4, ("base", "guide")), replies={})
     policy = EXAMPLES[name](traces)
+    assert isinstance(policy, LlmPolicy | LlmExitPolicy)
     for ask in (policy.scores, policy.decision_cost_nano):
         with pytest.raises(InputError, match=NO_REPLIES):
             ask(traces)

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from farthing.methods.lookahead.belief import Belief
 from farthing.methods.lookahead.latent_difficulty import LEAST, LatentDifficulty
+from farthing.process.base import hidden
 from farthing.process.generator.generate import GeneratorConfig, generate
 from farthing.process.generator.histories import enumerate_histories, first_seen_next
 from farthing.process.generator.presets import PRESETS, preset
@@ -72,10 +72,11 @@ def test_one_conversation_is_weighed_as_many_are() -> None:
     traces.answer[:60, :, 0] = np.where(traces.answer[:60, :, 0] == 1, -1, traces.answer[:60, :, 0])
     traces.signals["uncertainty"][60:120, 1] = np.nan
     model = replace(model, if_right=np.array([0.6, 0.2, 0.1, 0.1]), if_wrong=np.full(4, 0.25))
-    many, bins, belief = model.outlook(traces), model.bins(traces), Belief(model)
+    many = model.outlook(traces)
     for row, t in product(range(len(traces)), range(4)):
-        said = [(*traces.answer[row, i].tolist(), int(bins[row, i])) for i in range(t + 1)]
-        np.testing.assert_allclose(belief.outlook(tuple(said), 3 - t), many[row, t], rtol=1e-9)
+        said = np.arange(4)[:, None].repeat(2, axis=1) <= t
+        alone = hidden(traces.take(np.array([row])), said)
+        np.testing.assert_array_equal(model.outlook(alone)[0, : t + 1], many[row, : t + 1])
 
 
 def test_its_state_is_all_of_it() -> None:

@@ -21,6 +21,7 @@ from farthing.process.generator.generate import (
     generate,
 )
 from farthing.process.replay import Outcome, outcome, paths, sample
+from farthing.process.replayed import followed
 from farthing.rl.actor_critic import SampledSurrogate
 from farthing.rl.rollout import Questions, draw
 from farthing.rl.soft_set import (
@@ -230,9 +231,9 @@ def test_the_constraint_is_exact_or_the_sampled_leaf_count() -> None:
 def test_ccpo_learns_to_pay_less_than_a_lottery_over_depths_of_the_same_coverage() -> None:
     learned = CcpoLearner(CcpoConfig(updates=150)).fit(questions(400), ALPHA, 0, Silent())
     held_out, test = questions(2_000, 5), questions(4_000, 6)
-    critical = paths(learned.policy.scores(held_out), held_out).critical
+    critical = paths(followed(learned.policy, held_out).scores, held_out).critical
     kappa = split_threshold(critical, ALPHA).kappa
-    got = outcome(paths(learned.policy.scores(test), test), test, kappa)
+    got = outcome(paths(followed(learned.policy, test).scores, test), test, kappa)
     right = np.logical_or.accumulate(test.correct.any(axis=2), axis=1) | ~test.solvable[:, None]
     paid = test.round_cost_nano.cumsum(axis=1)
     blind = np.interp(got.covered.mean(), right.mean(axis=0), paid.mean(axis=0))
@@ -245,7 +246,7 @@ def test_cpo_learns_to_be_right_more_often_for_less_money() -> None:
 
     def after(updates: int) -> Outcome:
         fitted = CpoLearner(CpoConfig(updates=updates)).fit(train, ALPHA, 0, Silent())
-        return sample(fitted.policy.scores(test), test, np.random.default_rng(0))
+        return sample(followed(fitted.policy, test).scores, test, np.random.default_rng(0))
 
     first, last = after(1), after(150)
     assert last.covered.mean() > first.covered.mean() + 0.05

@@ -14,13 +14,14 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from farthing.bundle import load, origin_of, save
 from farthing.errors import InputError
-from farthing.experiments.evaluate import replay
-from farthing.methods.forest import Walker
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy, best_line, outlooks
-from farthing.process.action_space import ProtocolName
+from farthing.process.action_space import SpaceName
+from farthing.process.base import hidden
+from farthing.process.play import follow
 from farthing.process.replay import outcome
+from farthing.process.replayed import Nested, followed, replay
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 
@@ -45,14 +46,15 @@ def make_traces(seed: int, n: int, horizon: int, roles: tuple[str, ...]) -> Trac
     )
 
 
-SHAPES = {"protocol": (2, ("base", "guide")), "pool": (1, ("a", "b", "c")), "cascade": (3, ("m",))}
+SPACES: tuple[SpaceName, ...] = ("rounds", "calls")
+SHAPES = {"talk": (2, ("base", "guide")), "pool": (1, ("a", "b", "c")), "cascade": (3, ("m",))}
 
 
 @cache
-def trained(shape: str, rules: ProtocolName) -> LookaheadPolicy:
+def trained(shape: str, space: SpaceName) -> LookaheadPolicy:
     horizon, roles = SHAPES[shape]
     train = make_traces(0, 80, horizon, roles)
-    learner = LookaheadLearner(LookaheadConfig(rules, iterations=2, trees=5, leaf=5))
+    learner = LookaheadLearner(LookaheadConfig(space, iterations=2, trees=5, leaf=5))
     policy = learner.fit(train, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(policy, LookaheadPolicy)
     return policy
@@ -78,8 +80,7 @@ def test_an_exported_forest_predicts_what_scikit_learn_does(seed: int) -> None:
     asked = np.concatenate([seen, rng.choice(edges, (200, 5))])
     expected = model.predict(asked)
     np.testing.assert_array_equal(forest.predict(asked), expected)
-    alone = [Walker(forest).predict(one.tolist()) for one in asked]
-    np.testing.assert_allclose(alone, expected, rtol=1e-12)  # a sum in another order
+    np.testing.assert_array_equal([forest.predict(one[None])[0] for one in asked], expected)
 
 
 def blank(traces: TraceArrays, question: int, known: set[int]) -> TraceArrays:
@@ -97,7 +98,7 @@ def blank(traces: TraceArrays, question: int, known: set[int]) -> TraceArrays:
 def lines_of(policy: LookaheadPolicy, traces: TraceArrays) -> list[list[list[int]]]:
     """[line][item] to the numbers of its calls."""
     horizon, roles = traces.horizon, traces.n_roles
-    if policy.rules == "paper":
+    if policy.space == "rounds":
         return [[[t * roles + r for r in range(roles)] for t in range(horizon)]]
     if roles == 1:
         return [[[t]] for t in range(horizon)]
@@ -132,12 +133,18 @@ def by_hand(
     return course
 
 
-@pytest.mark.parametrize("rules", ["paper", "lazy"])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_critical_thresholds_against_enumeration(shape: str, rules: ProtocolName) -> None:
-    """Every threshold tried on every question: cost and coverage as replayed, sets nested."""
-    policy, traces = trained(shape, rules), make_traces(7, 25, *SHAPES[shape])
+def nested(policy: LookaheadPolicy, traces: TraceArrays) -> Nested:
     played = replay(policy, traces, "argmax")
+    assert isinstance(played, Nested)
+    return played
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_critical_thresholds_against_enumeration(shape: str, space: SpaceName) -> None:
+    """Every threshold tried on every question: cost and coverage as replayed, sets nested."""
+    policy, traces = trained(shape, space), make_traces(7, 25, *SHAPES[shape])
+    played = nested(policy, traces)
     courses = [by_hand(policy, traces, q) for q in range(25)]
     scores = sorted({score for course in courses for _, score in course} | {0.0, 1.0})
     between = [(a + b) / 2 for a, b in pairwise(scores)]
@@ -164,15 +171,15 @@ def test_critical_thresholds_against_enumeration(shape: str, rules: ProtocolName
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_at_threshold_0_everything_is_paid_in_either_protocol(shape: str) -> None:
+def test_at_threshold_0_everything_is_paid_in_either_space(shape: str) -> None:
     traces = make_traces(8, 30, *SHAPES[shape])
-    for rules in ("paper", "lazy"):
-        laid, scores = trained(shape, rules).arranged(traces)
-        played = replay(trained(shape, rules), traces, "argmax")
-        found = outcome(played.followed, laid, 0.0)
+    for space in SPACES:
+        along = followed(trained(shape, space), traces)
+        played = nested(trained(shape, space), traces)
+        found = outcome(played.followed, along.traces, 0.0)
         np.testing.assert_array_equal(found.cost_nano, traces.cost_nano.sum(axis=(1, 2)))
         np.testing.assert_array_equal(found.in_set, traces.solvable)
-        assert (scores[:, :, :-1] == 1).all()
+        assert (along.scores[:, :, :-1] == 1).all()
 
 
 def test_the_best_line_is_the_best_on_offer() -> None:
@@ -184,42 +191,41 @@ def test_the_best_line_is_the_best_on_offer() -> None:
     assert worth.tolist() == [0.5, 0.2, -np.inf]
 
 
-def test_in_rounds_the_scores_are_those_of_the_arrangement() -> None:
-    traces = make_traces(9, 20, *SHAPES["protocol"])
-    policy = trained("protocol", "paper")
-    laid, scores = policy.arranged(traces)
-    np.testing.assert_array_equal(policy.scores(traces), scores)
-    np.testing.assert_array_equal(laid.answer, traces.answer)
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_are_followed_as_its_decisions_say(shape: str, space: SpaceName) -> None:
+    """Conversations are weighed once for all rounds; each decision alone says the same."""
+    traces, policy = make_traces(9, 20, *SHAPES[shape]), trained(shape, space)
+    quick, slow = followed(policy, traces), follow(policy, traces)
+    np.testing.assert_array_equal(quick.scores, slow.scores)
+    np.testing.assert_array_equal(quick.calls, slow.calls)
+    if space == "rounds":
+        np.testing.assert_array_equal(quick.traces.answer, traces.answer)
 
 
 def test_whether_a_round_is_yet_to_come_changes_no_score() -> None:
     """Live, later rounds are not there yet; what is decided is what a replay decides."""
-    traces, policy = make_traces(9, 20, 3, ("m",)), trained("cascade", "paper")
+    traces, policy = make_traces(9, 20, 3, ("m",)), trained("cascade", "rounds")
+    whole = followed(policy, traces).scores
     for rounds in (1, 2):
-        later = np.arange(3)[:, None] >= rounds
-        early = replace(
-            traces,
-            answer=np.where(later, NO_ANSWER, traces.answer).astype(np.int16),
-            correct=traces.correct & ~later,
-            cost_nano=np.where(later, 0, traces.cost_nano),
-            signals={n: np.where(later, np.nan, v) for n, v in traces.signals.items()},
-            recorded=np.full(20, rounds, np.int16),
-        )
-        found, whole = policy.scores(early), policy.scores(traces)
-        np.testing.assert_array_equal(found[:, :rounds], whole[:, :rounds])
+        known = np.broadcast_to(np.arange(3) < rounds, (20, 3))
+        early = replace(hidden(traces, known), recorded=np.full(20, rounds, np.int16))
+        np.testing.assert_array_equal(followed(policy, early).scores[:, :rounds], whole[:, :rounds])
 
 
-def test_call_by_call_there_are_no_scores_of_rounds() -> None:
-    with pytest.raises(InputError, match="call by call in an order of its own, not in rounds"):
-        trained("protocol", "lazy").scores(make_traces(9, 3, *SHAPES["protocol"]))
+def test_calls_that_saw_others_are_refused_where_it_buys_single_ones() -> None:
+    traces = replace(make_traces(9, 3, *SHAPES["talk"]), independent=np.zeros(3, bool))
+    for ask in (followed, replay, follow):
+        with pytest.raises(InputError, match="3 of 3 questions have calls that saw earlier ones"):
+            ask(trained("talk", "calls"), traces)
 
 
-@pytest.mark.parametrize("rules", ["paper", "lazy"])
-def test_a_bundle_brings_it_back(rules: ProtocolName, tmp_path: Path) -> None:
-    policy, traces = trained("protocol", rules), make_traces(9, 20, *SHAPES["protocol"])
+@pytest.mark.parametrize("space", SPACES)
+def test_a_bundle_brings_it_back(space: SpaceName, tmp_path: Path) -> None:
+    policy, traces = trained("talk", space), make_traces(9, 20, *SHAPES["talk"])
     save(tmp_path / "b", policy, origin=origin_of(traces, "f"), kappa=0.5)
     back = load(tmp_path / "b").policy
     assert isinstance(back, LookaheadPolicy)
-    (laid, scores), (laid_again, scores_again) = policy.arranged(traces), back.arranged(traces)
-    np.testing.assert_array_equal(scores_again, scores)
-    np.testing.assert_array_equal(laid_again.cost_nano, laid.cost_nano)
+    before, after = followed(policy, traces), followed(back, traces)
+    np.testing.assert_array_equal(after.scores, before.scores)
+    np.testing.assert_array_equal(after.calls, before.calls)

@@ -18,11 +18,13 @@ from farthing.methods.lookahead.learner import (
     some_states,
     visited,
 )
-from farthing.methods.lookahead.policy import LookaheadPolicy, Order
-from farthing.process.action_space import ProtocolName, lazy, priced
+from farthing.methods.lookahead.order import Order
+from farthing.methods.lookahead.policy import LookaheadPolicy
+from farthing.process.action_space import SpaceName, action_space, items_of
+from farthing.process.replayed import followed
 from farthing.traces.arrays import TraceArrays
 
-QUICK = LookaheadConfig("lazy", iterations=1, trees=8, leaf=5)
+QUICK = LookaheadConfig("calls", iterations=1, trees=8, leaf=5)
 TENTH = Fraction(1, 10)
 
 
@@ -84,28 +86,27 @@ def test_it_buys_the_cheap_call_where_that_suffices_and_else_the_dear_one_at_onc
     assert found["cost_usd"] < 1.03 * 5.5e-6
 
 
-@pytest.mark.parametrize("rules", ["paper", "lazy"])
-def test_one_seed_gives_the_same_bytes(rules: ProtocolName) -> None:
+@pytest.mark.parametrize("space", ["rounds", "calls"])
+def test_one_seed_gives_the_same_bytes(space: SpaceName) -> None:
     train = make_traces(0, 60)
-    config = replace(QUICK, rules=rules, iterations=2)
+    config = replace(QUICK, space=space, iterations=2)
     one, again, other = (fitted(config, train, seed).to_state() for seed in (3, 3, 4))
     assert one[1] == again[1]
     assert all(one[0][name].tobytes() == again[0][name].tobytes() for name in one[0])
     assert any(not np.array_equal(one[0][name], other[0][name]) for name in one[0])
 
 
-@pytest.mark.parametrize("rules", ["paper", "lazy"])
+@pytest.mark.parametrize("space", ["rounds", "calls"])
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("n", [3, 40])
 def test_one_kind_of_questions_only_and_very_few_of_them(
-    rules: ProtocolName, right: bool, n: int
+    space: SpaceName, right: bool, n: int
 ) -> None:
     """All always right, or none ever: nothing to tell apart, and still a policy."""
     train = make_traces(0, n)
     train = replace(train, correct=np.full(train.answer.shape, right))
-    policy = fitted(replace(QUICK, rules=rules, iterations=2), train)
-    _, scores = policy.arranged(make_traces(1, 9))
-    assert np.isfinite(scores).all()
+    policy = fitted(replace(QUICK, space=space, iterations=2), train)
+    assert np.isfinite(followed(policy, make_traces(1, 9)).scores).all()
     assert policy.price_nano > 0
 
 
@@ -114,14 +115,13 @@ def test_one_kind_of_questions_only_and_very_few_of_them(
 def test_visits_step_by_step(seed: int) -> None:
     rng = np.random.default_rng(seed)
     traces = make_traces(seed, 6, 2, 2)
-    rules = lazy(traces)
-    shelf = priced(traces, rules)
+    items = items_of(traces, action_space("calls", 2, 2))
     line = np.full((6, 4), -1)
     for q in range(6):
-        left = [0] * int(shelf.on_offer[q, 0].sum()) + [1] * int(shelf.on_offer[q, 1].sum())
+        left = [0] * int(items.offered[q, 0].sum()) + [1] * int(items.offered[q, 1].sum())
         line[q, : len(left)] = rng.permutation(left)
     worth = rng.random((6, 4))
-    found = visited(shelf, Order(line, worth))
+    found = visited(items, Order(line, worth))
     for q in range(6):
         bought = [0, 0]
         for step in range(4):
@@ -142,11 +142,11 @@ def test_visits_step_by_step(seed: int) -> None:
 def test_the_price_of_coverage_is_the_last_worth_that_must_be_bought(seed: int, a: str) -> None:
     rng = np.random.default_rng(seed)
     alpha, traces = Fraction(a), make_traces(seed, 17, 2, 2)
-    shelf = priced(traces, lazy(traces))
+    items = items_of(traces, action_space("calls", 2, 2))
     line = np.array([rng.permutation([0, 0, 1, 1]) for _ in range(17)])
     worth = rng.integers(1, 20, (17, 4)).astype(float)
     worth[:, 0] = np.inf
-    made = visited(shelf, Order(line, worth))
+    made = visited(items, Order(line, worth))
     solvable = traces.solvable
     price, figures = price_of_coverage(made, solvable, alpha)
 
@@ -174,11 +174,11 @@ def test_few_states_are_all_looked_at() -> None:
 
 
 def test_of_many_states_some_are_drawn_that_can_be_reached() -> None:
-    on_offer = np.arange(1) < np.ones((50, 9, 1), int)
-    on_offer[:25, 8] = False
-    cases = some_states(on_offer, np.random.default_rng(0))
+    offered = np.arange(1) < np.ones((50, 9, 1), int)
+    offered[:25, 8] = False
+    cases = some_states(offered, np.random.default_rng(0))
     assert (np.bincount(cases.row) == 120).all()
-    assert (cases.bought <= on_offer.sum(axis=2)[cases.row]).all()
+    assert (cases.bought <= offered.sum(axis=2)[cases.row]).all()
     whole = cases.bought[cases.row >= 25]
     assert (whole.sum(axis=1) < 9).all()  # something is left to buy
     share = [(whole.sum(axis=1) == k).mean() for k in range(9)]

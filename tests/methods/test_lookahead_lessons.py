@@ -9,12 +9,13 @@ import pytest
 
 from farthing.methods.lookahead import learner as lookahead
 from farthing.methods.lookahead.learner import Cases, LookaheadConfig, Visits, _Training, visited
-from farthing.methods.lookahead.policy import Order
-from farthing.process.action_space import Ledger, ProtocolName
+from farthing.methods.lookahead.order import Order, ordered
+from farthing.process.action_space import Items, SpaceName
+from farthing.process.replayed import Nested, replay
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 TENTH = Fraction(1, 10)
-FEW = LookaheadConfig("lazy", iterations=1, trees=6, leaf=3)
+FEW = LookaheadConfig("calls", iterations=1, trees=6, leaf=3)
 
 
 def make_traces(seed: int, n: int) -> TraceArrays:
@@ -99,23 +100,23 @@ def test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost(
     assert looked_at > n
 
 
-@pytest.mark.parametrize("rules", ["paper", "lazy"])
+@pytest.mark.parametrize("space", ["rounds", "calls"])
 def test_no_question_is_judged_by_estimates_that_have_seen_its_grades(
-    rules: ProtocolName, monkeypatch: pytest.MonkeyPatch
+    space: SpaceName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Grades of one fold are turned round: its own order of purchases stays, others' change."""
     orders = []
 
-    def watched(shelf: Ledger, order: Order) -> Visits:
+    def watched(items: Items, order: Order) -> Visits:
         orders.append(order)
-        return visited(shelf, order)
+        return visited(items, order)
 
     monkeypatch.setattr(lookahead, "visited", watched)
     # one number, how forest and linear model are mixed, is fitted to all questions
     monkeypatch.setattr(lookahead, "best_share", lambda *_: 0.5)
     traces = make_traces(1, 90)
     traces = replace(traces, recorded=np.full(90, 2, np.int16))
-    config = replace(FEW, rules=rules)
+    config = replace(FEW, space=space)
     mine = _Training(config, traces, TENTH, 0).fold == 0
     turned = np.where(mine[:, None, None], ~traces.correct, traces.correct)
     for correct in (traces.correct, turned):
@@ -131,8 +132,15 @@ def test_no_question_is_judged_by_estimates_that_have_seen_its_grades(
 
 def test_the_first_purchase_is_made_at_every_threshold() -> None:
     """Its worth is infinite, however little the estimates think of it."""
-    training = _Training(FEW, make_traces(2, 30), TENTH, 0)
-    training.improve()
-    order = training.policy.order(training.train)
+    traces = make_traces(2, 30)
+    training = _Training(FEW, traces, TENTH, 0)
+    order = ordered(training.items.offered, Whim(30))
     assert np.isposinf(order.worth[:, 0]).all()
     assert np.isfinite(order.worth[:, 1]).all()
+    training.improve()
+    played = replay(replace(training.policy, price_nano=1e-30), traces)
+    assert isinstance(played, Nested)
+    first = played.traces.cost_nano[:, 0, 0]
+    assert first.all()
+    np.testing.assert_array_equal(played.act(1.0).cost_nano, first)
+    np.testing.assert_array_equal(played.act(1e-9).cost_nano, first)

@@ -17,9 +17,10 @@ from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.selective.learner import confident
 from farthing.methods.selective.policy import Evidence, as_trained, walk
-from farthing.process.action_space import lazy
+from farthing.process.action_space import SpaceName
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.process.replayed import followed
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 CONFIG = preset("hotpotqa-llama2-7b").config
@@ -35,7 +36,7 @@ def drawn(n: int, seed: int = 0) -> TraceArrays:
 def test_evidence_against_a_loop_over_calls() -> None:
     traces = drawn(30)
     walked = walk(FixedDepthPolicy(4), traces, "argmax")
-    found = Evidence.fit(traces).of(traces, walked.seen, walked.laid.answer)
+    found = Evidence.fit(traces).of(traces, walked.known, walked.along.traces.answer)
     for i in range(30):
         for t in range(4):
             calls = [
@@ -65,7 +66,7 @@ def test_a_signal_counts_for_its_answer_and_against_the_others() -> None:
     doubt = np.arange(48, dtype=np.float32).reshape(6, 4, 2)
     traces = replace(traces, signals={"uncertainty": doubt})
     walked = walk(FixedDepthPolicy(4), traces, "argmax")
-    found = Evidence.fit(traces).of(traces, walked.seen, walked.laid.answer)
+    found = Evidence.fit(traces).of(traces, walked.known, walked.along.traces.answer)
     scaled = (doubt - doubt.mean(axis=(0, 1))) / doubt.std(axis=(0, 1))
     same = (traces.answer[1] == traces.answer[1, 3, 1]) & (traces.answer[1] != NO_ANSWER)
     others = ~same & (traces.answer[1] != NO_ANSWER)
@@ -75,19 +76,18 @@ def test_a_signal_counts_for_its_answer_and_against_the_others() -> None:
 
 def test_what_is_seen_call_by_call_are_the_calls_bought_so_far() -> None:
     traces = drawn(60)
-    config = LookaheadConfig("lazy", iterations=1, trees=4)
+    config = LookaheadConfig("calls", iterations=1, trees=4)
     policy = LookaheadLearner(config).fit(traces, ALPHA, 0, Silent()).policy
     assert isinstance(policy, LookaheadPolicy)
-    seen = walk(policy, traces, "argmax").seen
-    line = policy.order(traces).line
-    cells = lazy(traces).cells[:, :, 0]
+    seen = walk(policy, traces, "argmax").known
+    number = np.broadcast_to(np.arange(8).reshape(4, 2), traces.answer.shape).copy()
+    bought = followed(policy, replace(traces, cost_nano=number)).traces.cost_nano[:, :, 0]
     for i in range(60):
         known: set[int] = set()
-        taken = [0, 0]
         for step in range(8):
-            known.add(int(cells[line[i, step], taken[line[i, step]]]))
-            taken[line[i, step]] += 1
+            known.add(int(bought[i, step]))
             assert set(np.flatnonzero(seen[i, step]).tolist()) == known
+        assert len(known) == 8
 
 
 def test_it_goes_on_until_an_answer_is_sure_enough() -> None:
@@ -95,7 +95,7 @@ def test_it_goes_on_until_an_answer_is_sure_enough() -> None:
     policy = confident(FixedDepthPolicy(3), traces, "argmax", ALPHA).policy
     sure = policy.confidence(traces, walk(policy.inner, traces, "argmax"))
     for enough in (0.0, 0.6, 1.1):
-        _, scores = replace(policy, until=1.0, enough=enough).arranged(traces)
+        scores = followed(replace(policy, until=1.0, enough=enough), traces).scores
         for i in range(300):
             end = next(t for t in range(4) if t == 2 or sure[i, t].max() >= enough)
             assert scores[i, :end, 2].tolist() == [1.0] * end
@@ -104,10 +104,10 @@ def test_it_goes_on_until_an_answer_is_sure_enough() -> None:
             assert not scores[i, :end, :2].any()
 
 
-@pytest.mark.parametrize("rules", ["paper", "lazy"])
-def test_a_bundle_of_it_loads_without_learning_libraries(tmp_path: Path, rules: str) -> None:
+@pytest.mark.parametrize("space", ["rounds", "calls"])
+def test_a_bundle_of_it_loads_without_learning_libraries(tmp_path: Path, space: SpaceName) -> None:
     traces = drawn(80)
-    config = LookaheadConfig(rules, iterations=1, trees=4)  # type: ignore[arg-type]
+    config = LookaheadConfig(space, iterations=1, trees=4)
     inner = LookaheadLearner(config).fit(traces, ALPHA, 0, Silent()).policy
     policy = confident(inner, traces, "argmax", ALPHA).policy
     bundles.save(
@@ -120,12 +120,12 @@ def test_a_bundle_of_it_loads_without_learning_libraries(tmp_path: Path, rules: 
     )
     back = bundles.load(tmp_path / "b").policy
     assert isinstance(back, type(policy))
-    np.testing.assert_array_equal(back.arranged(traces)[1], policy.arranged(traces)[1])
+    np.testing.assert_array_equal(followed(back, traces).scores, followed(policy, traces).scores)
     assert as_trained(back, "allow") == (back.inner, "argmax")
-    assert back.in_rounds == (rules == "paper")
-    if rules == "lazy":
-        with pytest.raises(InputError, match="call by call"):
-            back.scores(traces)
+    assert back.space == space
+    if space == "calls":
+        with pytest.raises(InputError, match="calls that saw earlier ones"):
+            followed(back, replace(traces, independent=np.zeros(80, bool)))
     program = (
         f"import sys; from farthing.bundle import load; load({str(tmp_path / 'b')!r}); "
         "assert not {'torch', 'sklearn'} & set(sys.modules)"

@@ -6,10 +6,12 @@ import numpy as np
 
 from farthing.methods.base import Silent
 from farthing.methods.stopping.learner import StoppingLearner, _fit, still_to_gain
+from farthing.process.base import InRounds
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import preset
 from farthing.process.replay import outcome, paths
+from farthing.process.replayed import followed
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 CONFIG = preset("hotpotqa-llama2-7b").config
@@ -65,8 +67,9 @@ def test_labels_that_are_all_alike_leave_only_the_base_rate() -> None:
 def test_it_comes_close_to_the_optimum_of_the_generator() -> None:
     fitted = StoppingLearner().fit(questions(1_000, 0), Fraction(1, 10), 0, Silent())
     test = questions(20_000, 1)
-    followed = paths(fitted.policy.scores(test), test)
-    got = outcome(followed, test, float(np.quantile(followed.critical, 0.1, method="lower")))
+    assert isinstance(fitted.policy, InRounds)
+    then = paths(fitted.policy.scores(test), test)
+    got = outcome(then, test, float(np.quantile(then.critical, 0.1, method="lower")))
     least = optimal_cost(CONFIG, float(got.covered.mean()))  # USD
     assert 0.98 * least < got.cost_nano.mean() / 1e9 < 1.1 * least
 
@@ -74,7 +77,7 @@ def test_it_comes_close_to_the_optimum_of_the_generator() -> None:
 def test_the_same_seed_gives_the_same_policy() -> None:
     train, test = questions(100, 2), questions(50, 3)
     first, again = (
-        StoppingLearner().fit(train, Fraction(1, 10), 0, Silent()).policy.scores(test)
+        followed(StoppingLearner().fit(train, Fraction(1, 10), 0, Silent()).policy, test).scores
         for _ in range(2)
     )
     assert first.tobytes() == again.tobytes()

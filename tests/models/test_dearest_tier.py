@@ -5,6 +5,7 @@ from decimal import Decimal
 from itertools import accumulate
 
 import pytest
+from farthing.runtime.question_budget import Purse
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 from hypothesis import given, settings
@@ -18,7 +19,6 @@ from farthing.models.prices import PriceTable, Rates, TokenPrice, largest_cost_n
 from farthing.models.scripted import ScriptedModel
 from farthing.runtime.base import DirectDesk
 from farthing.runtime.cost_bound import Rehearsal
-from farthing.runtime.question_budget import Purse
 
 RISING = TokenPrice(
     (Rates(Decimal(1), Decimal(2)), Rates(Decimal(3), Decimal(5), 200)), Decimal("0.000001")

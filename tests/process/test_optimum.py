@@ -23,7 +23,7 @@ from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.process import replay
-from farthing.process.base import Policy
+from farthing.process.base import InRounds
 from farthing.process.generator.generate import (
     CallPrice,
     GeneratorConfig,
@@ -268,7 +268,7 @@ def test_no_learned_stopping_rule_beats_it_but_it_comes_close(model: Any) -> Non
         assert ended.cost_nano.mean() / 1e9 == pytest.approx(least, rel=0.1)
 
 
-def at_thresholds(policy: Policy, traces: TraceArrays) -> list[replay.Outcome]:
+def at_thresholds(policy: InRounds, traces: TraceArrays) -> list[replay.Outcome]:
     """Act with a strict, a middling and a loose threshold."""
     scores = policy.scores(traces)
     followed = replay.paths(scores, traces, empty="allow")
@@ -288,7 +288,8 @@ def test_no_policy_beats_it_on_a_preset(name: str) -> None:
     rng = np.random.default_rng([8, *name.encode()])
     train, fresh = generate(config, 1_000, rng), generate(config, 10_000, rng)
     learned = StoppingLearner().fit(train, Fraction(1, 10), 0, Silent()).policy
-    rivals: list[Policy] = [learned, UalaPolicy(), RandomPolicy()]
+    assert isinstance(learned, InRounds)
+    rivals: list[InRounds] = [learned, UalaPolicy(), RandomPolicy()]
     rivals += [FixedDepthPolicy(depth) for depth in range(1, config.rounds + 1)]
     rivals += [random_network(train, rng) for _ in range(2)]
     ended = [replay.sample(p.scores(fresh), fresh, rng) for p in rivals if p.stochastic]

@@ -5,14 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.experiments.base import (
-    METRICS,
-    TIMES_OPTIMUM,
-    Calibration,
-    Comparison,
-    Difference,
-    Row,
-)
+from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Difference, Row
+from farthing.methods.base import Calibration
 
 ALPHA = Fraction(1, 10)
 Sketch = tuple[str, str, Calibration, float, float]

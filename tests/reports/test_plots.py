@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from farthing.experiments.base import Comparison
-from farthing.experiments.candidates import ORDER
+from farthing.methods.cards import cards
 from farthing.reports import plots
 from farthing.reports.base import mean_of, ran
 from farthing.reports.style import looks
@@ -107,7 +107,7 @@ def test_svg_is_the_same_twice_and_has_no_date(comparison: Comparison) -> None:
 
 def test_a_policy_keeps_its_colour_whoever_else_is_shown() -> None:
     assert looks(["ccpo"])["ccpo"] == looks(["a", "b", "ccpo", "stopping"])["ccpo"]
-    everyone = looks([*ORDER, "fixed-1", "fixed-2", "x", "y"])
+    everyone = looks([*(card.name for card in cards()), "fixed-1", "fixed-2", "x", "y"])
     assert len(set(everyone.values())) == len(everyone)
     assert len({marker for _, marker in everyone.values()}) == len(everyone)
 

@@ -24,10 +24,10 @@ from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import AuthenticationError, InputError
-from farthing.experiments.evaluate import replay
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.process.replayed import replay
 from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.orchestrator import Orchestrator

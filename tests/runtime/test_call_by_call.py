@@ -23,13 +23,13 @@ from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError
-from farthing.experiments.evaluate import replay
 from farthing.features.calls import CallFeatures
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
 from farthing.models.base import Completion, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.process.replayed import replay
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.orchestrator import Orchestrator
@@ -195,7 +195,7 @@ def four_calls() -> Bundle:
         fingerprint="f",
     )
     return Bundle(
-        policy=LookaheadPolicy("lazy", features, estimate, 1.0),
+        policy=LookaheadPolicy("calls", features, estimate, 1.0),
         kind="lookahead",
         origin=origin,
         kappa=0.25,

@@ -12,7 +12,7 @@ from sums import farthing, write_job
 from farthing import bundle as bundles
 from farthing.bundle import Origin
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
-from farthing.process.replay import outcome, paths
+from farthing.process.replayed import replay
 from farthing.traces.assemble import assemble
 from farthing.traces.store import Store
 
@@ -66,8 +66,7 @@ def the_log_answers_what_was_collected(
         stored = {trace.id: trace for trace in store.traces()}
     whole = assemble([stored[answer["id"]] for answer in found])
     assert bundle.kappa is not None
-    followed = paths(bundle.policy.scores(whole), whole, bundle.empty)
-    expected = outcome(followed, whole, bundle.kappa)
+    expected = replay(bundle.policy, whole, bundle.empty).act(bundle.kappa)
     assert [answer["cost_nano"] for answer in found] == expected.cost_nano.tolist()
     assert [answer["rounds"] for answer in found] == expected.length.tolist()
     assert [len(answer["answers"]) for answer in found] == expected.set_size.tolist()

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from farthing.bundle import Bundle, Origin, origin_of
 from farthing.calibration.guarantees import none
-from farthing.experiments.evaluate import replay
 from farthing.features.rounds import FeatureSet
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
@@ -32,13 +31,14 @@ from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import nano_from_usd, usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS, sample
+from farthing.process.replayed import Nested, followed, replay
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent, Client, Turn
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, judged
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import assemble, cascade
 from farthing.traces.base import Call, Trace
 
@@ -156,7 +156,7 @@ def confident(policy: Policy, train: TraceArrays) -> SelectivePolicy:
     """Let a policy say how sure it is, at random."""
     rng = np.random.default_rng(4)
     walked, evidence = walk(policy, train, "argmax"), Evidence.fit(train)
-    width = evidence.of(train, walked.seen, walked.laid.answer).shape[-1]
+    width = evidence.of(train, walked.known, walked.along.traces.answer).shape[-1]
     root = np.zeros(1, dtype=np.int32)
     forest = Forest(root + LEAF, root.astype(np.float32), root, np.full((1, 1), 0.4), root, 0)
     sure = Confidence(evidence, rng.normal(size=width + 1), forest)
@@ -217,14 +217,15 @@ def check_against_replay(
     """Everything that a replay says of each question is what the live answer says."""
     bundle = orchestrator.bundle
     replayed = replay(bundle.policy, whole, bundle.empty)
+    assert isinstance(replayed, Nested)
     if isinstance(bundle.policy, LlmExitPolicy):  # live, all roles are paid
         paid = whole.replies["exit-guide"].cost_nano
         replayed = dataclasses.replace(replayed, decision_cost_nano=paid)
-    followed, laid, scores = replayed.followed, replayed.traces, replayed.followed.score
+    then, laid, scores = replayed.followed, replayed.traces, replayed.followed.score
     expected = replayed.act(kappa)
     for i, trace in enumerate(traces):
         found = ask(orchestrator, question_of(trace))
-        member = followed.leaf[i] >= min(kappa, 1.0)
+        member = then.leaf[i] >= min(kappa, 1.0)
         texts = [TEXT.normalise(returned.text) for returned in found.answers]
         ranked = sorted(zip(*np.nonzero(member), strict=True), key=lambda at: (scores[i][at], *at))
         places = [(t, place) for t in range(whole.horizon) for place in range(whole.n_roles)]
@@ -258,6 +259,13 @@ def known(call: Call, live: Trace, recorded: Trace) -> Call:
     return msgspec.structs.replace(call, verdict=verdict)
 
 
+def own_scores(policy: Policy, whole: TraceArrays) -> FloatArray:
+    """Return every score that a policy gives to what can be done."""
+    scores = np.unique(followed(policy, whole).scores)
+    found: FloatArray = scores[scores >= 0]
+    return found
+
+
 @pytest.mark.parametrize("name", POLICIES)
 @settings(deadline=None, max_examples=15)
 @given(st.data())
@@ -266,7 +274,7 @@ def test_decisions_are_those_of_a_replay(name: str, data: st.DataObject) -> None
     whole = assemble(traces)
     policy = POLICIES[name](whole)
     empty = data.draw(st.sampled_from(EMPTY_SETS))
-    scores = np.unique(policy.scores(whole))
+    scores = own_scores(policy, whole)
     kappa = float(data.draw(st.sampled_from([0.0, *scores, *(scores + 0.01), 1.5, np.inf])))
     asked = {"llm-policy": REPLIES[:1], "llm-exit": REPLIES[1:]}.get(name, ())
     everybody = playback(traces, ("base", "guide", *REPLIES))
@@ -287,7 +295,7 @@ def test_a_pool_is_played_as_a_cascade(data: st.DataObject) -> None:
     ]
     whole = cascade(assemble(traces))
     policy = data.draw(st.sampled_from([network, lookahead]))(whole)
-    kappa = float(data.draw(st.sampled_from(list(np.unique(policy.scores(whole))))))
+    kappa = float(data.draw(st.sampled_from(list(own_scores(policy, whole)))))
     plan = Independent(playback(traces, names), 1, TEXT)
     bundle = bundle_of(policy, origin_of(whole, "f"), kappa)
     check_against_replay(Orchestrator(bundle, plan, TEXT), traces, whole, kappa)
@@ -316,16 +324,16 @@ def independent(draw: st.DrawFn) -> list[Trace]:
     return traces
 
 
-def by_call(whole: TraceArrays, around: str) -> Arranging:
+def by_call(whole: TraceArrays, around: str) -> Policy:
     """Train a policy that buys single calls; another one may have the last word on answers."""
-    learner = LookaheadLearner(LookaheadConfig("lazy", iterations=1, trees=4, leaf=1))
+    learner = LookaheadLearner(LookaheadConfig("calls", iterations=1, trees=4, leaf=1))
     lazy = learner.fit(whole, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(lazy, LookaheadPolicy)
     if around == "confident":
         return confident(lazy, whole)
     if around == "thrifty":
-        laid, scores = lazy.arranged(whole)
-        width = evidence(laid, scores[:, :, -1]).shape[-1]
+        along = lazy.followed(whole)
+        width = evidence(along.traces, along.scores[:, :, -1]).shape[-1]
         weights = np.random.default_rng(3).normal(size=width + 1)
         return SetSizePenaltyPolicy(lazy, weights, lazy.price_nano)
     return lazy
@@ -339,9 +347,8 @@ def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.Da
     arrays = assemble(traces)
     whole = arrays if "base" in roles else cascade(arrays)
     policy = by_call(whole, data.draw(st.sampled_from(["nothing", "thrifty", "confident"])))
-    laid, scores = policy.arranged(whole)
-    assert laid.horizon == whole.horizon * whole.n_roles
-    near = np.unique(scores)
+    assert followed(policy, whole).traces.horizon == whole.horizon * whole.n_roles
+    near = own_scores(policy, whole)
     kappa = float(data.draw(st.sampled_from([0.0, *near, *(near + 0.01), 1.5, np.inf])))
     empty = data.draw(st.sampled_from(EMPTY_SETS))
     alone = [
@@ -366,7 +373,7 @@ def test_a_policy_without_a_threshold_draws_as_a_replay_does(data: st.DataObject
     orchestrator = Orchestrator(bundle, Dialogue(agents, HORIZON), TEXT)
     for i, trace in enumerate(traces):
         one = whole.take(np.array([i]))
-        expected = sample(policy.scores(one), one, np.random.default_rng(i))
+        expected = sample(followed(policy, one).scores, one, np.random.default_rng(i))
         found = ask(orchestrator, question_of(trace), rng=np.random.default_rng(i))
         assert found.rounds == expected.length[0]
         assert found.cost_nano == expected.cost_nano[0]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from farthing.runtime.question_budget import Purse, Pursed
 
 from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import BudgetError, ModelError, ModelTimeoutError
@@ -15,7 +16,6 @@ from farthing.models.scripted import Reply, ScriptedModel
 from farthing.runtime.base import DirectDesk
 from farthing.runtime.journal import Attempt, Entry, StoreBooks, entry
 from farthing.runtime.meter import LoggedDesk, Paid, Till
-from farthing.runtime.question_budget import Purse, Pursed
 from farthing.runtime.ray_engine import RemoteBooks
 from farthing.traces.store import Store
 

@@ -81,7 +81,8 @@ class Followed:
     """What a policy decides along its own order, as if it went on for ever."""
 
     traces: TraceArrays
-    """[n, S, U] the questions as rounds of one purchase each, in that order."""
+    """[n, S, U] the questions as rounds of one purchase each, in that order; purchases that cannot
+    be made come last, where they were recorded: what they would say tells which are solvable."""
     scores: FloatArray
     """[n, S, U + 1] of each answer when it was bought and, last, of going on."""
     calls: IntArray

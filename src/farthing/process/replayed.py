@@ -23,7 +23,7 @@ class Priced(Protocol):
     """A policy whose decisions cost money, since it asks a model what to do."""
 
     def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
-        """Return what deciding costs, [n, T] in nano-dollars."""
+        """Return what deciding after each purchase costs, [n, S] in nano-dollars."""
         ...
 
 

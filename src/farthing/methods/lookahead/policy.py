@@ -123,8 +123,9 @@ class LookaheadPolicy:
         if not state.can_buy.any():
             return Decision(np.full(n, NOTHING), np.zeros(n), np.ones((n, width)))
         seen = self.features.look(state.recorded, np.arange(n), state.known)
-        step = np.full(n, state.turn)
-        told = seen if outlook is None else outlook[:, state.turn]
+        # one that ended earlier has bought fewer; one that bought everything is not asked
+        step = np.minimum(state.bought.sum(axis=1), state.space.steps - 1)
+        told = seen if outlook is None else outlook[np.arange(n), step]
         line, worth = best_line(*self.estimate.predict(seen, told, step), state.can_buy)
         worth = np.maximum(worth * self.price_nano, 0.0)
         return Decision(line, worth / (1.0 + worth), np.ones((n, width)))

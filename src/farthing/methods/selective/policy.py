@@ -17,10 +17,10 @@ from farthing.features.calls import LEFT_OUT, VERDICT, speakers, with_its_base
 from farthing.methods import cards
 from farthing.methods.forest import Forest
 from farthing.methods.lookahead.policy import FOREST
-from farthing.process.action_space import SpaceName
-from farthing.process.base import NOTHING, Budget, Decision, Policy, State
-from farthing.process.play import Followed, thresholded
-from farthing.process.replay import paths
+from farthing.process.action_space import SpaceName, action_space
+from farthing.process.base import Budget, Decision, Policy, State
+from farthing.process.play import Followed, with_next
+from farthing.process.replay import likeliest_counts_as_one, paths
 from farthing.process.replayed import Priced, followed
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.text_signals import OF_QUESTION
@@ -194,25 +194,27 @@ class SelectivePolicy:
         known = self.confidence.evidence.of(state.recorded, state.known[:, None], answer[:, None])
         sure = np.where(answer != NO_ANSWER, self.confidence.of_each(known)[:, 0], 0.0)
         best = sure.max(axis=1)
-        goes_on = thresholded(theirs, self.until, self.empty).line != NOTHING
-        goes_on &= best < self.enough
+        goes_on = (_onwards(with_next(theirs), self.empty) >= self.until) & (best < self.enough)
         return Decision(theirs.line, goes_on.astype(np.float64), _returned(sure, goes_on))
 
     def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
         """Follow the other policy's order, and weigh the answers of all questions at once."""
         walked = walk(self.inner, traces, self.empty, budget)
         sure = self.confidence(traces, walked)
-        best = sure.max(axis=2)
-        go_on = np.zeros(best.shape, dtype=bool)
-        go_on[:, :-1] = (walked.reach[:, 1:] >= self.until) & (best[:, :-1] < self.enough)
-        scores = np.concatenate([_returned(sure, go_on), go_on[:, :, None]], axis=2)
+        theirs = walked.along.scores.copy()
+        theirs[:, :-1, -1][~walked.along.bought[:, 1:]] = -1.0
+        theirs[:, -1, -1] = -1.0
+        goes_on = (_onwards(theirs, self.empty) >= self.until) & (sure.max(axis=2) < self.enough)
+        possible = np.where(theirs[:, :, -1] < 0, -1.0, goes_on)
+        scores = np.concatenate([_returned(sure, goes_on), possible[:, :, None]], axis=2)
         return replace(walked.along, scores=scores)
 
     def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
-        """Return what deciding costs the other policy, [n, T] in nano-dollars."""
+        """Return what deciding costs the other policy, [n, S] in nano-dollars."""
         if isinstance(self.inner, Priced):
             return self.inner.decision_cost_nano(traces)
-        return np.zeros(traces.answer.shape[:2], dtype=np.int64)
+        steps = action_space(self.space, traces.horizon, traces.n_roles).steps
+        return np.zeros((len(traces), steps), dtype=np.int64)
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
@@ -256,6 +258,12 @@ class SelectivePolicy:
             float(settings["enough"]),
             Confidence(evidence, arrays["weights"], forest),
         )
+
+
+def _onwards(scores: FloatArray, empty: str) -> FloatArray:
+    """Return the largest threshold at which going on is among the actions taken, [...]."""
+    found: FloatArray = likeliest_counts_as_one(scores) if empty == "argmax" else scores
+    return found[..., -1]
 
 
 def _returned(sure: FloatArray, goes_on: BoolArray) -> FloatArray:

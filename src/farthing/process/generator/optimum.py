@@ -27,7 +27,9 @@ from farthing.process.generator.histories import (
     enumerate_histories,
     first_seen_next,
 )
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
+
+NOT_PLAYED = -1
 
 ROUNDING = 1e-9
 """Relative difference within which two prices are equal."""
@@ -105,7 +107,8 @@ def optimal_scores(
 
     Returns:
         [n, T, 3] base and guide 1 (all answers seen are returned); `next` scores the cheapest
-        round's price over the history's own, in [0, 1]: the coverage gained for that money.
+        round's price over the history's own, in [0, 1]: the coverage gained for that money; 0
+        after rounds that were not played.
 
     Raises:
         InputError: the traces show what this generator cannot produce.
@@ -116,7 +119,7 @@ def optimal_scores(
     scores = np.ones((*traces.answer.shape[:2], 3))
     scores[:, :, 2] = 0.0
     for t, index in enumerate(_locate(config, best.histories, traces)):
-        score = worth[t][index]
+        score = np.where(index == NOT_PLAYED, 0.0, worth[t][index])
         scores[:, t, 2] = score if lot is None else _apart(score, every, lot)
     return scores
 
@@ -198,23 +201,31 @@ def _corners(pieces: _Stretch, first_round: float) -> tuple[FloatArray, FloatArr
 def _locate(
     config: GeneratorConfig, histories: tuple[Histories, ...], traces: TraceArrays
 ) -> list[IntArray]:
-    """Return, for each round before the last, [n] the index of every question's history."""
+    """Return, for each round before the last, [n] the index of every question's history.
+
+    `NOT_PLAYED` where the round was not played yet.
+    """
     if traces.answer.shape[1:] != (config.rounds, 2) or "uncertainty" not in traces.signals:
         raise InputError(
             f"these traces are not the generator's: it gives {config.rounds} rounds of two answers "
             "and an uncertainty; generate them with the same settings"
         )
     labels = first_appearance(traces.answer.astype(np.int64))
-    drawn = uncertainty_bin(config, traces.signals["uncertainty"][:, :, 1])
+    uncertainty = traces.signals["uncertainty"][:, :, 1]
+    played = np.logical_and.accumulate((traces.answer != NO_ANSWER).any(axis=2), axis=1)
     index = np.zeros(len(traces), dtype=np.int64)
     found = []
     for t, level in enumerate(histories):
-        key = child_key(config, index, labels[:, t, 0], labels[:, t, 1], drawn[:, t])
-        index = np.minimum(np.searchsorted(level.key, key), len(level) - 1)
-        if not np.array_equal(level.key[index], key):
+        rows = np.flatnonzero(played[:, t])
+        drawn = uncertainty_bin(config, uncertainty[rows, t])
+        key = child_key(config, index[rows], labels[rows, t, 0], labels[rows, t, 1], drawn)
+        place = np.minimum(np.searchsorted(level.key, key), len(level) - 1)
+        if not np.array_equal(level.key[place], key):
             raise InputError(
                 f"these traces show in round {t + 1} what this generator cannot produce; "
                 "generate them with the same settings"
             )
+        index = np.full(len(traces), NOT_PLAYED)
+        index[rows] = place
         found.append(index)
     return found
