@@ -35,6 +35,7 @@ from farthing.process.replay import EMPTY_SETS
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.question_hashes import Marks
 from farthing.traces.shapes import PROTOCOL_ROLES
+from farthing.traces.system import System
 
 Array = NDArray[Any]
 
@@ -63,6 +64,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The recorded numbers of its traces; None in bundles that do not say."""
     independent: bool | None = None
     """Whether no call of its traces saw another one; None likewise."""
+    system: System | None = None
+    """What the traces were made with that calibrated it, or trained it before; None likewise."""
 
     @property
     def is_pool(self) -> bool:
@@ -96,8 +99,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """`train` and `calibrate` to the marks of the questions that did it; empty where unknown."""
 
 
-def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
-    """Describe the traces that a policy was trained on."""
+def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = None) -> Origin:
+    """Describe the traces that a policy was trained on, and what they were made with."""
     made = np.maximum((traces.cost_nano > 0).sum(axis=(0, 1)), 1)
     mean = -(-traces.cost_nano.sum(axis=(0, 1)) // made)
     return Origin(
@@ -108,6 +111,7 @@ def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
         fingerprint=fingerprint,
         signals=tuple(traces.signals),
         independent=bool(traces.independent.all()),
+        system=system,
     )
 
 

@@ -10,8 +10,10 @@ from farthing.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from farthing.runtime.system import Behind
     from farthing.traces.arrays import TraceArrays
     from farthing.traces.base import Trace
+    from farthing.traces.system import System
 
 STORES = (".db", ".sqlite")
 LINES = (".jsonl", ".jsonl.gz")
@@ -36,6 +38,22 @@ def read_records(path: Path) -> "list[Trace]":
         with Store.open(path, create=False) as store:
             return list(store.traces())
     return read_traces(path)
+
+
+def made_with(path: Path, arrays: "TraceArrays", job: Path | None) -> "Behind":
+    """Return what traces were made with, as their store or else a job says."""
+    from farthing.runtime import system as systems
+    from farthing.runtime.job import read_job
+    from farthing.traces.store import Store
+
+    declared = None if job is None else read_job(job).system()
+    if job is not None and declared is not None:
+        systems.check_declared(job, declared, arrays)
+    recorded: list[System | None] = [None]
+    if path.suffix in STORES:
+        with Store.open(path, create=False) as store:
+            recorded = store.systems()
+    return systems.behind(path, recorded, job, declared)
 
 
 def write_traces(path: Path, traces: "Iterable[Trace]") -> None:

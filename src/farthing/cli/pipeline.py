@@ -15,6 +15,7 @@ from farthing.cli.options import (
     CalibrateSize,
     Features,
     Given,
+    Job,
     Seed,
     TestSize,
     TracesFile,
@@ -46,6 +47,7 @@ def train(
     out: Out,
     alpha: Alpha = Fraction(1, 10),
     feature: Features = [],  # noqa: B006 - typer copies it
+    job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
@@ -63,6 +65,7 @@ def train(
     files.check_folder(out)
     _check_nothing_is_lost(out)
     setting = Dataset(traces.name, files.read_arrays(traces), features=tuple(feature))
+    made = files.made_with(traces, setting.traces, job)
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = single.train(
@@ -73,6 +76,7 @@ def train(
             seed=seed,
             sizes=sizes_of(train, calibrate, test),
             progress=Learning(shown, policy),
+            system=made.system,
         )
     curves = _write_curves(out, trained.fitted)
     _say_sizes(trained.sizes)
@@ -102,6 +106,7 @@ def calibrate(
     most: Most = None,
     target: Target = None,
     given: Given = "all",
+    job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
@@ -132,6 +137,7 @@ def calibrate(
     asked = None if promise == "coverage" else options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
     arrays, sizes = files.read_arrays(traces), sizes_of(train, calibrate, test)
+    made = files.made_with(traces, arrays, job)
     if asked is None:
         done = single.calibrate(
             bundle,
@@ -142,11 +148,14 @@ def calibrate(
             given=given,
             seed=seed,
             sizes=sizes,
+            system=made.system,
         )
     else:
-        done = single.calibrate_for(bundle, arrays, asked, seed=seed, sizes=sizes)
+        done = single.calibrate_for(
+            bundle, arrays, asked, seed=seed, sizes=sizes, system=made.system
+        )
     _say_sizes(done.sizes)
-    _doubt((*done.notes, *_too_short(done.certificate)))
+    _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
     show(promised(done.certificate))
     if asked is not None and not done.certificate.promises:
         remark("the bundle is left as it was")

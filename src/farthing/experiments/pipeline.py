@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
+from msgspec import structs
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle, origin_of
@@ -36,6 +37,7 @@ from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
+from farthing.traces.system import System, changes
 
 Method = Literal["split", "pac", "groups", "online"]
 """Which promise a calibration makes: on average over draws, with confidence 1 - delta, within each
@@ -83,6 +85,7 @@ def train(
     seed: int = 0,
     sizes: Sizes | None = None,
     progress: Progress | None = None,
+    system: System | None = None,
 ) -> Trained:
     """Train one policy on the training part and save it as a bundle that promises nothing yet.
 
@@ -97,6 +100,7 @@ def train(
         seed: of the division and of the training.
         sizes: of the parts.
         progress: is told how far the training is.
+        system: what the traces were made with; None where nobody knows.
 
     Raises:
         UnknownNameError: no policy has that name.
@@ -113,7 +117,7 @@ def train(
     fitted = fit(candidate.learner, questions, alpha, seed, progress or Silent())
     if not isinstance(fitted.policy, Saveable):
         raise InputError(f"the policy '{candidate.name}' cannot be saved; compare it instead")
-    origin = origin_of(questions, fingerprint(questions))
+    origin = origin_of(questions, fingerprint(questions), system)
     kappa = None if candidate.calibration == "none" else fitted.kappa
     bundles.save(
         folder,
@@ -137,6 +141,7 @@ def calibrate(
     given: Given = "all",
     seed: int = 0,
     sizes: Sizes | None = None,
+    system: System | None = None,
 ) -> Calibrated:
     """Set a bundle's threshold on the calibration part, certify it, and save the bundle.
 
@@ -151,6 +156,7 @@ def calibrate(
         given: which questions the promise is about.
         seed: as in `train`.
         sizes: as in `train`.
+        system: as in `train`; the bundle holds it from now on, as the promise is about it.
 
     Raises:
         InputError: the traces have other roles or rounds than the bundle's, or lack the groups
@@ -171,8 +177,9 @@ def calibrate(
         certificate = _certify(method, critical, part, alpha=alpha, delta=delta, given=given)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
-    _keep(folder, bundle, part, Promised(certificate, policy, empty))
-    return Calibrated(certificate, sizes_of(parts), doubts(bundle, arrays, parts))
+    _keep(folder, bundle, part, Promised(certificate, policy, empty), system)
+    notes = (*doubts(bundle, arrays, parts), *_other_system(bundle, system))
+    return Calibrated(certificate, sizes_of(parts), notes)
 
 
 def calibrate_for(
@@ -182,6 +189,7 @@ def calibrate_for(
     *,
     seed: int = 0,
     sizes: Sizes | None = None,
+    system: System | None = None,
 ) -> Calibrated:
     """Set a bundle's threshold so that it keeps another promise, and save the bundle.
 
@@ -200,8 +208,9 @@ def calibrate_for(
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
     if promised.certificate.promises:
-        _keep(folder, bundle, prove.played, promised)
-    return Calibrated(promised.certificate, sizes_of(parts), doubts(bundle, arrays, parts))
+        _keep(folder, bundle, prove.played, promised, system)
+    notes = (*doubts(bundle, arrays, parts), *_other_system(bundle, system))
+    return Calibrated(promised.certificate, sizes_of(parts), notes)
 
 
 def _only(found: list[Candidate]) -> Candidate:
@@ -266,12 +275,18 @@ def _check_held_out(folder: str | Path, bundle: Bundle, part: TraceArrays) -> No
         )
 
 
-def _keep(folder: str | Path, bundle: Bundle, part: TraceArrays, promised: Promised) -> None:
-    """Save the bundle with a promise that was calibrated on a part."""
+def _keep(
+    folder: str | Path,
+    bundle: Bundle,
+    part: TraceArrays,
+    promised: Promised,
+    system: System | None,
+) -> None:
+    """Save the bundle with a promise that was calibrated on a part, and what that was made with."""
     bundles.save(
         folder,
         _saveable(promised.policy, bundle.kind),
-        origin=bundle.origin,
+        origin=structs.replace(bundle.origin, system=system),
         kappa=promised.certificate.kappa,
         certificate=promised.certificate,
         empty=promised.empty,
@@ -317,6 +332,15 @@ def doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]
     if unknown and fingerprint(arrays.take(parts.train)) != bundle.origin.fingerprint:
         return STRANGERS, *other_models(bundle, arrays.models)
     return other_models(bundle, arrays.models)
+
+
+def _other_system(bundle: Bundle, system: System | None) -> tuple[str, ...]:
+    """Say so where calibration traces were made with something else than the training ones."""
+    if bundle.origin.system is None or system is None:
+        return ()
+    found = changes(bundle.origin.system, system)
+    differ = "these traces were not made as those before, and the promise is about these"
+    return (f"{differ}; changed: {', '.join(found)}",) if found else ()
 
 
 def other_models(bundle: Bundle, models: tuple[str, ...]) -> tuple[str, ...]:

@@ -89,7 +89,12 @@ class _Asked:
             desks = _logged(self.books, till, recording.parameters)
         try:
             yield Orchestrator(
-                self.bundle, recording.plan, recording.task, desks, recording.escalation
+                self.bundle,
+                recording.plan,
+                recording.task,
+                desks,
+                recording.escalation,
+                self.job.system(),
             )
         finally:
             for one in closing:
