@@ -217,6 +217,15 @@ def test_agents_without_a_job_are_compared_by_what_they_say_of_themselves(folder
     ]
 
 
+def test_a_role_of_which_nothing_is_said_is_a_doubt(folder: Path) -> None:
+    bundle = bundles.load(folder / "bundle")
+    base, guide = (ScriptedModel({}, name=name) for name in ("small", "large"))
+    system = {"base": bundle.origin.system["base"]} if bundle.origin.system else {}
+    plan = Dialogue((BaseAgent(base), GuideAgent(guide)), 2)
+    doubts = Orchestrator(bundle, plan, NUMBERS, system=system).doubts
+    assert doubts == ("the role guide is not that of the bundle's traces",)
+
+
 def test_a_bundle_that_does_not_say_is_unknown_and_not_broken(folder: Path) -> None:
     body = json.loads((folder / "bundle" / "bundle.json").read_text())
     origin = body["origin"]

@@ -119,13 +119,13 @@ def other_system(bundle: Bundle, lines: Lines, ours: System) -> tuple[str, ...]:
     recorded = {
         role: theirs[r] for role in roles if (r := _recorded_as(role, theirs, ours)) in theirs
     }
-    found = changes(recorded, {role: ours[role] for role in roles})
+    found = changes(recorded, {role: ours[role] for role in roles if role in ours})
     return tuple(f"{what} is not that of the bundle's traces" for what in found)
 
 
 def _recorded_as(role: str, theirs: System, ours: System) -> str:
     """Return a role's name in the bundle's traces, where a pool may have called it otherwise."""
-    if role in theirs:
+    if role in theirs or role not in ours:
         return role
     return next((name for name, part in theirs.items() if part.model == ours[role].model), role)
 
