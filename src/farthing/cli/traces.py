@@ -86,6 +86,19 @@ def info(
     arrays = read_arrays(file)
     files.doubt_costs(arrays)
     show(describe(str(file), arrays))
+    if file.suffix in files.STORES:
+        _say_systems(file)
+
+
+def _say_systems(store: Path) -> None:
+    """Say so where traces of several systems are in one store."""
+    from farthing.traces.store import Store
+    from farthing.traces.system import changes
+
+    with Store.open(store, create=False) as opened:
+        first, *others = [system for system in opened.systems() if system is not None] or [{}]
+    for other in others:
+        remark(f"note: not all was made alike; changed: {', '.join(changes(first, other))}")
 
 
 @contextmanager
