@@ -1,30 +1,19 @@
-"""Rivals side by side: the same training questions, the same calibration draws, the same test.
+"""Pool methods side by side: the same training questions, calibration draws and test questions.
 
-Each keeps the promise by the cheapest setting that calibration proves; where it proves none it
-falls back to what needs no proof, and pays for that.
+Each keeps the promise by the cheapest operating point that calibration proves; where it proves none
+it falls back to what needs no proof, and pays for that.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from farthing.calibration.base import Level, exact_level
 from farthing.calibration.guarantees.parity import Paired, parity_setting
-from farthing.methods.baselines.models import AlwaysAll, BestSingle, Oracle
-from farthing.methods.cascades.auto_mix.policy import AutoMix
-from farthing.methods.cascades.conformal_arbitrage.policy import ConformalArbitrage
-from farthing.methods.cascades.frugal_gpt.policy import FrugalGpt
-from farthing.methods.cascades.micp.policy import MiCP
-from farthing.methods.cascades.trust_or_escalate.policy import TrustOrEscalate
-from farthing.methods.cascades.ucci.policy import Ucci
-from farthing.methods.lookahead.pool import PoolLookahead
-from farthing.methods.pool import Rival
-from farthing.methods.routers.cascade_routing.policy import CascadeRouting
-from farthing.methods.routers.embedding import Embedding
-from farthing.methods.routers.pool_cover.policy import PoolCover
-from farthing.methods.routers.pool_gain.policy import PoolGain
-from farthing.methods.routers.route_llm.policy import RouteLlm
+from farthing.methods.base import Learner, load
+from farthing.methods.cards import cards
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -32,31 +21,19 @@ PER_THOUSAND = 1e-6
 """Nano-dollars a question as dollars per 1,000 questions."""
 
 
-def rivals(embedding: Embedding, strong: str | None) -> Mapping[str, Rival]:
-    """Return every rival by name.
+def methods_of(strong: str | None) -> Mapping[str, Learner]:
+    """Return the learner of every pool method, by the label of its card.
 
     Args:
-        embedding: vectors of all questions, for the routers.
-        strong: the model that rows of models end in, where a rival leaves that open; none: each
+        strong: the model that rows of models end in, where a method leaves that open; None: each
             picks its own.
     """
-    return {
-        "oracle (foresight)": Oracle(),
-        "pool gain (ours)": PoolGain(strong),
-        "pool cover (ours)": PoolCover(),
-        "lazy (ours)": PoolLookahead(),
-        "FrugalGPT": FrugalGpt(),
-        "AutoMix": AutoMix(),
-        "RouteLLM, similarity": RouteLlm(embedding, "similarity", strong),
-        "RouteLLM, factorisation": RouteLlm(embedding, "factorisation", strong),
-        "cascade routing": CascadeRouting(),
-        "UCCI": Ucci(strong),
-        "conformal arbitrage": ConformalArbitrage(strong),
-        "Trust or Escalate": TrustOrEscalate(strong),
-        "MiCP": MiCP(strong=strong),
-        "best single model": BestSingle(),
-        "always all": AlwaysAll(),
-    }
+    found = {card.label: load(card.learner) for card in cards() if card.space == "pool"}
+    return {label: _ending_in(learner, strong) for label, learner in found.items()}
+
+
+def _ending_in(learner: Any, strong: str | None) -> Any:
+    return replace(learner, strong=strong) if hasattr(learner, "strong") else learner
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,10 @@ subsets of the models serves every subset.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
-from farthing.methods.scorer import Scorers, fit_scorers
+from farthing.methods.scorer import Scorers
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
 
-SUBSETS = 12
-"""Random subsets of models that each training question is seen through."""
-MOST = 5
-"""Models in such a subset, at most."""
-PENALTY = 3.0
-"""Pull of each weight towards its prior, in questions."""
-PRIOR_SLOPE, PRIOR_NONE, PRIOR_NONE_ASKED = 0.7, -1.0, -0.2
-"""Where little is known: log-odds count for a little less than in full, as models err together."""
 _LIMIT = 4.0
 _NEVER = -1e9
 
@@ -57,32 +48,14 @@ class LeadingAnswer:
     weights: FloatArray
     """[3 L + 1] a constant and a slope for each reply; for "none", one a model and one more."""
 
-    @classmethod
-    def fit(cls, train: TraceArrays, seed: int) -> "LeadingAnswer":
-        """Fit by maximum likelihood with a Gaussian prior; the problem is convex."""
-        scorers = fit_scorers(train)
-        rng = np.random.default_rng(seed)
-        n_models = train.n_roles
-        prior = np.repeat(
-            [0.0, PRIOR_SLOPE, PRIOR_NONE_ASKED, PRIOR_NONE], [n_models, n_models, n_models, 1]
-        )
-        rows = np.tile(np.arange(len(train)), SUBSETS)
-        size = rng.integers(1, min(MOST, n_models) + 1, size=len(rows))
-        rank = rng.random((len(rows), n_models)).argsort(axis=1).argsort(axis=1)
-        subset = rank < size[:, None]
-        replies = _replies(train, scorers)
-        evidence = Replies(replies.log_odds[rows], replies.says[rows], replies.right[rows])
-        found = minimize(_loss, prior, args=(evidence, subset, prior), jac=True, method="L-BFGS-B")
-        return cls(scorers, found.x)
-
     def replies(self, traces: TraceArrays) -> Replies:
         """Turn replies into evidence, once for all subsets."""
-        return _replies(traces, self.scorers)
+        return replies_of(traces, self.scorers)
 
     def after(self, replies: Replies, asked: BoolArray) -> Leading:
         """Return the leading answer after the calls asked, [n, L] or [L]."""
         asked = np.broadcast_to(asked, replies.log_odds.shape)
-        share, _ = _shares(self.weights, replies, asked)
+        share, _ = shares(self.weights, replies, asked)
         place = share[:, :-1].argmax(axis=1)
         rows = np.arange(len(share))
         gives = replies.says[rows, :, place] & asked
@@ -93,7 +66,8 @@ class LeadingAnswer:
         )
 
 
-def _replies(traces: TraceArrays, scorers: Scorers) -> Replies:
+def replies_of(traces: TraceArrays, scorers: Scorers) -> Replies:
+    """Turn replies into evidence: how sure each is, what it says, and what is right."""
     p = scorers.p_right(traces)
     with np.errstate(divide="ignore"):
         log_odds = np.clip(np.log(p) - np.log1p(-p), -_LIMIT, _LIMIT)
@@ -103,9 +77,7 @@ def _replies(traces: TraceArrays, scorers: Scorers) -> Replies:
     return Replies(log_odds, says, right)
 
 
-def _shares(
-    weights: FloatArray, replies: Replies, asked: BoolArray
-) -> tuple[FloatArray, BoolArray]:
+def shares(weights: FloatArray, replies: Replies, asked: BoolArray) -> tuple[FloatArray, BoolArray]:
     """Return the probability of each answer and, last, of none, [n, A + 1]; and which were seen."""
     constant, slope, none = np.split(weights[:-1], 3)
     speaks = (constant + slope * replies.log_odds) * asked
@@ -115,24 +87,3 @@ def _shares(
     score = np.concatenate([for_answer, for_none[:, None]], axis=1)
     share = np.exp(score - score.max(axis=1, keepdims=True))
     return share / share.sum(axis=1, keepdims=True), np.asarray(seen)
-
-
-def _loss(
-    weights: FloatArray, replies: Replies, asked: BoolArray, prior: FloatArray
-) -> tuple[float, FloatArray]:
-    """Return the penalised negative log-likelihood per subset, and its gradient."""
-    share, seen = _shares(weights, replies, asked)
-    right = replies.right & seen
-    truth = np.concatenate([right, ~right.any(axis=1, keepdims=True)], axis=1).astype(float)
-    wrong = (share - truth * share.sum(axis=1, keepdims=True)) / SUBSETS
-    per_reply = np.einsum("na,nla->nl", wrong[:, :-1], replies.says) * asked
-    per_none = wrong[:, -1]
-    off = weights - prior
-    gradient = [
-        per_reply.sum(axis=0),
-        (per_reply * replies.log_odds).sum(axis=0),
-        per_none @ asked,
-        [per_none.sum()],
-    ]
-    loss = -np.log(np.maximum((share * truth).sum(axis=1), 1e-300)).sum() / SUBSETS
-    return loss + PENALTY / 2 * float(off @ off), np.concatenate(gradient) + PENALTY * off

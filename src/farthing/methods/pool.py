@@ -1,38 +1,20 @@
-"""What a rival is: training questions in, a policy with a knob out; and what several of them share.
+"""What learners of pool methods share: grades, prices, and which models are worth asking.
 
 All work on a pool of models, [n, 1, L], whose models stand in the order of their mean cost.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 SLACK = 0.02
 """Accuracy that a first model may cost in training when first models are compared."""
 SETTINGS = 60
-"""Settings on a menu, at most."""
-
-
-class FittedRival(Protocol):
-    """A policy with a knob."""
-
-    def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Price and grade each setting; a decision sees only the calls made before it."""
-        ...
-
-
-class Rival(Protocol):
-    """A way to learn such a policy."""
-
-    def fit(self, train: TraceArrays, seed: int) -> FittedRival:
-        """Learn from training questions; the same seed gives the same policy."""
-        ...
+"""Operating points, at most."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +34,7 @@ def tables(pool: TraceArrays) -> PoolTables:
         InputError: the traces are no pool.
     """
     if pool.horizon != 1:
-        raise InputError("these traces have rounds; a rival chooses among a pool of models")
+        raise InputError("these traces have rounds; this method chooses among a pool of models")
     return PoolTables(pool.correct[:, 0, :], pool.cost_nano[:, 0, :] / 1e9)
 
 

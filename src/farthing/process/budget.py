@@ -64,7 +64,7 @@ class PerQuestion:
 
 
 def calls_of(traces: TraceArrays) -> dict[str, tuple[slice | int, int]]:
-    """Return whose calls are where, as rounds and role: of each role, in a cascade of each model."""
+    """Return whose calls are where, as rounds and role; in a cascade they are models."""
     if traces.roles != CASCADE:
         return {role: (slice(None), place) for place, role in enumerate(traces.roles)}
     return {_whose(traces, turn, 0): (turn, 0) for turn in range(traces.horizon)}

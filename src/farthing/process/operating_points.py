@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from farthing.process.replay import Counts
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.assemble import asked
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def of_calls(
     right, cost = traces.correct[:, 0, :], traces.cost_nano[:, 0, :]
     answer = traces.answer[:, 0, :]
     given = (chosen >= 0) & (answer[rows, chosen] != NO_ANSWER)
+    possible = asked(traces)[:, 0] | (traces.complete[:, None] & (traces.n_roles > 1))
     heard = made & (answer != NO_ANSWER)[:, None]
     return OperatingPoints(
         values=np.asarray(values, dtype=np.float64),
@@ -87,7 +89,7 @@ def of_calls(
         correct=right[rows, chosen] & given,
         answered=given,
         covered=np.asarray((made & right[:, None, :]).any(axis=2)),
-        calls=made.sum(axis=2, dtype=np.int16),
+        calls=(made & possible[:, None]).sum(axis=2, dtype=np.int16),
         set_size=distinct(heard, answer),
         answers=heard.sum(axis=2, dtype=np.int16),
     )

@@ -57,6 +57,7 @@ class Observer:
             recorded=np.array([self.origin.horizon], dtype=np.int16),
             independent=np.array([self.origin.independent is not False]),
             replies=self._replies(calls, shape),
+            question=np.array([self.question], dtype=object),
         )
 
     def _signals(

@@ -188,15 +188,24 @@ def _hash(value: Any, update: Callable[[bytes], None]) -> None:
             _hash(name, update)
             _hash(value[name], update)
     elif is_dataclass(value):
-        held = {f.name: getattr(value, f.name) for f in fields(value)}
-        if isinstance(value, TraceArrays) and not value.largest_cost_nano.any():
-            del held[
-                "largest_cost_nano"
-            ]  # as before there were any: the same traces, the same mark
-        _hash(held, update)
+        _hash(_marked(value), update)
     else:
         words = value.tolist() if isinstance(value, np.ndarray) else value
         update(json.dumps(words).encode())
+
+
+def _marked(value: Any) -> dict[str, Any]:
+    """Return the fields that tell one record from another.
+
+    Largest costs count where there are any, as before there were; the text of questions does not,
+    since their ids do.
+    """
+    held = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, TraceArrays):
+        held.pop("question")
+        if not value.largest_cost_nano.any():
+            held.pop("largest_cost_nano")
+    return held
 
 
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
@@ -232,6 +241,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         correct=correct,
         cost_nano=cost_nano,
         largest_cost_nano=largest_cost_nano,
+        question=np.array([trace.question for trace in traces], dtype=object),
         signals=_signals(flat, at, shape) | _read(traces, calls, at, shape),
         group=np.array([group_code[trace.group] for trace in traces], dtype=np.int32),
         group_names=tuple(groups),

@@ -140,3 +140,27 @@ OPTIMUM = Method(
     variants=_known,
     place=99,
 )
+BEST_SINGLE = Method(
+    name="best-single",
+    label="Best single model",
+    meaning="One model answers everything; which one is the operating point",
+    policy=f"{HERE}.models:BestSinglePolicy",
+    learner=f"{HERE}.fit_models:BEST_SINGLE",
+    action_spaces=("pool",),
+    needs=("pool",),
+    extras=("train",),
+    varies_with=frozenset(),
+    place=93,
+)
+ALWAYS_ALL = Method(
+    name="always-all",
+    label="Always all",
+    meaning="Every model answers everything, and a vote decides",
+    policy=f"{HERE}.models:AlwaysAllPolicy",
+    learner=f"{HERE}.fit_models:ALWAYS_ALL",
+    action_spaces=("pool",),
+    needs=("pool",),
+    extras=("train",),
+    varies_with=frozenset(),
+    place=94,
+)

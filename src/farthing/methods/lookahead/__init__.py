@@ -36,3 +36,15 @@ LAZY = Method(
     variants=_where_independent,
     place=72,
 )
+LAZY_SINGLE = Method(
+    name="lazy-single",
+    label="Lazy, one answer",
+    meaning="Buys as lazy does, and answers with the one that the replies make likeliest",
+    policy="farthing.methods.lookahead.pool_policy:LazySinglePolicy",
+    learner="farthing.methods.lookahead.pool_learner:LAZY_SINGLE",
+    action_spaces=("pool",),
+    needs=("pool",),
+    extras=("train",),
+    varies_with=frozenset({"seed"}),
+    place=79,
+)

@@ -1,57 +1,49 @@
 """Conformal arbitrage: a cheap primary model, and a guardian for whatever it is not clear about.
 
-The primary answers where the gap between its best answer and the next exceeds a threshold, whose
-level conformal risk control chooses; the guardian answers the rest. The knob is the threshold.
+The primary answers where the gap between its best answer and the next exceeds a threshold; the
+guardian answers the rest. The parameter is the threshold.
 
 Source: Overman and Bayati 2025, arXiv:2506.00911.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.pool import cheapest_first, pair, quantiles, strongest, tables
-from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import OperatingPoints, sweep
-from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.methods.pool import pair
+from farthing.methods.pool_policy import RowPolicy, Stages, everyone, list_of
+from farthing.methods.scorer import Scorers
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class ConformalArbitrage:
-    """The primary is the model that saves most at about the guardian's accuracy in training."""
-
-    strong: str | None = None
-    """The guardian; none: the most accurate model in training."""
-
-    def fit(self, train: TraceArrays, seed: int) -> "Arbitrage":  # noqa: ARG002
-        """Choose both models; the thresholds are quantiles of the primary's gap."""
-        pool, scorers = tables(train), fit_scorers(train)
-        guardian = strongest(train, self.strong)
-        gap = _gap(train, scorers)
-        primary = cheapest_first(pool, gap, guardian)
-        return Arbitrage(scorers, primary, guardian, quantiles(gap[:, primary]))
-
-
-@dataclass(frozen=True)
-class Arbitrage:
+class ArbitragePolicy(RowPolicy):
     """Two models and the thresholds of the first one's gap."""
 
     scorers: Scorers
     primary: int
     guardian: int
-    knobs: FloatArray
-    """[G] ascending."""
+    values: FloatArray
+    """[G] thresholds, ascending."""
 
-    def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Ask the primary, and the guardian where its gap is below the knob."""
-        order = pair(self.primary, self.guardian)
-        score = _gap(traces, self.scorers)[:, order]
-        chosen = np.broadcast_to(order, score.shape)
-        return sweep(traces, order, score, chosen, self.knobs)
+    def row(self, point: int) -> Sequence[int]:
+        """Ask the primary, then the guardian."""
+        del point
+        return list_of(pair(self.primary, self.guardian))
+
+    def stages(self, traces: TraceArrays) -> Stages:
+        """Read every model's gap."""
+        return Stages(traces, lambda of, _: gap(of, self.scorers))
+
+    def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
+        """Go on where the gap is below the threshold."""
+        model = self.row(point)[k]
+        return stages[0][:, model] < self.values[point], everyone(stages.traces, model)
 
 
-def _gap(traces: TraceArrays, scorers: Scorers) -> FloatArray:
-    """[n, L] a lower bound of the gap: the best answer's probability minus all that is left.
+def gap(traces: TraceArrays, scorers: Scorers) -> FloatArray:
+    """Return a lower bound of each model's gap, [n, L]: 2 p - 1 of its best answer.
 
     Only the best answer's probability is recorded; where not even that is, a scorer estimates it.
     """

@@ -2,7 +2,7 @@
 
 The worth of a set is the expected quality of its best reply minus a price times its cost; qualities
 are estimated before a model is asked and again after its reply. Stop when no larger set is worth
-more. The knob is the price.
+more. The parameter is the price.
 
 Source: Dekoninck, Baader and Vechev 2024, arXiv:2410.10347, section 3. Quality estimates are ours:
 one Gaussian over grades and scores, conditioned on the scores seen; sets grow by two models at
@@ -14,41 +14,17 @@ from itertools import combinations
 
 import numpy as np
 
-from farthing.methods.pool import PoolTables, tables
-from farthing.methods.scorer import Scorers, fit_scorers
+from farthing.methods.pool_policy import PoolPolicy
+from farthing.methods.scorer import Scorers
+from farthing.process.base import State
 from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
-PRICES = np.append(np.geomspace(3e4, 30.0, 29), 0.0)
-"""What a dollar costs in right answers, at each setting."""
-DRAWS = 32
-"""Normal draws that the expected best quality of a set is averaged over."""
-SHRINK = 0.1
-"""Weight of the diagonal in the estimated covariance."""
 Sets = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class CascadeRouting:
-    """Fits the Gaussian and the mean costs."""
-
-    def fit(self, train: TraceArrays, seed: int) -> "SetChooser":
-        """Learn means and covariances of grades and scores from the training questions."""
-        pool, scorers = tables(train), fit_scorers(train)
-        both = np.concatenate([pool.right.astype(float), scorers.p_right(train)], axis=1)
-        covariance = np.cov(both, rowvar=False)
-        covariance = (1 - SHRINK) * covariance + np.diag(SHRINK * np.diag(covariance) + 1e-6)
-        draws = np.random.default_rng(seed).normal(size=(DRAWS, train.n_roles))
-        return SetChooser(scorers, both.mean(axis=0), covariance, _mean_cost(pool), draws)
-
-
-def _mean_cost(pool: PoolTables) -> FloatArray:
-    cost: FloatArray = pool.cost.mean(axis=0)
-    return cost
-
-
-@dataclass(frozen=True)
-class SetChooser:
+class CascadeRoutingPolicy(PoolPolicy):
     """The fitted estimates."""
 
     scorers: Scorers
@@ -60,21 +36,38 @@ class SetChooser:
     """[L] mean dollars."""
     draws: FloatArray
     """[D, L] standard normal."""
+    values: FloatArray
+    """[G] what a dollar costs in right answers."""
 
     def points(self, traces: TraceArrays) -> OperatingPoints:
         """Extend the set of models asked for as long as a larger one is worth more."""
         score = self.scorers.p_right(traces)
         n, n_models = score.shape
-        made = np.zeros((n, len(PRICES), n_models), dtype=bool)
-        chosen = np.zeros((n, len(PRICES)), dtype=np.int64)
-        for g, price in enumerate(PRICES):
+        made = np.zeros((n, len(self.values), n_models), dtype=bool)
+        chosen = np.zeros((n, len(self.values)), dtype=np.int64)
+        for g, price in enumerate(self.values):
             going = np.arange(n)
             for _ in range(n_models + 1):
                 following, best = self._next(score, made[:, g], going, price)
                 chosen[going, g] = best
                 going, following = going[following >= 0], following[following >= 0]
                 made[going, g, following] = True
-        return of_calls(traces, PRICES, made, chosen)
+        return of_calls(traces, self.values, made, chosen)
+
+    def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
+        """Choose among all sets that hold those asked; who cannot be asked said nothing."""
+        score, n = self.scorers.p_right(state.seen), len(state)
+        passed, price = state.known.copy(), float(self.values[point])
+        line, single = np.full(n, -1), np.full(n, -1)
+        going = np.arange(n)
+        while going.size:
+            following, single[going] = self._next(score, passed, going, price)
+            can = (following >= 0) & state.can_buy[going, following]
+            line[going[can]] = following[can]
+            skipped = (following >= 0) & ~can
+            passed[going[skipped], following[skipped]] = True
+            going = going[skipped]
+        return line, line >= 0, single
 
     def _next(
         self, score: FloatArray, made: BoolArray, going: IntArray, price: float

@@ -3,57 +3,25 @@
 The row of models is built on the training questions: each next one adds the most newly solved
 questions per dollar. After each call a logistic regression estimates the probability that nothing
 so far is right and something later in the row is; divided by the cost of the next call it is the
-score. The knob is the worth of a dollar below which to stop.
+score. The parameter is the worth of a dollar below which to stop.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.leading_answer import Leading, LeadingAnswer
-from farthing.methods.pool import quantiles, tables
-from farthing.methods.scorer import logistic
-from farthing.process.operating_points import OperatingPoints, sweep
-from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays
-
-LEAST_COST = 1e-9
-"""Dollars; no call is taken to cost less."""
-STRENGTH = 0.1
-"""Inverse strength of the L2 penalty on standardised features."""
+from farthing.methods.leading_answer import Leading, LeadingAnswer, Replies
+from farthing.methods.pool_policy import RowPolicy, Stages, list_of
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class PoolCover:
-    """Builds the row, then fits what is left to gain after each of its calls."""
-
-    def fit(self, train: TraceArrays, seed: int) -> "CoverPolicy":
-        """Learn from training questions."""
-        pool = tables(train)
-        leading = LeadingAnswer.fit(train, seed)
-        cost = np.maximum(pool.cost.mean(axis=0), LEAST_COST)
-        row = _row(pool.right.astype(float), cost)
-        seen = _features(leading, row, train)[:, :-1]
-        mean, scale = seen.mean(axis=0), seen.std(axis=0) + 1e-9
-        solved = np.logical_or.accumulate(pool.right[:, row], axis=1)
-        left = ~solved[:, :-1] & solved[:, -1:]
-        weights = np.array(
-            [
-                logistic((seen[:, k] - mean[k]) / scale[k], left[:, k], STRENGTH)
-                for k in range(len(row) - 1)
-            ]
-        )
-        weights = weights.reshape(-1, seen.shape[2] + 1)
-        policy = CoverPolicy(leading, row, cost[row], mean, scale, weights, np.empty(0))
-        knobs = quantiles(policy.score(train)[:, :-1])
-        return CoverPolicy(**{**vars(policy), "knobs": knobs})
-
-
-@dataclass(frozen=True)
-class CoverPolicy:
+class PoolCoverPolicy(RowPolicy):
     """A row of models and what is left to gain after each."""
 
     leading: LeadingAnswer
-    row: IntArray
+    models: IntArray
     """[K] all models, in the order of asking."""
     cost: FloatArray
     """[K] mean dollars."""
@@ -63,52 +31,52 @@ class CoverPolicy:
     """[K - 1, F]"""
     weights: FloatArray
     """[K - 1, F + 1]"""
-    knobs: FloatArray
+    values: FloatArray
     """[G] of minus the gain per dollar, ascending."""
 
-    def score(self, traces: TraceArrays) -> FloatArray:
-        """Return minus the gain per dollar of going on, [n, K]."""
-        seen = (_features(self.leading, self.row, traces)[:, :-1] - self.mean) / self.scale
-        logit = (seen * self.weights[:, :-1]).sum(axis=2) + self.weights[:, -1]
-        worth = 1 / (1 + np.exp(-logit)) / self.cost[1:]
-        return np.concatenate([-worth, np.zeros((len(traces), 1))], axis=1)
+    def row(self, point: int) -> Sequence[int]:
+        """Ask all models, those that solve most for their money first."""
+        del point
+        return list_of(self.models)
 
-    def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Go along the row while a dollar gains enough; the leading answer is the single one."""
-        chosen = np.stack([step.model for step in _steps(self.leading, self.row, traces)], axis=1)
-        return sweep(traces, self.row, self.score(traces), chosen, self.knobs)
+    def stages(self, traces: TraceArrays) -> Stages:
+        """Weigh the replies up to each model of the row."""
+        replies = self.leading.replies(traces)
+
+        def stage(of: TraceArrays, k: int) -> tuple[FloatArray, IntArray]:
+            step = leader(self.leading, replies, self.models, k)
+            return self.score(features_after(step, self.models, of, k), k), step.model
+
+        return Stages(traces, stage)
+
+    def score(self, known: FloatArray, k: int) -> FloatArray:
+        """Return minus the gain per dollar of going on after model k, [n]; 0 after the last."""
+        if k == len(self.models) - 1:
+            return np.zeros(len(known))
+        standard = (known - self.mean[k]) / self.scale[k]
+        logit = (standard * self.weights[k, :-1]).sum(axis=1) + self.weights[k, -1]
+        worth: FloatArray = 1 / (1 + np.exp(-logit)) / self.cost[k + 1]
+        return -worth
+
+    def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
+        """Go on while a dollar gains enough; the leading answer is the single one."""
+        score, leads = stages[k]
+        return score < self.values[point], leads
 
 
-def _row(right: FloatArray, cost: FloatArray) -> IntArray:
-    """[L] each next model solves the most questions per dollar that none before it solves."""
-    row: list[int] = []
-    unsolved = np.ones(len(right))
-    while len(row) < len(cost):
-        gain = (right * unsolved[:, None]).mean(axis=0) + 1e-6
-        gain[row] = -1.0
-        row.append(int(np.argmax(gain / cost)))
-        unsolved *= 1 - right[:, row[-1]]
-    return np.array(row)
+def leader(leading: LeadingAnswer, replies: Replies, row: IntArray, k: int) -> Leading:
+    """Return the leading answer after model k of a row."""
+    models = replies.log_odds.shape[1]
+    return leading.after(replies, np.isin(np.arange(models), row[: k + 1]))
 
 
-def _steps(leading: LeadingAnswer, row: IntArray, traces: TraceArrays) -> list[Leading]:
-    replies = leading.replies(traces)
-    models = np.arange(traces.n_roles)
-    return [leading.after(replies, np.isin(models, row[: k + 1])) for k in range(len(row))]
-
-
-def _features(leading: LeadingAnswer, row: IntArray, traces: TraceArrays) -> FloatArray:
-    """[n, K, F] after each call: the leading answer's log-odds, its votes, answers, silences."""
-    answer = traces.answer[:, 0, :][:, row]
+def features_after(step: Leading, row: IntArray, traces: TraceArrays, k: int) -> FloatArray:
+    """Return the leading answer's log-odds, its votes, answers and silences, [n, 4]."""
+    answer = traces.answer[:, 0, :][:, row[: k + 1]]
     said = answer != NO_ANSWER
     same = (answer[:, :, None] == answer[:, None, :]) & said[:, :, None] & said[:, None, :]
-    found = []
-    for k, step in enumerate(_steps(leading, row, traces)):
-        p = np.clip(step.probability, 0.01, 0.99)
-        so_far = same[:, : k + 1, : k + 1]
-        votes = so_far.sum(axis=2).max(axis=1)
-        fresh = said[:, : k + 1] & ~np.tril(so_far, -1).any(axis=2)
-        silent = (~said[:, : k + 1]).sum(axis=1)
-        columns = [np.log(p / (1 - p)), votes, fresh.sum(axis=1), silent]
-        found.append(np.stack(columns, axis=1).astype(np.float64))
-    return np.stack(found, axis=1)
+    p = np.clip(step.probability, 0.01, 0.99)
+    votes = same.sum(axis=2).max(axis=1)
+    fresh = said & ~np.tril(same, -1).any(axis=2)
+    columns = [np.log(p / (1 - p)), votes, fresh.sum(axis=1), (~said).sum(axis=1)]
+    return np.stack(columns, axis=1).astype(np.float64)

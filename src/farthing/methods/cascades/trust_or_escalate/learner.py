@@ -2,8 +2,9 @@
 
 Models are asked from the cheapest on. The threshold of each is the lowest at which trusted answers
 are wrong on a share of at most alpha, tested in a fixed sequence by an exact binomial bound. What
-nobody is trusted with is answered by the last model, as nothing may be left open here. The knob is
-alpha.
+nobody is trusted with is answered by the last model, as nothing may be left open here. The
+parameter
+is alpha.
 
 Source: Jung, Brahman and Choi 2025, arXiv:2407.18370, sections 2 and 3.
 """
@@ -14,9 +15,10 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.calibration.beta import beta_cdf
-from farthing.methods.cascades.micp.policy import Turns
+from farthing.methods.base import Fitted, Progress
+from farthing.methods.cascades.turns import TurnsPolicy
+from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import falling, ladder, strongest, tables
-from farthing.methods.scorer import fit_scorers
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 DELTA = 0.1
@@ -24,20 +26,31 @@ DELTA = 0.1
 
 
 @dataclass(frozen=True)
-class TrustOrEscalate:
+class TrustOrEscalateLearner:
     """Fits thresholds for selective accuracy on the training questions that reach each model."""
 
     strong: str | None = None
-    """The last model; none: the most accurate one in training."""
+    """The last model; None: the most accurate one in training."""
 
-    def fit(self, train: TraceArrays, seed: int) -> Turns:  # noqa: ARG002
+    def fit(
+        self,
+        train: TraceArrays,
+        alpha: Fraction,  # noqa: ARG002 - its points are for every level
+        seed: int,  # noqa: ARG002 - nothing is drawn
+        progress: Progress,
+    ) -> Fitted:
         """Set the thresholds of every model for every alpha."""
+        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         models = ladder(pool, strongest(train, self.strong))
         alphas = falling(Fraction(3, 5))
         every = [_thresholds(score[:, models], pool.right[:, models], alpha) for alpha in alphas]
-        return Turns(scorers, models, np.array(alphas, dtype=np.float64), np.array(every))
+        values = np.array(alphas, dtype=np.float64)
+        return Fitted(TurnsPolicy(scorers, models, values, np.array(every)))
+
+
+TRUST_OR_ESCALATE = TrustOrEscalateLearner()
 
 
 def _thresholds(score: FloatArray, right: BoolArray, alpha: Fraction) -> FloatArray:

@@ -2,7 +2,7 @@
 
 Turns are models, from the cheapest on. Training questions set a threshold for each turn in turn:
 the lowest at which, among all questions, those that stop there wrongly are at most alpha_t. The
-knob is the whole budget, the sum of alpha_t.
+parameter is the whole budget, the sum of alpha_t.
 
 Source: Zhou and others 2026, arXiv:2604.01413.
 """
@@ -13,23 +13,31 @@ from fractions import Fraction
 
 import numpy as np
 
+from farthing.methods.base import Fitted, Progress
+from farthing.methods.cascades.turns import TurnsPolicy
+from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import falling, ladder, strongest, tables
-from farthing.methods.scorer import Scorers, fit_scorers
-from farthing.process.operating_points import OperatingPoints, of_calls
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class MiCP:
+class MicpLearner:
     """Splits the budget so that dearer turns get more, in proportion to `share ** turn`."""
 
     share: Fraction = Fraction(1)
     """1 splits it evenly."""
     strong: str | None = None
-    """The model of the last turn; none: the most accurate one in training."""
+    """The model of the last turn; None: the most accurate one in training."""
 
-    def fit(self, train: TraceArrays, seed: int) -> "Turns":  # noqa: ARG002
+    def fit(
+        self,
+        train: TraceArrays,
+        alpha: Fraction,  # noqa: ARG002 - its points are for every level
+        seed: int,  # noqa: ARG002 - nothing is drawn
+        progress: Progress,
+    ) -> Fitted:
         """Set the thresholds of every turn for every budget."""
+        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         turns = ladder(pool, strongest(train, self.strong))
@@ -41,34 +49,11 @@ class MiCP:
             )
             for budget in budgets
         ]
-        return Turns(scorers, turns, np.array(budgets, dtype=np.float64), np.array(thresholds))
+        values = np.array(budgets, dtype=np.float64)
+        return Fitted(TurnsPolicy(scorers, turns, values, np.array(thresholds)))
 
 
-@dataclass(frozen=True)
-class Turns:
-    """Models in the order of asking and a threshold for each but the last, for each budget."""
-
-    scorers: Scorers
-    models: IntArray
-    """[K]"""
-    knobs: FloatArray
-    """[G] error budgets, descending."""
-    thresholds: FloatArray
-    """[G, K - 1]"""
-
-    def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Stop in the first turn whose score reaches its threshold."""
-        score = self.scorers.p_right(traces)[:, self.models]
-        n, shape = len(traces), (len(traces), len(self.knobs))
-        made = np.zeros((*shape, traces.n_roles), dtype=bool)
-        chosen = np.broadcast_to(self.models[0], shape)
-        on = np.ones(shape, dtype=bool)
-        for turn, model in enumerate(self.models):
-            made[:, :, model] = on
-            chosen = np.where(on, model, chosen)
-            if turn < self.thresholds.shape[1]:
-                on = on & (score[:, turn].reshape(n, 1) < self.thresholds[:, turn])
-        return of_calls(traces, self.knobs, made, chosen)
+MICP = MicpLearner()
 
 
 def _thresholds(score: FloatArray, right: BoolArray, budget: Sequence[Fraction]) -> FloatArray:
