@@ -203,7 +203,7 @@ def test_a_resealed_lie_is_refused(saved: Path, changes: dict[str, Any], message
 
 def test_an_unknown_kind_is_named(saved: Path) -> None:
     reseal(saved, policy={"kind": "tinny", "settings": {"note": ""}})
-    with pytest.raises(UnknownNameError, match="unknown policy 'tinny'; did you mean 'tiny'"):
+    with pytest.raises(UnknownNameError, match="unknown method 'tinny'; did you mean 'tiny'"):
         load(saved)
 
 
@@ -310,7 +310,7 @@ def test_an_unregistered_policy_is_refused(tmp_path: Path) -> None:
     class Mine(RandomPolicy):
         pass
 
-    with pytest.raises(UnknownNameError, match="unknown policy"):
+    with pytest.raises(UnknownNameError, match="unknown method"):
         save(tmp_path / "b", Mine(), origin=ORIGIN)
 
 

@@ -122,7 +122,7 @@ def test_a_method_says_what_it_cannot_do(farthing: Farthing, runs: Path) -> None
     calibrate = ("calibrate", "--bundle", "b", "--traces", runs, "--method")
     refused = farthing(*calibrate, "split", "--delta", "0.1")
     assert refused.code == 2
-    assert "delta goes with the method pac" in refused.err
+    assert "delta goes with --method pac" in refused.err
     online = farthing(*calibrate, "online").err
     assert "begins at 2,021 updates of 10 questions each, and this stream gave 4" in online
 

@@ -32,6 +32,7 @@ POLICIES = {
         "weighs what a round and the next would gain for their money",
     ),
     "lazy": ("Lazy", "the same for single calls, in whatever order"),
+    "selective": ("Selective", "buys until one answer is sure enough; may give none"),
     "optimum": ("Optimum (known)", "knows the generator's probabilities, as no real policy can"),
 }
 """By the beginning of their names: what tables call them, and what they do."""
