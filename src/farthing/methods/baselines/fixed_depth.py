@@ -35,7 +35,7 @@ class FixedDepthPolicy(InRounds):
     @classmethod
     def from_state(
         cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        arrays: Mapping[str, FloatArray],
         settings: Mapping[str, Any],
     ) -> Self:
         """Rebuild the policy from what `to_state` returned."""

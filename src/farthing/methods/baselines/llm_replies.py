@@ -50,7 +50,7 @@ class LlmPolicy(InRounds):
     @classmethod
     def from_state(
         cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        arrays: Mapping[str, FloatArray],
         settings: Mapping[str, Any],
     ) -> Self:
         """Rebuild the policy from what `to_state` returned."""
@@ -94,7 +94,7 @@ class LlmExitPolicy(InRounds):
     @classmethod
     def from_state(
         cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
+        arrays: Mapping[str, FloatArray],
         settings: Mapping[str, Any],
     ) -> Self:
         """Rebuild the policy from what `to_state` returned."""

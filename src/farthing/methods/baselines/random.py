@@ -30,8 +30,8 @@ class RandomPolicy(InRounds):
     @classmethod
     def from_state(
         cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
-        settings: Mapping[str, Any],  # noqa: ARG003
+        arrays: Mapping[str, FloatArray],
+        settings: Mapping[str, Any],
     ) -> Self:
         """Rebuild the policy from what `to_state` returned."""
         return cls()
