@@ -35,6 +35,7 @@ from farthing.process.replay import EMPTY_SETS
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.question_hashes import Marks
 from farthing.traces.shapes import PROTOCOL_ROLES
+from farthing.traces.system import System
 
 Array = NDArray[Any]
 
@@ -65,6 +66,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether no call of its traces saw another one; None likewise."""
     largest_nano: dict[str, int] | None = None
     """Role to the most that one of its calls may cost, in nano-dollars, where that is declared."""
+    system: System | None = None
+    """What the traces were made with that calibrated it, or trained it before; None likewise."""
 
     @property
     def is_pool(self) -> bool:
@@ -98,8 +101,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """`train` and `calibrate` to the marks of the questions that did it; empty where unknown."""
 
 
-def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
-    """Describe the traces that a policy was trained on."""
+def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = None) -> Origin:
+    """Describe the traces that a policy was trained on, and what they were made with."""
     made = np.maximum((traces.cost_nano > 0).sum(axis=(0, 1)), 1)
     mean = -(-traces.cost_nano.sum(axis=(0, 1)) // made)
     return Origin(
@@ -110,6 +113,7 @@ def origin_of(traces: TraceArrays, fingerprint: str) -> Origin:
         fingerprint=fingerprint,
         signals=tuple(traces.signals),
         independent=bool(traces.independent.all()),
+        system=system,
     )
 
 

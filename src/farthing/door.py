@@ -132,8 +132,8 @@ class Policy:
                 "this promise lays its settings out on the training questions, which a bundle from "
                 "a folder does not hold; use `farthing calibrate`, or fit again"
             )
-        budget = _per_question(budget_usd, largest_usd)
-        bundle, certificate = pipeline.promised(self.bundle, asked, train, prove, budget)
+        serving = pipeline.Serving(_per_question(budget_usd, largest_usd))
+        bundle, certificate = pipeline.promised(self.bundle, asked, train, prove, serving)
         if not certificate.promises:
             raise InputError(certificate.sentence())
         return replace(self, bundle=bundle)

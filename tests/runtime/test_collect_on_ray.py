@@ -97,6 +97,8 @@ def test_two_workers_record_what_one_process_does(
     both = collect_on_ray(job, tmp_path / "both.db", PLENTY, workers=2)
     assert (both.progress.done, both.progress.left, both.unknown) == (30, 0, [])
     assert traces(tmp_path / "both.db") == traces(tmp_path / "alone.db")
+    with Store.open(tmp_path / "both.db", create=False) as store:
+        assert store.systems() == [job.system()]
     assert both.balance == alone.balance
     assert len(endpoint.requests) == 2 * asked
     assert endpoint.most_under_way <= 6

@@ -17,6 +17,7 @@ from farthing.errors import StoreError
 from farthing.money import nano_from_usd
 from farthing.traces.base import Call, CallError, Trace
 from farthing.traces.store import APPLICATION_ID, BATCH, Store
+from farthing.traces.system import Part
 
 MIGRATIONS = resources.files("farthing.traces") / "migrations"
 
@@ -204,6 +205,24 @@ def test_a_process_killed_in_mid_import_leaves_nothing(tmp_path: Path) -> None:
         assert store.info().calls == 1
 
 
+def test_what_traces_were_made_with_is_known_of_those_that_were_collected(tmp_path: Path) -> None:
+    one = {"base": Part(model="m", kind="A", agent={"n": 1}, prompts={}, settings={"x": 0.5})}
+    other = {"base": Part(model="m", kind="A", agent={"n": 2}, prompts={}, price="$1")}
+    path = tmp_path / "a.db"
+    with Store.open(path) as store:
+        store.made_with(other)
+        assert store.systems() == []
+        for name, system in (("q1", one), ("q2", other), ("q3", one)):
+            store.made_with(system)
+            store.append(trace(name), "collect")
+        assert store.systems() == [other, one]
+        store.add([trace("imported")], "file")
+    with Store.open(path) as store:
+        assert store.systems() == [None, other, one]
+        store.append(trace("q4"), "collect")
+        assert len(list(store.traces())) == 5
+
+
 def version_1(path: Path) -> None:
     """Write a store as the first version did, without any of today's code."""
     connection = sqlite3.connect(path)
@@ -240,6 +259,7 @@ def test_a_store_of_version_1_opens_with_all_its_data(tmp_path: Path) -> None:
             assert second.truncated
             assert store.count() == expected
             assert store.info().version == len(list(MIGRATIONS.iterdir()))
+            assert store.systems() == [None]
             if expected == 2:
                 assert store.info().imports == []
                 store.add([trace("q3")], "new.jsonl")
@@ -257,6 +277,7 @@ def test_a_released_migration_never_changes() -> None:
         "0003_collection.sql": "012d41311837e4e7",
         "0004_reservations.sql": "9c43498d4128e9a8",
         "0005_largest_cost.sql": "94bc98e2a86d219c",
+        "0006_systems.sql": "a09a6725467667d4",
     }
 
 
@@ -285,7 +306,7 @@ def test_a_store_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None
     connection.close()
     before = path.read_bytes()
     with (
-        pytest.raises(StoreError, match=r"store version 7; this one reads up to 5\); upgrade"),
+        pytest.raises(StoreError, match=r"store version 7; this one reads up to 6\); upgrade"),
         Store.open(path),
     ):
         pass

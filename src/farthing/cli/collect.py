@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from farthing.budgets.base import Balance
     from farthing.runtime import collector, local_engine
     from farthing.runtime import dry_run as estimate
+    from farthing.runtime.job import Job
 
 LISTED = 10
 """Failed questions and calls of unknown outcome that are named."""
@@ -69,6 +70,7 @@ def collect(
     from farthing.runtime import local_engine, ray_engine
 
     job = jobs.read_job(config)
+    _doubt_store(job, store)
     cap_nano = nano_from_usd(max_cost)
     if dry_run:
         _say_price(*local_engine.price(job, store, cap_nano))
@@ -82,6 +84,23 @@ def collect(
     _say_end(report, store)
     if report.progress.left:
         raise typer.Exit(130 if report.progress.stopped == local_engine.INTERRUPTED else 1)
+
+
+def _doubt_store(job: "Job", path: Path) -> None:
+    """Say, before anything is paid, that the store has traces of another system."""
+    from farthing.traces.store import Store
+    from farthing.traces.system import changes
+
+    if not path.is_file():
+        return
+    with Store.open(path) as store:
+        recorded = [system for system in store.systems() if system is not None]
+    ours = job.system() if recorded else {}
+    for found in filter(None, (changes(system, ours) for system in recorded)):
+        remark(
+            f"note: {path} has traces that were made otherwise; changed: {', '.join(found)}; a "
+            "bundle from all of them cannot notice such changes: rather collect into a new store"
+        )
 
 
 def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:

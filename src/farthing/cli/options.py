@@ -78,6 +78,12 @@ TracesFile = Annotated[
         "--traces", metavar="FILE", help="Traces: .jsonl, .jsonl.gz, .parquet or a store (.db)."
     ),
 ]
+Job = Annotated[
+    Path | None,
+    typer.Option(
+        "--job", metavar="CONFIG", help="The job that made the traces, where they do not say."
+    ),
+]
 Bundle = Annotated[Path, typer.Option("--bundle", metavar="FOLDER", help="A policy bundle.")]
 TrainSize = Annotated[
     int | None,

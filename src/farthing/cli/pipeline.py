@@ -15,6 +15,7 @@ from farthing.cli.options import (
     CalibrateSize,
     Features,
     Given,
+    Job,
     Seed,
     TestSize,
     TracesFile,
@@ -50,6 +51,7 @@ def train(
     out: Out,
     alpha: Alpha = Fraction(1, 10),
     feature: Features = [],  # noqa: B006 - typer copies it
+    job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
@@ -68,6 +70,7 @@ def train(
     files.check_folder(out)
     _check_nothing_is_lost(out)
     setting = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
+    made = files.made_with(traces, setting.traces, job)
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = pipeline.train(
@@ -78,6 +81,7 @@ def train(
             seed=seed,
             sizes=sizes_of(train, calibrate, test),
             progress=Learning(shown, policy),
+            system=made.system,
         )
     curves = _write_curves(out, trained.fitted)
     _say_sizes(trained.sizes)
@@ -109,6 +113,7 @@ def calibrate(
     question_budget: QuestionBudget = None,
     largest: Largest = [],  # noqa: B006 - typer copies it
     given: Given = "all",
+    job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
@@ -142,10 +147,11 @@ def calibrate(
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
     arrays, sizes = read_arrays(traces), sizes_of(train, calibrate, test)
-    limit = per_question(question_budget, largest)
-    done = pipeline.calibrate(bundle, arrays, asked, seed=seed, sizes=sizes, budget=limit)
+    made = files.made_with(traces, arrays, job)
+    serving = pipeline.Serving(per_question(question_budget, largest), made.system)
+    done = pipeline.calibrate(bundle, arrays, asked, seed=seed, sizes=sizes, serving=serving)
     _say_sizes(done.sizes)
-    _doubt((*done.notes, *_too_short(done.certificate)))
+    _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
     show(promised(done.certificate))
     if promise != "coverage" and not done.certificate.promises:
         remark("the bundle is left as it was")

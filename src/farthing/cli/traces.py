@@ -81,11 +81,24 @@ def info(
     Example: farthing traces info runs.jsonl.gz
     """
     from farthing.reports.traces import describe
-    from farthing.traces.files import read_arrays
+    from farthing.traces.files import STORES, read_arrays
 
     arrays = read_arrays(file)
     files.doubt_costs(arrays)
     show(describe(str(file), arrays))
+    if file.suffix in STORES:
+        _say_systems(file)
+
+
+def _say_systems(store: Path) -> None:
+    """Say so where traces of several systems are in one store."""
+    from farthing.traces.store import Store
+    from farthing.traces.system import changes
+
+    with Store.open(store, create=False) as opened:
+        first, *others = [system for system in opened.systems() if system is not None] or [{}]
+    for other in others:
+        remark(f"note: not all was made alike; changed: {', '.join(changes(first, other))}")
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-import msgspec
 import numpy as np
+from msgspec import structs
 
 from farthing import __version__
 from farthing import bundle as bundles
@@ -31,6 +31,7 @@ from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
+from farthing.traces.system import System, changes
 
 Sizes = Mapping[str, int | None]
 """Questions to `train`, `calibrate` and `test`; what is not given is its share."""
@@ -44,6 +45,19 @@ AS_BEFORE = (
     "give the same --seed, --train, --calibrate and --test to every step, or other questions"
 )
 NO_MARKS: Marks = frozenset()
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How a policy is to be served, which is what its promise is about."""
+
+    budget: PerQuestion | None = None
+    """What a question may cost; None: no limit."""
+    system: System | None = None
+    """What the calibration questions were made with; None where nobody knows."""
+
+
+AS_RECORDED = Serving()
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,7 @@ def train(
     seed: int = 0,
     sizes: Sizes | None = None,
     progress: Progress | None = None,
+    system: System | None = None,
 ) -> Trained:
     """Train one policy on the training part and save it as a bundle that promises nothing yet.
 
@@ -89,6 +104,7 @@ def train(
         seed: of the division and of the training.
         sizes: of the parts.
         progress: is told how far the training is.
+        system: what the traces were made with; None where nobody knows.
 
     Raises:
         UnknownNameError: no policy has that name.
@@ -103,22 +119,28 @@ def train(
     parts = divided(arrays, seed, sizes)
     questions = arrays.take(parts.train)
     fitted = fit(candidate.learner, questions, alpha, seed, progress or Silent())
-    bundles.write(folder, bundle_of(candidate, fitted, questions))
+    bundles.write(folder, bundle_of(candidate, fitted, questions, system))
     return Trained(candidate, fitted, sizes_of(parts))
 
 
-def bundle_of(candidate: Candidate, fitted: Fitted, questions: TraceArrays) -> Bundle:
+def bundle_of(
+    candidate: Candidate,
+    fitted: Fitted,
+    questions: TraceArrays,
+    system: System | None = None,
+) -> Bundle:
     """Return a trained policy as a bundle that promises nothing yet.
 
     Args:
         candidate: the method.
         fitted: what its training left behind.
         questions: those that it was trained on.
+        system: what they were made with; None where nobody knows.
 
     Raises:
         InputError: the policy cannot be saved.
     """
-    origin = origin_of(questions, fingerprint(questions))
+    origin = origin_of(questions, fingerprint(questions), system)
     kappa = None if candidate.calibration == "none" else fitted.kappa
     return Bundle(
         policy=_saveable(fitted.policy, candidate.name),
@@ -140,7 +162,7 @@ def calibrate(
     *,
     seed: int = 0,
     sizes: Sizes | None = None,
-    budget: PerQuestion | None = None,
+    serving: Serving = AS_RECORDED,
 ) -> Calibrated:
     """Set a bundle's threshold on the calibration part so that it keeps a promise, and save it.
 
@@ -154,7 +176,7 @@ def calibrate(
         asked: the promise.
         seed: as in `train`.
         sizes: as in `train`.
-        budget: what a question may cost when it is served.
+        serving: what it is to hold for.
 
     Raises:
         InputError: the traces have other roles or rounds than the bundle's, lack groups or bounds
@@ -168,14 +190,15 @@ def calibrate(
     lay_out, prove = (
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
-    kept, certificate = promised(bundle, asked, lay_out, prove, budget)
+    kept, certificate = promised(bundle, asked, lay_out, prove, serving)
     if isinstance(asked, Coverage) or certificate.promises:
         bundles.write(folder, kept)
-    return Calibrated(certificate, sizes_of(parts), doubts(bundle, arrays, parts))
+    notes = (*doubts(bundle, arrays, parts), *_other_system(bundle, serving.system))
+    return Calibrated(certificate, sizes_of(parts), notes)
 
 
 def promised(
-    bundle: Bundle, asked: Promise, train: Part, prove: Part, budget: PerQuestion | None = None
+    bundle: Bundle, asked: Promise, train: Part, prove: Part, serving: Serving = AS_RECORDED
 ) -> tuple[Bundle, Certificate]:
     """Return a bundle with the threshold that keeps a promise, and its certificate.
 
@@ -184,21 +207,21 @@ def promised(
         asked: the promise.
         train: questions that trained it, to lay operating points out on.
         prove: questions that it has not seen.
-        budget: what a question may cost when it is served.
+        serving: what it is to hold for.
 
     Raises:
         InputError: some of the questions trained the policy, or the promise cannot be calibrated.
     """
     _check_held_out(bundle, prove.played)
     try:
-        found = promise(asked, bundle, train, prove, budget)
+        found = promise(asked, bundle, train, prove, serving.budget)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
-    origin = bundle.origin
-    if budget is not None:
-        largest = None if budget.largest_nano is None else dict(budget.largest_nano)
-        origin = msgspec.structs.replace(origin, largest_nano=largest)
-    kept = msgspec.structs.replace(
+    origin = structs.replace(bundle.origin, system=serving.system)
+    if serving.budget is not None:
+        largest = serving.budget.largest_nano
+        origin = structs.replace(origin, largest_nano=None if largest is None else dict(largest))
+    kept = structs.replace(
         bundle,
         policy=_saveable(found.policy, bundle.kind),
         kind=name_of(found.policy),
@@ -283,6 +306,15 @@ def doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]
     if unknown and fingerprint(arrays.take(parts.train)) != bundle.origin.fingerprint:
         return STRANGERS, *other_models(bundle, arrays.models)
     return other_models(bundle, arrays.models)
+
+
+def _other_system(bundle: Bundle, system: System | None) -> tuple[str, ...]:
+    """Say so where calibration traces were made with something else than the training ones."""
+    if bundle.origin.system is None or system is None:
+        return ()
+    found = changes(bundle.origin.system, system)
+    differ = "these traces were not made as those before, and the promise is about these"
+    return (f"{differ}; changed: {', '.join(found)}",) if found else ()
 
 
 def other_models(bundle: Bundle, models: tuple[str, ...]) -> tuple[str, ...]:

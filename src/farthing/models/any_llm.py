@@ -71,6 +71,10 @@ class AnyLLMSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if not self.timeout_s > 0:
             raise ValueError("`timeout_s` must be more than 0")
 
+    def price(self, prices: PriceTable) -> Price | None:
+        """Return what the model costs; None where nothing says so."""
+        return prices.find(self.model, provider=self.price_provider or self.vendor)
+
     def open(self, prices: PriceTable) -> "AnyLLMModel":
         """Return the model, with its key read and its price looked up.
 
@@ -79,8 +83,7 @@ class AnyLLMSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             MissingExtraError: `any-llm-sdk` is absent.
         """
         key = read_key(self.key_env, Path(self.key_file) if self.key_file else None)
-        price = prices.find(self.model, provider=self.price_provider or self.vendor)
-        return AnyLLMModel(self, key, price)
+        return AnyLLMModel(self, key, self.price(prices))
 
 
 class AnyLLMModel:

@@ -40,6 +40,15 @@ Dollars = Annotated[float, msgspec.Meta(ge=0)]
 class ModelSettings(Protocol):
     """What a provider registers."""
 
+    @property
+    def model(self) -> str:
+        """Name of the model, as prices and traces call it."""
+        ...
+
+    def price(self, prices: PriceTable) -> Price | None:
+        """Return what the model costs; None where nothing says so."""
+        ...
+
     def open(self, prices: PriceTable) -> Model:
         """Return the model; InputError says what is amiss with its settings."""
         ...

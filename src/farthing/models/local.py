@@ -26,6 +26,10 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     timeout_s: float = 600.0
     """Most seconds of a call, after which it stops with what it has."""
 
+    def price(self, prices: PriceTable) -> Price | None:
+        """Return what the model costs; None where nothing says so."""
+        return prices.find(self.model)
+
     def open(self, prices: PriceTable) -> "LocalModel":
         """Load the weights and return the model; its price is the user's own.
 
@@ -44,9 +48,12 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         except (OSError, ValueError) as error:
             problem = str(error).splitlines()[0]
             raise InputError(f"the model '{self.path}' cannot be loaded: {problem}") from None
-        price = prices.find(self.model)
         return LocalModel(
-            network.to(self.device), tokenizer, self.model, price=price, timeout_s=self.timeout_s
+            network.to(self.device),
+            tokenizer,
+            self.model,
+            price=self.price(prices),
+            timeout_s=self.timeout_s,
         )
 
 

@@ -59,6 +59,10 @@ class OpenAISettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if not self.timeout_s > 0:
             raise ValueError("`timeout_s` must be more than 0")
 
+    def price(self, prices: PriceTable) -> Price | None:
+        """Return what the model costs; None where nothing says so."""
+        return prices.find(self.model, provider=self.price_provider, url=self.url)
+
     def open(self, prices: PriceTable) -> "OpenAICompatibleModel":
         """Return the model, with its key read and its price looked up.
 
@@ -67,8 +71,7 @@ class OpenAISettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             MissingExtraError: a package of the extra `live` is absent.
         """
         key = read_key(self.key_env, Path(self.key_file) if self.key_file else None)
-        price = prices.find(self.model, provider=self.price_provider, url=self.url)
-        return OpenAICompatibleModel(self, key, price)
+        return OpenAICompatibleModel(self, key, self.price(prices))
 
 
 class OpenAICompatibleModel:

@@ -54,6 +54,12 @@ class TokenPrice:
     request: Decimal = Decimal(0)
     """USD for each call, whatever its length."""
 
+    def __str__(self) -> str:
+        """Say every figure; equal prices read alike."""
+        told = [f"{_tier(r)}{_usd(r.input)} in and {_usd(r.output)} out" for r in self.rates]
+        extra = f", and {_usd(self.request)} a call" if self.request else ""
+        return f"{'; '.join(told)} per million tokens{extra}"
+
     def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
         """Return the price of a call in nano-dollars, from its tokens."""
         reached = [rates for rates in self.rates if usage.input_tokens > rates.above]
@@ -79,6 +85,10 @@ class SecondPrice:
 
     second: Decimal
     """USD per second."""
+
+    def __str__(self) -> str:
+        """Say the figure; equal prices read alike."""
+        return f"{_usd(self.second)} a second"
 
     def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
         """Return the price of a call in nano-dollars, from its duration."""
@@ -178,6 +188,14 @@ def _published(model: str, provider: str | None, url: str | None) -> TokenPrice 
         return None
     requests = max(_tiers(prices.requests_kcount or Decimal(0)).values()) / 1_000
     return TokenPrice(_rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok)), requests)
+
+
+def _usd(amount: Decimal) -> str:
+    return f"${amount.normalize():f}"
+
+
+def _tier(rates: Rates) -> str:
+    return f"above {rates.above} input tokens " if rates.above else ""
 
 
 def _rates(inputs: dict[int, Decimal], outputs: dict[int, Decimal]) -> tuple[Rates, ...]:

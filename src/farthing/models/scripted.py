@@ -87,15 +87,19 @@ class ScriptedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Reply to every other one; none: a failure."""
     latency_s: float = 0.0
 
+    def price(self, prices: PriceTable) -> Price:
+        """Return what the model costs; it is free unless the table says otherwise."""
+        return prices.find(self.model) or FREE
+
     def open(self, prices: PriceTable) -> Model:
-        """Return the model; it is free unless the table says otherwise."""
+        """Return the model."""
         table = _table(self.replies)
 
         def reply(prompt: Prompt) -> Reply:
             known = prompt.messages[-1].content in self.replies
             return table(prompt) if known or self.otherwise is None else self.otherwise
 
-        price = prices.find(self.model) or FREE
+        price = self.price(prices)
         return ScriptedModel(reply, name=self.model, price=price, latency_s=self.latency_s)
 
 

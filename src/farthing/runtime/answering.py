@@ -78,7 +78,12 @@ class _Asked:
         meter = Meter(self.journal, recording.parameters)
         try:
             yield Orchestrator(
-                self.bundle, recording.plan, recording.task, meter, recording.escalation
+                self.bundle,
+                recording.plan,
+                recording.task,
+                meter,
+                recording.escalation,
+                self.job.system(),
             )
         finally:
             for one in closing:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
 from farthing.runtime.base import Client, Turn
@@ -20,6 +21,9 @@ class BaseAgent:
     In a later round it sees its earlier replies and the guide's verdicts on them, where the turn
     shows them. Round 1 is at temperature 0, later ones at 1 (paper, section 5).
     """
+
+    uses: ClassVar = ("base", "review")
+    """The prompts that it fills."""
 
     model: Model
     prompts: Prompts = BUILT_IN

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Model, Prompt, TokenLogprob
@@ -24,6 +25,9 @@ class GuideAgent:
     from 0 to log 2: of the yes/no token, where the model gives probabilities, else of the verdicts
     of several samples, whose costs count.
     """
+
+    uses: ClassVar = ("guide",)
+    """The prompts that it fills."""
 
     model: Model
     prompts: Prompts = BUILT_IN

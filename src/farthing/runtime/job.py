@@ -15,18 +15,19 @@
 In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
 from farthing import plugins
-from farthing.errors import ConfigError
+from farthing.errors import ConfigError, InputError
 from farthing.models.base import MAX_TOKENS, Model, Prompt
-from farthing.models.config import ModelsConfig, models_from
+from farthing.models.config import ModelsConfig, ModelSettings, models_from
+from farthing.models.scripted import ScriptedModel
 from farthing.models.sections import convert, read_toml
 from farthing.runtime.base import Agent
 from farthing.runtime.base_agent import BaseAgent
@@ -35,12 +36,14 @@ from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.llm_agents import LlmExitAgent, LlmPolicyAgent
 from farthing.runtime.react_agent import ReactAgent
 from farthing.runtime.rounds import Dialogue, Independent, Plan
+from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
 from farthing.tasks.questions import load_questions
 from farthing.tasks.templates import BUILT_IN, Prompts
 from farthing.tasks.tools import Toolbox, always
 from farthing.tasks.wikipedia import Wikipedia
+from farthing.traces.system import Setting, System, mark_of
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 _NOT_SENT = frozenset({"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s"})
@@ -131,10 +134,31 @@ class Job:
             model.largest_cost_nano(Prompt(()))
         task: Task = plugins.load("tasks", self.section.task)
         wikipedia = Wikipedia() if self._searches("wikipedia") else None
-        plan = self._plan(_Parts(models, wikipedia, self._prompts()), task)
+        plan = self._plan(_Parts(models, self._prompts(), _toolboxes(wikipedia)), task)
         closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
         last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
         return Recording(plan, task, self._parameters(), last or None), closing
+
+    def system(self) -> System:
+        """Return what the job's traces are made with; no model is opened.
+
+        Raises:
+            InputError: a prompt or a corpus cannot be read.
+        """
+        names: dict[str, Model] = {
+            name: ScriptedModel({}, name=section.settings.model)
+            for name, section in self.models.sections.items()
+        }
+        task: Task = plugins.load("tasks", self.section.task)
+        plan = self._plan(_Parts(names, self._prompts(), lambda _: always()), task)
+        return system_of(plan, {role: self._sold(role, name) for role, name in self._roles()})
+
+    def _sold(self, role: str, name: str) -> Sold:
+        settings = self.models.sections[name].settings
+        sent = {key: value for key, value in _sent(settings).items() if key != "model"}
+        agent = self.section.agents.get(role)
+        searched = {"search": _searched(agent.search if agent else None)}
+        return Sold(flat(sent) | searched, str(settings.price(self.models.prices)))
 
     def _used(self) -> list[str]:
         used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
@@ -161,16 +185,34 @@ class Job:
         return Dialogue(agents, section.rounds)
 
     def _parameters(self) -> dict[str, str]:
-        roles = {name: name for name in self.section.pool}
-        roles |= {name: agent.model for name, agent in self.section.agents.items()}
-        roles |= {ESCALATION: self.escalate} if self.escalate else {}
-        return {role: _fingerprint(self.models, name) for role, name in roles.items()}
+        roles = [*self._roles(), *([(ESCALATION, self.escalate)] if self.escalate else [])]
+        return {role: _fingerprint(self.models, name) for role, name in roles}
+
+    def _roles(self) -> list[tuple[str, str]]:
+        """Return every role and the section of its model."""
+        agents = self.section.agents.items()
+        return [*((n, n) for n in self.section.pool), *((n, agent.model) for n, agent in agents)]
 
 
 def _fingerprint(models: ModelsConfig, name: str) -> str:
-    settings = msgspec.to_builtins(models.sections[name].settings)
-    sent = {key: value for key, value in settings.items() if key not in _NOT_SENT}
+    sent = _sent(models.sections[name].settings)
     return sha256(msgspec.json.encode(sent, order="sorted")).hexdigest()[:16]
+
+
+def _sent(settings: ModelSettings) -> dict[str, Any]:
+    builtins = msgspec.to_builtins(settings)
+    return {key: value for key, value in builtins.items() if key not in _NOT_SENT}
+
+
+def _searched(search: str | None) -> Setting:
+    if search in {None, "own", "wikipedia"}:
+        return search
+    try:
+        with Path(str(search)).open("rb") as corpus:
+            return mark_of(file_digest(corpus, "sha256").hexdigest())
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise InputError(f"{search}: cannot be read ({problem}); check the path") from None
 
 
 class Closable(Protocol):
@@ -186,15 +228,20 @@ class _Parts:
     """What agents are made of."""
 
     models: Mapping[str, Model]
-    wikipedia: Wikipedia | None
     prompts: Prompts
+    toolbox: Callable[[str], Toolbox]
+    """What is searched to the tools for it."""
 
-    def toolbox(self, search: str) -> Toolbox:
+
+def _toolboxes(wikipedia: Wikipedia | None) -> Callable[[str], Toolbox]:
+    def toolbox(search: str) -> Toolbox:
         if search == "own":
             return own_paragraphs()
-        if self.wikipedia is not None and search == "wikipedia":
-            return always(self.wikipedia)
+        if wikipedia is not None and search == "wikipedia":
+            return always(wikipedia)
         return always(LocalSearch(read_corpus(search)))
+
+    return toolbox
 
 
 def _agent(name: str, section: AgentSection, parts: _Parts, *, alone: bool) -> Agent:

@@ -5,6 +5,7 @@ they did.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from farthing.models.base import Model, Prompt
 from farthing.runtime.base import Client, Turn
@@ -20,6 +21,9 @@ _AGREES = {True: "yes", False: "no", None: "unknown"}
 @dataclass(frozen=True)
 class LlmPolicyAgent:
     """Chooses an action: 1 the base's answer, 2 the guide's, 3 another round."""
+
+    uses: ClassVar = ("policy",)
+    """The prompts that it fills."""
 
     model: Model
     name: str
@@ -60,6 +64,9 @@ class LlmPolicyAgent:
 @dataclass(frozen=True)
 class LlmExitAgent:
     """Says, after each answer of one role, whether to exit or to continue (Lu et al. 2025)."""
+
+    uses: ClassVar = ("exit",)
+    """The prompts that it fills."""
 
     model: Model
     answering: str

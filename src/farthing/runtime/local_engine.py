@@ -57,6 +57,7 @@ def collect_locally(job: Job, path: Path, cap_nano: int, show: Show = show_nothi
     """
     questions = job.questions()
     with only_writer(path), Store.open(path) as store, explained(path):
+        store.made_with(job.system())
         journal = StoreJournal(store, cap_nano, source_of(job))
         progress = asyncio.run(_collect(job, questions, store, journal, show))
         earlier = len(questions) - progress.total

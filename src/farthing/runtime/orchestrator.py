@@ -27,10 +27,12 @@ from farthing.runtime.episode import Bounds, Episode
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.meter import Meter, QuestionBudget
 from farthing.runtime.rounds import Dialogue, Independent, Plan, judged
-from farthing.runtime.steps import Lines, Step, by_call, course, other_models, other_protocol
+from farthing.runtime.steps import Lines, Step, by_call, course, other_protocol, other_system
+from farthing.runtime.system import system_of
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Call, Trace
 from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
+from farthing.traces.system import System
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,11 @@ class Orchestrator:
     """Pays for every try; with a journal, nothing is paid twice."""
     escalation: Agent | None = None
     """Answers by itself where the policy abstains; nothing is promised of what it says."""
+    system: System | None = None
+    """What the agents are, prices and parameters included; none: what they say of themselves."""
 
     _lines: Lines = field(init=False, repr=False)
+    _other: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse agents that the policy was not trained for, before anything is paid.
@@ -62,6 +67,8 @@ class Orchestrator:
                 "calibrate with --promise selective"
             )
         object.__setattr__(self, "_lines", course(self.bundle, self.plan))
+        ours = system_of(self.plan) if self.system is None else self.system
+        object.__setattr__(self, "_other", other_system(self.bundle, self._lines, ours))
 
     @classmethod
     def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
@@ -99,11 +106,10 @@ class Orchestrator:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Why the bundle's certificate holds for no answer of these agents, a clause each."""
-        other = other_models(self.bundle, self._lines)
         promise = self.bundle.certificate and self.bundle.certificate.promise
         frozen = isinstance(promise, OnlinePromise)
         found = [
-            other,
+            *self._other,
             other_protocol(self.bundle, self.plan),
             "the online threshold is no longer updated" if frozen else None,
         ]

@@ -30,6 +30,7 @@ from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
+from farthing.traces.system import System
 
 _POLL_S = 0.2
 
@@ -59,7 +60,8 @@ def collect_on_ray(
         ray.init(log_to_driver=False, include_dashboard=False)
     keeper = ray.remote(Keeper).options(num_cpus=0).remote()
     try:
-        balance = _get(ray, keeper.open.remote(str(path.absolute()), cap_nano, source_of(job)))
+        opened = keeper.open.remote(str(path.absolute()), cap_nano, source_of(job), job.system())
+        balance = _get(ray, opened)
         todo = asyncio.run(_unrecorded(job, questions, path))
         work = ray.remote(_work).options(num_cpus=0)
         share = Share(balance.left_nano // workers, workers)
@@ -113,10 +115,11 @@ class Keeper:
         self._stopped: str | None = None
         self._progress: dict[int, Progress] = {}
 
-    async def open(self, path: str, cap_nano: int, source: str) -> Balance:
+    async def open(self, path: str, cap_nano: int, source: str, system: System) -> Balance:
         """Open the store; raises like `collect_locally`."""
         self._open.enter_context(only_writer(path))
         self._store = self._open.enter_context(Store.open(path))
+        self._store.made_with(system)
         self._journal = StoreJournal(self._store, cap_nano, source)
         return self._journal.balance()
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from farthing.errors import BadRequestError
 from farthing.models.base import MAX_TOKENS, Message, Model
@@ -28,6 +29,9 @@ class ReactAgent:
 
     Each step is one prompt. The last one may only finish; an agent that does not has no answer.
     """
+
+    uses: ClassVar = ("react", "observation", "review")
+    """The prompts that it fills."""
 
     model: Model
     tools: Toolbox

@@ -14,6 +14,7 @@ from farthing.runtime.rounds import Clients, Plan, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
+from farthing.traces.system import System, changes
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,36 @@ def course(bundle: Bundle, plan: Plan) -> Lines:
     return (tuple(Step(number, together, plan.independent) for number in horizon),)
 
 
-def other_models(bundle: Bundle, lines: Lines) -> str | None:
+def other_system(bundle: Bundle, lines: Lines, ours: System) -> tuple[str, ...]:
+    """Say what is not as it was in the traces that the bundle's promise is about, a clause each.
+
+    Args:
+        bundle: the policy; one that knows only the names of its models is compared by these.
+        lines: whom the policy may ask.
+        ours: role to who answers now.
+    """
+    theirs = bundle.origin.system
+    if theirs is None:
+        other = _other_models(bundle, lines)
+        return () if other is None else (other,)
+    roles = list(
+        dict.fromkeys(agent.role for line in lines for step in line for agent in step.agents)
+    )
+    recorded = {
+        role: theirs[r] for role in roles if (r := _recorded_as(role, theirs, ours)) in theirs
+    }
+    found = changes(recorded, {role: ours[role] for role in roles if role in ours})
+    return tuple(f"{what} is not that of the bundle's traces" for what in found)
+
+
+def _recorded_as(role: str, theirs: System, ours: System) -> str:
+    """Return a role's name in the bundle's traces, where a pool may have called it otherwise."""
+    if role in theirs or role not in ours:
+        return role
+    return next((name for name, part in theirs.items() if part.model == ours[role].model), role)
+
+
+def _other_models(bundle: Bundle, lines: Lines) -> str | None:
     """Say which models the bundle was made for, where these are others; None where they are not."""
     if bundle.origin.roles == CASCADE:
         return None  # they were found by name

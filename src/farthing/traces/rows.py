@@ -33,8 +33,9 @@ _copied = attrgetter(*_COPIED)
 
 INSERT_TRACE = """
 INSERT INTO traces (
-    position, id, task, stratum, split, question, gold, independent, truncated, import
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    position, id, task, stratum, split, question, gold, independent, truncated, import,
+    system
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 INSERT_CALL = """
 INSERT INTO calls (
@@ -56,8 +57,8 @@ SELECT round, role, model, answer, correct, text, verdict, confidence, uncertain
 FROM calls WHERE trace = ? ORDER BY position"""
 
 
-def trace_row(position: int, trace: Trace, log: int | None) -> tuple[Any, ...]:
-    """Return what `INSERT_TRACE` takes; `log` is the import that the trace belongs to."""
+def trace_row(position: int, trace: Trace, log: int | None, system: int | None) -> tuple[Any, ...]:
+    """Return what `INSERT_TRACE` takes: of which import the trace is, and what it was made with."""
     return (
         position,
         trace.id,
@@ -69,6 +70,7 @@ def trace_row(position: int, trace: Trace, log: int | None) -> tuple[Any, ...]:
         trace.independent,
         trace.truncated,
         log,
+        system,
     )
 
 

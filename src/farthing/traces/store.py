@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from farthing.budgets.atomic import atomic
 from farthing.errors import StoreError
 from farthing.traces.base import Trace
@@ -28,6 +30,7 @@ from farthing.traces.rows import (
     trace_from,
     trace_row,
 )
+from farthing.traces.system import System
 
 APPLICATION_ID = 0x46746867
 """`Fthg` in the file's header: how a trace store is told from any other SQLite file."""
@@ -92,6 +95,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection = connection
         self._path = path
+        self._system: int | None = None
 
     @classmethod
     @contextmanager
@@ -157,6 +161,24 @@ class Store:
             except StoreError:
                 self._refuse_duplicates([trace], source)
                 raise
+
+    def made_with(self, system: System) -> None:
+        """Note what the traces that are appended from now on are made with."""
+        text = msgspec.json.encode(system, order="sorted").decode()
+        with explained(self._path):
+            self._connection.execute("INSERT OR IGNORE INTO systems (system) VALUES (?)", (text,))
+            (self._system,) = self._connection.execute(
+                "SELECT id FROM systems WHERE system = ?", (text,)
+            ).fetchone()
+
+    def systems(self) -> list[System | None]:
+        """Return what the traces were made with, each once; None for those that do not say."""
+        with explained(self._path):
+            rows = self._connection.execute(
+                "SELECT systems.system FROM traces LEFT JOIN systems ON systems.id = traces.system"
+                " GROUP BY systems.id ORDER BY systems.id"
+            )
+            return [text and msgspec.json.decode(text, type=System) for (text,) in rows]
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -229,14 +251,17 @@ class Store:
             log = self._connection.execute(
                 "INSERT INTO imports (source) VALUES (?)", (source,)
             ).lastrowid
-        self._insert([trace], position, log)
+        self._insert([trace], position, log, self._system)
 
-    def _insert(self, batch: list[Trace], position: int, log: int | None) -> None:
+    def _insert(
+        self, batch: list[Trace], position: int, log: int | None, system: int | None = None
+    ) -> None:
         """Write a batch; its first trace goes one past `position`."""
         numbered = list(enumerate(batch, position + 1))
         try:
             self._connection.executemany(
-                INSERT_TRACE, (trace_row(number, trace, log) for number, trace in numbered)
+                INSERT_TRACE,
+                (trace_row(number, trace, log, system) for number, trace in numbered),
             )
             self._connection.executemany(
                 INSERT_CALL,

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from farthing.methods.routers.embedding import Embedding
 
 from farthing.methods.cascades.auto_mix import policy as auto_mix
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.embedding import Embedding
 from farthing.methods.routers.route_llm.policy import Kind, RouteLlm, Router
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from farthing.methods.routers.embedding import embed, sentence_vectors, word_vectors
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
@@ -18,7 +19,6 @@ from farthing.methods.cascades.micp import policy as micp
 from farthing.methods.cascades.trust_or_escalate import policy as trust_or_escalate
 from farthing.methods.cascades.ucci.policy import Isotonic
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.embedding import embed, sentence_vectors, word_vectors
 from farthing.methods.routers.pool_gain import policy as pool_gain
 from farthing.methods.scorer import logistic
 from farthing.traces.assemble import assemble

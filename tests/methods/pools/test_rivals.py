@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
+from farthing.methods.cascades.micp.policy import MiCP
+from farthing.methods.cascades.trust_or_escalate.policy import TrustOrEscalate
+from farthing.methods.lookahead.pool import PoolLookahead
+from farthing.methods.routers.embedding import Embedding
 
 from farthing.errors import InputError
 from farthing.methods.baselines.models import AlwaysAll, BestSingle, Oracle
 from farthing.methods.cascades.auto_mix.policy import AutoMix
 from farthing.methods.cascades.conformal_arbitrage.policy import ConformalArbitrage
 from farthing.methods.cascades.frugal_gpt.policy import FrugalGpt
-from farthing.methods.cascades.micp.policy import MiCP
-from farthing.methods.cascades.trust_or_escalate.policy import TrustOrEscalate
 from farthing.methods.cascades.ucci.policy import Ucci
-from farthing.methods.lookahead.pool import PoolLookahead
 from farthing.methods.pool import Rival, frontier
 from farthing.methods.routers.cascade_routing.policy import CascadeRouting
-from farthing.methods.routers.embedding import Embedding
 from farthing.methods.routers.pool_cover.policy import PoolCover
 from farthing.methods.routers.pool_gain.policy import PoolGain
 from farthing.methods.routers.route_llm.policy import RouteLlm
