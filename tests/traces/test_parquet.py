@@ -45,8 +45,9 @@ def test_arrays_come_back_the_same(
     path: Path,
     data: st.DataObject,
 ) -> None:
-    arrays = assemble(data.draw(any_file))
-    write_parquet(path, arrays)
+    whole = assemble(data.draw(any_file))
+    write_parquet(path, whole)
+    arrays = replace(whole, question=None)  # texts are not kept
     assert_same(read_parquet(path), arrays)
     assert_same(load(path), arrays)
     assert fingerprint(load(path)) == fingerprint(arrays)
