@@ -35,7 +35,7 @@ class Whole:
     part: Part
     rows: tuple[IntArray, ...]
     plans: tuple[tuple[BoolArray, ...], ...]
-    both: tuple[FloatArray, FloatArray]
+    both: tuple[FloatArray, BoolArray]
     kind: str
     strong: int
 
@@ -57,7 +57,7 @@ WHOLES = st.builds(
     ),
     rows=st.lists(INTS, max_size=3).map(tuple),
     plans=st.lists(st.lists(BOOLS, max_size=3).map(tuple), max_size=3).map(tuple),
-    both=st.tuples(FLOATS, FLOATS),
+    both=st.tuples(FLOATS, BOOLS),
     kind=st.text(max_size=5),
     strong=st.integers(0, 9),
 )
@@ -102,7 +102,7 @@ def test_infinite_thresholds_compare_as_before() -> None:
 
 def test_arrays_of_parts_have_dotted_names() -> None:
     part = Part(np.zeros(2), ("a",), 0.5)
-    both = (np.ones(1), np.ones(2))
+    both = (np.ones(1), np.ones(2, dtype=bool))
     whole = Whole(
         values=np.zeros(1),
         models=np.zeros(1, dtype=np.int64),
