@@ -9,7 +9,7 @@ import pytest
 from farthing.budgets.atomic import atomic
 from farthing.budgets.sqlite_ledger import SqliteLedger
 from farthing.errors import BudgetError, StoreError
-from farthing.runtime.journal import StoreBooks
+from farthing.runtime.journal import StoreJournal
 from farthing.traces.base import Call, Trace
 from farthing.traces.store import Store
 
@@ -124,7 +124,7 @@ def _leave_a_call(path: Path) -> None:
         )
 
 
-def test_taking_over_the_books_is_all_or_nothing(
+def test_taking_over_the_journal_is_all_or_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Log and ledger never disagree on what a dead run's calls cost."""
@@ -138,10 +138,10 @@ def test_taking_over_the_books_is_all_or_nothing(
         with monkeypatch.context() as patched:
             patched.setattr(SqliteLedger, "charge_abandoned", full)
             with pytest.raises(sqlite3.OperationalError, match="disk is full"):
-                StoreBooks(store, CAP, "test")
+                StoreJournal(store, CAP, "test")
         assert store.connection.execute(query).fetchall() == [("started", None)]
         assert in_the_file(path) == (0, 300)
-        StoreBooks(store, CAP, "test")
+        StoreJournal(store, CAP, "test")
         assert store.connection.execute(query).fetchall() == [("unknown", 300)]
     assert in_the_file(path) == (300, 0)
 

@@ -216,15 +216,14 @@ def meagre(draw: st.DrawFn) -> TraceArrays:
     )
 
 
-@pytest.mark.parametrize("rules", ["paper", "lazy"])
+@pytest.mark.parametrize("space", ["rounds", "calls"])
 @given(train=meagre(), seed=st.integers(0, 9))
 @settings(deadline=None, max_examples=25)
 def test_a_pool_in_which_next_to_nothing_was_recorded_gives_a_policy(
-    rules: ProtocolName, train: TraceArrays, seed: int
+    space: SpaceName, train: TraceArrays, seed: int
 ) -> None:
-    policy = fitted(LookaheadConfig(rules, iterations=2, trees=3, leaf=2), train, seed)
-    _, scores = policy.arranged(train)
-    assert np.isfinite(scores).all()
+    policy = fitted(LookaheadConfig(space, iterations=2, trees=3, leaf=2), train, seed)
+    assert np.isfinite(followed(policy, train).scores).all()
     assert 0 < policy.price_nano < np.inf
 
 
@@ -239,5 +238,5 @@ def test_a_fold_without_anything_to_buy_is_no_hindrance() -> None:
         cost_nano=np.where(nothing, 0, train.cost_nano),
         signals={},
     )
-    scores = fitted(replace(QUICK, rules="paper"), train).scores(train)
-    assert np.isfinite(scores).all()
+    policy = fitted(replace(QUICK, space="rounds"), train)
+    assert np.isfinite(followed(policy, train).scores).all()

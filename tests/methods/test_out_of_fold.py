@@ -11,21 +11,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import FOLDS, LookaheadConfig, _Training
-from farthing.methods.routers.pool_gain import policy as pool_gain
-from farthing.methods.routers.pool_gain.policy import (
+from farthing.methods.routers.pool_gain import learner as pool_gain
+from farthing.methods.routers.pool_gain.learner import (
     COMPARED,
     PRICES,
-    PoolGain,
+    PoolGainLearner,
     Row,
     Steps,
     stops,
     weights,
 )
+from farthing.methods.routers.pool_gain.policy import PoolGainPolicy
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 TENTH = Fraction(1, 10)
-DEEP = LookaheadConfig("paper", iterations=1, trees=60, leaf=1)
+DEEP = LookaheadConfig("rounds", iterations=1, trees=60, leaf=1)
 """Trees that can learn every training question by heart."""
 
 
@@ -81,7 +83,7 @@ def steps(seen: FloatArray, lost: FloatArray) -> Steps:
     n = len(lost)
     none = np.zeros((n, 2))
     cost = np.tile([0.1, 1.0], (n, 1))
-    return Steps((seen,), np.stack([lost, none[:, 0]], axis=1), none, cost, none.astype(int))
+    return Steps((seen,), np.stack([lost, none[:, 0]], axis=1), none, cost)
 
 
 def plain_and_noisy(seed: int, n: int = 120) -> tuple[Steps, Steps]:
@@ -127,7 +129,9 @@ def test_the_row_with_the_most_to_overfit_is_not_taken(
     rows: dict[Row, Steps] = {(0, 2): noisy, (1, 2): plain}
     monkeypatch.setattr(pool_gain, "_rows", lambda *_: iter(rows))
     monkeypatch.setattr(pool_gain, "_steps", lambda _, row, *__: rows[row])
-    assert PoolGain("c").fit(pool(120), seed).row == (1, 2)
+    policy = PoolGainLearner("c").fit(pool(120), TENTH, seed, Silent()).policy
+    assert isinstance(policy, PoolGainPolicy)
+    assert policy.models.tolist() == [1, 2]
 
 
 def pool(n: int) -> TraceArrays:

@@ -5,20 +5,20 @@ from decimal import Decimal
 from itertools import accumulate
 
 import pytest
-from farthing.runtime.question_budget import Purse
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import BudgetError
 from farthing.models.base import Message, Prompt, Usage
 from farthing.models.openai_compatible import OpenAICompatibleModel, OpenAISettings
 from farthing.models.prices import PriceTable, Rates, TokenPrice, largest_cost_nano
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.base import DirectDesk
-from farthing.runtime.cost_bound import Rehearsal
+from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.cost_bound import CostBoundClient
+from farthing.runtime.meter import Meter, QuestionBudget
+from farthing.tasks.base import Question
 
 RISING = TokenPrice(
     (Rates(Decimal(1), Decimal(2)), Rates(Decimal(3), Decimal(5), 200)), Decimal("0.000001")
@@ -79,8 +79,9 @@ def test_a_long_prompt_at_published_prices(n: int) -> None:
 def test_a_budget_that_the_first_tier_alone_would_fit_sends_nothing() -> None:
     model = ScriptedModel(lambda _: "yes", price=RISING)
     for budget_nano, sent in ((FIRST_TIER, 0), (SECOND_TIER - 1, 0), (SECOND_TIER, 1)):
-        purse = Purse(MemoryLedger(budget_nano))
-        asking = purse.desk(DirectDesk()).ask(model, LONG)
+        budget = QuestionBudget.of(budget_nano)
+        client = Meter().client(Question("q", "?"), 1, BaseAgent(model), budget)
+        asking = client.ask(model, LONG)
         if sent:
             asyncio.run(asking)
         else:
@@ -89,7 +90,7 @@ def test_a_budget_that_the_first_tier_alone_would_fit_sends_nothing() -> None:
         assert len(model.calls) == sent
 
 
-def test_a_rehearsal_counts_the_dearer_tier() -> None:
-    desk = Rehearsal()
-    asyncio.run(desk.ask(ScriptedModel(lambda _: "yes", price=RISING), LONG))
-    assert desk.largest_nano == SECOND_TIER
+def test_a_cost_bound_counts_the_dearer_tier() -> None:
+    client = CostBoundClient()
+    asyncio.run(client.ask(ScriptedModel(lambda _: "yes", price=RISING), LONG))
+    assert client.largest_nano == SECOND_TIER

@@ -9,13 +9,14 @@ from typing import Any
 from farthing.errors import ModelTimeoutError
 from farthing.models.base import Completion, Message, Model, Prompt, Usage
 from farthing.models.scripted import Reply, ScriptedModel
-from farthing.runtime.base import Desk, Moment
+from farthing.runtime.base import Client, Turn
+from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.collector import Recording
 from farthing.runtime.dry_run import estimate
-from farthing.runtime.journal import Attempt, StoreBooks, entry
-from farthing.runtime.meter import LoggedDesk, Paid, Till
+from farthing.runtime.journal import Attempt, StoreJournal, entry
+from farthing.runtime.meter import Meter, MeteredClient
 from farthing.runtime.rounds import Independent
-from farthing.runtime.usage import Meter, Said, recorded
+from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.tasks.tools import ToolReply
@@ -59,25 +60,31 @@ class Dice:
         return ToolReply(str(len(self.thrown)), self.cost_nano)
 
 
+def opened(journal: StoreJournal, attempt: Attempt = ATTEMPT) -> MeteredClient:
+    """Open the client of an attempt."""
+    meter = Meter(journal, {attempt.role: attempt.parameters})
+    agent = BaseAgent(Die(), role=attempt.role)
+    return meter.client(Question(attempt.question, "?"), attempt.round, agent)
+
+
 async def throw(
-    books: StoreBooks, model: Model, times: int, attempt: Attempt = ATTEMPT
+    journal: StoreJournal, model: Model, times: int, attempt: Attempt = ATTEMPT
 ) -> list[tuple[str, int | None]]:
-    """Ask the same a number of times on one desk."""
-    till = Till(books)
-    desk = LoggedDesk(attempt, books, till)
-    found = [await desk.ask(Paid(model, till), PROMPT) for _ in range(times)]
+    """Ask the same a number of times through one client."""
+    client = opened(journal, attempt)
+    found = [await client.ask(model, PROMPT) for _ in range(times)]
     return [(one.text, one.cost_nano) for one in found]
 
 
 def run(path: Path, model: Model, times: int, **options: Any) -> list[tuple[str, int | None]]:
     """The same in a process of its own, as far as the store can tell."""
     with Store.open(path) as store:
-        return asyncio.run(throw(StoreBooks(store, PLENTY, "test"), model, times, **options))
+        return asyncio.run(throw(StoreJournal(store, PLENTY, "test"), model, times, **options))
 
 
 def settled(path: Path) -> int:
     with Store.open(path) as store:
-        return StoreBooks(store, PLENTY, "test").balance().settled_nano
+        return StoreJournal(store, PLENTY, "test").balance().settled_nano
 
 
 def test_each_is_asked_and_paid_and_comes_back_in_its_own_place(tmp_path: Path) -> None:
@@ -119,17 +126,15 @@ def test_all_at_once_are_as_many_calls(tmp_path: Path) -> None:
     """Their places are those of the asking, whoever is answered first."""
     path, die = tmp_path / "a.db", Die()
 
-    async def at_once(books: StoreBooks, model: Model) -> list[str]:
-        till = Till(books)
-        desk = LoggedDesk(ATTEMPT, books, till)
-        paid = Paid(model, till)
-        found = await asyncio.gather(*(desk.ask(paid, PROMPT) for _ in range(5)))
+    async def at_once(journal: StoreJournal, model: Model) -> list[str]:
+        client = opened(journal)
+        found = await asyncio.gather(*(client.ask(model, PROMPT) for _ in range(5)))
         return [one.text for one in found]
 
     texts = []
     for model in (die, Die(first=100)):
         with Store.open(path) as store:
-            texts.append(asyncio.run(at_once(StoreBooks(store, PLENTY, "test"), model)))
+            texts.append(asyncio.run(at_once(StoreJournal(store, PLENTY, "test"), model)))
     assert sorted(texts[0]) == ["1", "2", "3", "4", "5"]
     assert texts[1] == texts[0]
     assert len(die.calls) == 5
@@ -139,32 +144,32 @@ def test_a_failed_try_belongs_to_its_own_place(tmp_path: Path) -> None:
     """The second of three fails once: its cost is the second's, when the run goes on."""
     path = tmp_path / "a.db"
     with Store.open(path) as store:
-        books = StoreBooks(store, PLENTY, "test")
-        [failure] = asyncio.run(_caught(books, Die(fails_at=2)))
+        journal = StoreJournal(store, PLENTY, "test")
+        [failure] = asyncio.run(_caught(journal, Die(fails_at=2)))
         assert isinstance(failure, ModelTimeoutError)
     assert run(path, Die(first=3), 3) == [("1", 10), ("3", 30 + 7), ("4", 40)]
 
 
-async def _caught(books: StoreBooks, model: Model) -> list[BaseException]:
+async def _caught(journal: StoreJournal, model: Model) -> list[BaseException]:
     return [
         one
-        for one in await asyncio.gather(throw(books, model, 3), return_exceptions=True)
+        for one in await asyncio.gather(throw(journal, model, 3), return_exceptions=True)
         if isinstance(one, BaseException)
     ]
 
 
 def test_a_tool_that_is_used_twice_alike_is_used_twice(tmp_path: Path) -> None:
-    async def use(books: StoreBooks, tool: Dice) -> list[str]:
-        desk = LoggedDesk(ATTEMPT, books, Till(books))
-        return [(await desk.use(tool, "2d6")).text for _ in range(3)]
+    async def use(journal: StoreJournal, tool: Dice) -> list[str]:
+        client = opened(journal)
+        return [(await client.use(tool, "2d6")).text for _ in range(3)]
 
     thrown = []
     for _ in range(2):
         tool = Dice()
         with Store.open(tmp_path / "a.db") as store:
-            books = StoreBooks(store, PLENTY, "test")
-            assert asyncio.run(use(books, tool)) == ["1", "2", "3"]
-            assert books.balance().settled_nano == 15
+            journal = StoreJournal(store, PLENTY, "test")
+            assert asyncio.run(use(journal, tool)) == ["1", "2", "3"]
+            assert journal.balance().settled_nano == 15
         thrown.append(len(tool.thrown))
     assert thrown == [3, 0]
 
@@ -182,16 +187,16 @@ class Thrower:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    async def act(self, moment: Moment, desk: Desk) -> Call:
-        async def speak(_: Moment, meter: Meter) -> Said:
-            said = [(await meter.ask(self.model, PROMPT)).text for _ in range(3)]
-            said += [(await meter.use(Dice(), "2d6")).text for _ in range(2)]
+    async def act(self, turn: Turn, client: Client) -> Call:
+        async def speak(_: Turn, counting: CountingClient) -> Said:
+            said = [(await counting.ask(self.model, PROMPT)).text for _ in range(3)]
+            said += [(await counting.use(Dice(), "2d6")).text for _ in range(2)]
             return Said(" ".join(said), said[0])
 
-        return await recorded(self, moment, desk, speak)
+        return await recorded(self, turn, client, speak)
 
 
-def test_an_estimate_prices_each_of_them_that_is_not_in_the_log(tmp_path: Path) -> None:
+def test_an_estimate_prices_each_of_them_that_is_not_in_the_journal(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     largest, calls = [], []
     for done in range(4):
@@ -205,7 +210,7 @@ def test_an_estimate_prices_each_of_them_that_is_not_in_the_log(tmp_path: Path) 
 
 def _priced(path: Path, questions: Sequence[Question]) -> tuple[int, int]:
     with Store.open(path) as store:
-        books = StoreBooks(store, PLENTY, "test")
+        journal = StoreJournal(store, PLENTY, "test")
         recording = Recording(Independent((Thrower(Die()),), 1, TEXT), TEXT)
-        sums = asyncio.run(estimate(questions, recording, books, {}))
+        sums = asyncio.run(estimate(questions, recording, journal, {}))
     return sums.largest_nano, sums.calls

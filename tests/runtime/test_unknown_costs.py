@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from farthing.runtime.question_budget import Purse, Pursed
 
-from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import BudgetError, ModelError, ModelTimeoutError
 from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.retry import Patience, Retrying
 from farthing.models.scripted import Reply, ScriptedModel
-from farthing.runtime.base import DirectDesk
-from farthing.runtime.journal import Attempt, Entry, StoreBooks, entry
-from farthing.runtime.meter import LoggedDesk, Paid, Till
-from farthing.runtime.ray_engine import RemoteBooks
+from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.journal import Attempt, Entry, StoreJournal, entry
+from farthing.runtime.meter import Meter, MeteredClient, QuestionBudget
+from farthing.runtime.ray_engine import RemoteJournal
+from farthing.tasks.base import Question
 from farthing.traces.store import Store
 
 LARGEST = 1_000
@@ -44,12 +43,16 @@ class Stuck(Dear):
         raise asyncio.CancelledError
 
 
+def client(meter: Meter, budget: QuestionBudget | None = None) -> MeteredClient:
+    return meter.client(Question("q", "?"), 1, BaseAgent(Dear(KNOWN)), budget)
+
+
 # ---- The budget of a question
 
 
-def ask(purse: Purse, model: Any) -> Completion | BaseException:
+def ask(budget: QuestionBudget, model: Any) -> Completion | BaseException:
     async def call() -> Completion:
-        return await purse.desk(DirectDesk()).ask(model, PROMPT)
+        return await client(Meter(), budget).ask(model, PROMPT)
 
     try:
         return asyncio.run(call())
@@ -59,40 +62,40 @@ def ask(purse: Purse, model: Any) -> Completion | BaseException:
 
 @pytest.mark.parametrize("model", [Dear(UNKNOWN), Dear(BROKEN), Stuck(KNOWN)])
 def test_a_question_pays_the_largest(model: Dear) -> None:
-    purse = Purse(MemoryLedger(2 * LARGEST + LARGEST - 1))
+    budget = QuestionBudget.of(2 * LARGEST + LARGEST - 1)
     for paid in (LARGEST, 2 * LARGEST):
-        assert not isinstance(ask(purse, model), BudgetError)
-        assert purse.spent_nano == paid
-        assert purse.left_nano == 3 * LARGEST - 1 - paid
-    assert isinstance(ask(purse, model), BudgetError)
+        assert not isinstance(ask(budget, model), BudgetError)
+        assert budget.spent_nano == paid
+        assert budget.left_nano == 3 * LARGEST - 1 - paid
+    assert isinstance(ask(budget, model), BudgetError)
 
 
 def test_tries_of_unknown_cost_are_paid_one_by_one() -> None:
     """Two of three fail without a word on the cost; the reply's own total is unknown then too."""
-    purse = Purse(MemoryLedger(10 * LARGEST))
+    budget = QuestionBudget.of(10 * LARGEST)
     model = Dear(BROKEN, BROKEN, KNOWN)
-    reply = ask(purse, Retrying(Pursed(model), Patience(tries=3, first_s=0.0)))
+    reply = ask(budget, Retrying(model, Patience(tries=3, first_s=0.0)))
     assert isinstance(reply, Completion)
     assert reply.cost_nano is None
     assert len(model.calls) == 3
-    assert purse.spent_nano == 3 * LARGEST
+    assert budget.spent_nano == 2 * LARGEST + 10
 
 
 def test_a_budget_ends_tries_of_unknown_cost() -> None:
-    purse = Purse(MemoryLedger(2 * LARGEST))
+    budget = QuestionBudget.of(2 * LARGEST)
     model = Dear(BROKEN)
-    found = ask(purse, Retrying(Pursed(model), Patience(tries=9, first_s=0.0)))
+    found = ask(budget, Retrying(model, Patience(tries=9, first_s=0.0)))
     assert isinstance(found, BudgetError)
     assert len(model.calls) == 2
-    assert purse.spent_nano == 2 * LARGEST
+    assert budget.spent_nano == 2 * LARGEST
 
 
 def test_without_a_budget_the_sum_is_unknown_from_then_on() -> None:
-    purse = Purse()
+    budget = QuestionBudget()
     spent = []
     for model in (Dear(KNOWN), Dear(UNKNOWN), Dear(KNOWN)):
-        ask(purse, model)
-        spent.append(purse.spent_nano)
+        ask(budget, model)
+        spent.append(budget.spent_nano)
     assert spent == [10, None, None]
 
 
@@ -100,19 +103,19 @@ def test_without_a_budget_the_sum_is_unknown_from_then_on() -> None:
 
 
 class _Here:
-    """Calls a method of the books in another process, which is this one."""
+    """Calls a method of the journal in another process, which is this one."""
 
-    def __init__(self, books: StoreBooks) -> None:
-        self._books = books
+    def __init__(self, journal: StoreJournal) -> None:
+        self._journal = journal
 
     def __getattr__(self, name: str) -> Any:
         class Method:
-            remote = staticmethod(getattr(self._books, name))
+            remote = staticmethod(getattr(self._journal, name))
 
         return Method
 
 
-Open = Callable[[int], StoreBooks | RemoteBooks]
+Open = Callable[[int], StoreJournal | RemoteJournal]
 
 
 @pytest.fixture
@@ -124,12 +127,12 @@ def path(tmp_path: Path) -> Path:
 def opened(request: pytest.FixtureRequest, path: Path) -> Iterator[Open]:
     with Store.open(path) as store:
 
-        def books(cap_nano: int) -> StoreBooks | RemoteBooks:
+        def journal(cap_nano: int) -> StoreJournal | RemoteJournal:
             if request.param == "local":
-                return StoreBooks(store, cap_nano, "test")
-            return RemoteBooks(_Here(StoreBooks(store, 100 * LARGEST, "test")), cap_nano)
+                return StoreJournal(store, cap_nano, "test")
+            return RemoteJournal(_Here(StoreJournal(store, 100 * LARGEST, "test")), cap_nano)
 
-        yield books
+        yield journal
 
 
 def rows(path: Path) -> list[tuple[Any, ...]]:
@@ -153,12 +156,11 @@ def test_the_cap_counts_the_largest(opened: Open, path: Path, reply: Reply, stat
     model = Dear(reply)
 
     async def calls() -> list[object]:
-        till = Till(opened(3 * LARGEST - 1))
-        desk = LoggedDesk(Attempt("q", 1, "base"), till._books, till)
+        asking = client(Meter(opened(3 * LARGEST - 1)))
         found: list[object] = []
         for _ in range(4):
             try:
-                found.append(await desk.ask(Paid(model, till), PROMPT))
+                found.append(await asking.ask(model, PROMPT))
             except (ModelError, BudgetError) as problem:
                 found.append(problem)
         return found
@@ -171,21 +173,19 @@ def test_the_cap_counts_the_largest(opened: Open, path: Path, reply: Reply, stat
 
 
 def test_what_an_unknown_try_counted_as_is_still_spent_when_it_is_found_again(path: Path) -> None:
-    """A reply that comes from the log costs what was charged for it and for the tries before."""
+    """A reply from the journal costs what was charged for it and for the tries before it."""
 
-    async def call(books: StoreBooks, model: Dear) -> Completion:
-        till = Till(books)
-        return await LoggedDesk(Attempt("q", 1, "base"), books, till).ask(
-            Retrying(Paid(model, till), Patience(first_s=0.0)), PROMPT
-        )
+    async def call(journal: StoreJournal, model: Dear) -> Completion:
+        patient = Retrying(model, Patience(first_s=0.0))
+        return await client(Meter(journal)).ask(patient, PROMPT)
 
     with Store.open(path) as store:
-        asyncio.run(call(StoreBooks(store, 10 * LARGEST, "test"), Dear(BROKEN, UNKNOWN)))
+        asyncio.run(call(StoreJournal(store, 10 * LARGEST, "test"), Dear(BROKEN, UNKNOWN)))
     nobody = Dear(KNOWN)
     with Store.open(path) as store:
-        books = StoreBooks(store, 10 * LARGEST, "test")
-        again = asyncio.run(call(books, nobody))
-        assert books.balance().settled_nano == 2 * LARGEST
+        journal = StoreJournal(store, 10 * LARGEST, "test")
+        again = asyncio.run(call(journal, nobody))
+        assert journal.balance().settled_nano == 2 * LARGEST
     assert (again.cost_nano, again.tries, nobody.calls) == (2 * LARGEST, 2, [])
 
 
@@ -194,15 +194,15 @@ def test_a_call_that_its_process_did_not_survive_counts_in_full(path: Path) -> N
         return entry(Attempt(f"q{number}", 1, "base"), "m", PROMPT, 0)
 
     async def die(store: Store) -> None:
-        books = StoreBooks(store, 10 * LARGEST, "test")
-        await books.fail(await books.start(made(0), LARGEST), "timeout", "slow", 3)
-        await books.start(made(1), LARGEST)
+        journal = StoreJournal(store, 10 * LARGEST, "test")
+        await journal.fail(await journal.start(made(0), LARGEST), "timeout", "slow", 3)
+        await journal.start(made(1), LARGEST)
 
     with Store.open(path) as store:
         asyncio.run(die(store))
     assert rows(path) == [("failed", LARGEST, 3), ("started", LARGEST, None)]
     with Store.open(path) as store:
-        books = StoreBooks(store, 10 * LARGEST, "test")
-        assert [one.reserved_nano for one in books.unknown()] == [LARGEST]
+        journal = StoreJournal(store, 10 * LARGEST, "test")
+        assert [one.reserved_nano for one in journal.unknown()] == [LARGEST]
     assert rows(path) == [("failed", LARGEST, 3), ("unknown", LARGEST, LARGEST)]
     assert spending(path) == (LARGEST + 3, 0)

@@ -81,12 +81,12 @@ def info(
     Example: farthing traces info runs.jsonl.gz
     """
     from farthing.reports.traces import describe
-    from farthing.traces.files import read_arrays
+    from farthing.traces.files import STORES, read_arrays
 
     arrays = read_arrays(file)
     files.doubt_costs(arrays)
     show(describe(str(file), arrays))
-    if file.suffix in files.STORES:
+    if file.suffix in STORES:
         _say_systems(file)
 
 

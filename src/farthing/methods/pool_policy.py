@@ -5,14 +5,13 @@ operating points are numbered from the cheapest on. All answers that were paid f
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from farthing.methods.saved import rebuilt, state_of
+from farthing.methods.saved import SavedByField
 from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Decision, State
 from farthing.process.operating_points import OperatingPoints, of_calls
@@ -20,7 +19,7 @@ from farthing.process.replayed import falling, point_of
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 
-class PoolPolicy(ABC):
+class PoolPolicy(SavedByField, ABC):
     """A policy over a pool of models, with operating points of its own."""
 
     space: ClassVar[SpaceName] = "calls"
@@ -53,15 +52,6 @@ class PoolPolicy(ABC):
     @abstractmethod
     def points(self, traces: TraceArrays) -> OperatingPoints:
         """Price and grade each operating point on many questions at once."""
-
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
-        return state_of(self)
-
-    @classmethod
-    def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
-        return rebuilt(cls, arrays, settings)
 
 
 @dataclass

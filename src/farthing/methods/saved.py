@@ -5,7 +5,7 @@ Infinite numbers are kept as the largest finite ones, which compare alike; bundl
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,19 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 Array = NDArray[Any]
 _LARGEST = np.finfo(np.float64).max
+
+
+class SavedByField:
+    """A policy, as a dataclass, whose fields are all that there is to save."""
+
+    def to_state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        return state_of(self)
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+        return rebuilt(cls, arrays, settings)
 
 
 def state_of(policy: Any) -> tuple[dict[str, Array], dict[str, Any]]:

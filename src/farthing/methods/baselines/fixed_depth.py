@@ -1,17 +1,16 @@
 """Run a fixed number of rounds and return every answer on the way."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
+from farthing.methods.saved import SavedByField
 from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class FixedDepthPolicy(InRounds):
+class FixedDepthPolicy(SavedByField, InRounds):
     """Runs `depth` rounds whatever happens; its sets are the same at every threshold above 0.
 
     The largest depth is "ask everything": no policy covers more, and none costs more.
@@ -27,16 +26,3 @@ class FixedDepthPolicy(InRounds):
         scores[:, self.depth - 1 :, -1] = 0.0
         scores[:, -1, -1] = 0.0
         return scores
-
-    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
-        return {}, {"depth": self.depth}
-
-    @classmethod
-    def from_state(
-        cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
-        settings: Mapping[str, Any],
-    ) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
-        return cls(depth=int(settings["depth"]))

@@ -17,9 +17,9 @@ class FixedLearner:
 
     def fit(
         self,
-        train: TraceArrays,  # noqa: ARG002
-        alpha: Fraction,  # noqa: ARG002
-        seed: int,  # noqa: ARG002
+        train: TraceArrays,
+        alpha: Fraction,
+        seed: int,
         progress: Progress,
     ) -> Fitted:
         """Return the policy."""
@@ -34,8 +34,8 @@ class UalaLearner:
     def fit(
         self,
         train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002
-        seed: int,  # noqa: ARG002
+        alpha: Fraction,
+        seed: int,
         progress: Progress,
     ) -> Fitted:
         """Return UALA over the best doubt there is."""

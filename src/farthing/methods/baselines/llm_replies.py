@@ -5,13 +5,12 @@ names an action. LLM-EXIT (Lu et al. 2025) is one model that answers and says it
 on. A reply that could not be read goes on to the next round.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
 from farthing.errors import InputError
+from farthing.methods.saved import SavedByField
 from farthing.process.base import InRounds, Policy
 from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
 
@@ -19,7 +18,7 @@ NO_REPLIES = "no replies recorded"
 
 
 @dataclass(frozen=True)
-class LlmPolicy(InRounds):
+class LlmPolicy(SavedByField, InRounds):
     """Takes the action that the recorded reply of each round names."""
 
     replies: str
@@ -43,22 +42,9 @@ class LlmPolicy(InRounds):
         """Return what the replies cost, [n, T] in nano-dollars."""
         return _replies(traces, self.replies).cost_nano
 
-    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
-        return {}, {"replies": self.replies}
-
-    @classmethod
-    def from_state(
-        cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
-        settings: Mapping[str, Any],
-    ) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
-        return cls(replies=settings["replies"])
-
 
 @dataclass(frozen=True)
-class LlmExitPolicy(InRounds):
+class LlmExitPolicy(SavedByField, InRounds):
     """Returns its own role's answer in the round in which its recorded reply says to stop."""
 
     replies: str
@@ -86,19 +72,6 @@ class LlmExitPolicy(InRounds):
         """
         own = traces.cost_nano[:, :, _index(traces, self.role)]
         return _replies(traces, self.replies).cost_nano + own - traces.round_cost_nano
-
-    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
-        return {}, {"replies": self.replies, "role": self.role}
-
-    @classmethod
-    def from_state(
-        cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
-        settings: Mapping[str, Any],
-    ) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
-        return cls(replies=settings["replies"], role=settings["role"])
 
 
 def _replies(traces: TraceArrays, role: str) -> Replies:

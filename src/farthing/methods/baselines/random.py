@@ -1,17 +1,16 @@
 """Choose among the allowed actions by lot."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
+from farthing.methods.saved import SavedByField
 from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class RandomPolicy(InRounds):
+class RandomPolicy(SavedByField, InRounds):
     """Every allowed action is equally likely: the floor that any policy must beat."""
 
     stochastic: bool = True
@@ -22,16 +21,3 @@ class RandomPolicy(InRounds):
         scores = np.full((len(traces), traces.horizon, n_roles + 1), 1 / (n_roles + 1))
         scores[:, -1] = [1 / n_roles] * n_roles + [0.0]
         return scores
-
-    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps: none."""
-        return {}, {}
-
-    @classmethod
-    def from_state(
-        cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
-        settings: Mapping[str, Any],  # noqa: ARG003
-    ) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
-        return cls()

@@ -6,10 +6,11 @@ answers are the guide's.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
 
+from farthing.methods.saved import SavedByField
 from farthing.process.base import InRounds
 from farthing.traces.arrays import NO_ANSWER, FloatArray, TraceArrays
 
@@ -23,7 +24,7 @@ NOTES: Mapping[Source, str] = {
 
 
 @dataclass(frozen=True)
-class UalaPolicy(InRounds):
+class UalaPolicy(SavedByField, InRounds):
     """Returns the guide's answer of each round reached; goes on where doubt passes a threshold.
 
     The guide is the role of that name, or else the last one. The other roles' answers score 0, so
@@ -46,19 +47,6 @@ class UalaPolicy(InRounds):
         scores[:, :, guide(traces)] = 1.0
         scores[:, :-1, -1] = ((1.0 + doubt) / (2.0 + doubt))[:, :-1]
         return scores
-
-    def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
-        return {}, {"source": self.source}
-
-    @classmethod
-    def from_state(
-        cls,
-        arrays: Mapping[str, FloatArray],  # noqa: ARG003
-        settings: Mapping[str, Any],
-    ) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
-        return cls(source=settings["source"])
 
 
 def guide(traces: TraceArrays) -> int:

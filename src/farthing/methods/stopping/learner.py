@@ -34,7 +34,7 @@ class StoppingLearner:
     def fit(
         self,
         train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002
+        alpha: Fraction,
         seed: int,
         progress: Progress,
     ) -> Fitted:

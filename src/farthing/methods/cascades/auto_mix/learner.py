@@ -1,15 +1,15 @@
 """Fit one POMDP to each row of models, as AutoMix does."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
 
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.cascades.auto_mix.policy import AutoMixPolicy, Go, bins_of
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import SETTINGS, PoolTables, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 BINS = 4
@@ -21,18 +21,11 @@ PRIOR = 1.0
 
 
 @dataclass(frozen=True)
-class AutoMixLearner:
+class AutoMixLearner(PoolLearner):
     """Fits one POMDP to each row of models, and keeps the best row for each price."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,  # noqa: ARG002 - nothing is drawn
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Count the states and what the verifier says in them, and solve."""
-        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         inner = np.linspace(0, 1, BINS + 1)[1:-1]
@@ -46,7 +39,7 @@ class AutoMixLearner:
         best = np.argmax([value for value, _ in solved], axis=0)
         chosen = tuple(np.array(rows[b]) for b in best)
         plans = tuple(tuple(solved[b][1][g]) for g, b in enumerate(best))
-        return Fitted(AutoMixPolicy(scorers, edges, prices, chosen, plans))
+        return AutoMixPolicy(scorers, edges, prices, chosen, plans)
 
 
 AUTO_MIX = AutoMixLearner()

@@ -1,15 +1,15 @@
 """Search lists of models and their thresholds, as FrugalGPT does."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
 
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.cascades.frugal_gpt.policy import FrugalGptPolicy
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import SETTINGS, PoolTables, frontier, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 LEVELS = 12
@@ -19,18 +19,11 @@ KEPT = 60
 
 
 @dataclass(frozen=True)
-class FrugalGptLearner:
+class FrugalGptLearner(PoolLearner):
     """Searches lists of one to three models and their thresholds."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,  # noqa: ARG002 - nothing is drawn
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Keep the cascades on the training frontier of cost and accuracy."""
-        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         found = [_search(pool, score, models) for models in _lists(pool)]
@@ -39,7 +32,7 @@ class FrugalGptLearner:
         cost, gain = (np.concatenate([part[k] for part in found]) for k in (2, 3))
         best = frontier(cost, gain)
         best = best[np.unique(np.linspace(0, len(best) - 1, SETTINGS).round().astype(int))]
-        return Fitted(FrugalGptPolicy(scorers, models[best], thresholds[best], cost[best]))
+        return FrugalGptPolicy(scorers, models[best], thresholds[best], cost[best])
 
 
 FRUGAL_GPT = FrugalGptLearner()

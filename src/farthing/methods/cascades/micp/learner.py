@@ -13,15 +13,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.cascades.turns import TurnsPolicy
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import falling, ladder, strongest, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class MicpLearner:
+class MicpLearner(PoolLearner):
     """Splits the budget so that dearer turns get more, in proportion to `share ** turn`."""
 
     share: Fraction = Fraction(1)
@@ -29,15 +30,8 @@ class MicpLearner:
     strong: str | None = None
     """The model of the last turn; None: the most accurate one in training."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,  # noqa: ARG002 - nothing is drawn
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Set the thresholds of every turn for every budget."""
-        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         turns = ladder(pool, strongest(train, self.strong))
@@ -50,7 +44,7 @@ class MicpLearner:
             for budget in budgets
         ]
         values = np.array(budgets, dtype=np.float64)
-        return Fitted(TurnsPolicy(scorers, turns, values, np.array(thresholds)))
+        return TurnsPolicy(scorers, turns, values, np.array(thresholds))
 
 
 MICP = MicpLearner()

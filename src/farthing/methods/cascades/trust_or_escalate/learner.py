@@ -15,10 +15,11 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.calibration.beta import beta_cdf
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.cascades.turns import TurnsPolicy
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import falling, ladder, strongest, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 DELTA = 0.1
@@ -26,28 +27,21 @@ DELTA = 0.1
 
 
 @dataclass(frozen=True)
-class TrustOrEscalateLearner:
+class TrustOrEscalateLearner(PoolLearner):
     """Fits thresholds for selective accuracy on the training questions that reach each model."""
 
     strong: str | None = None
     """The last model; None: the most accurate one in training."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,  # noqa: ARG002 - nothing is drawn
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Set the thresholds of every model for every alpha."""
-        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         models = ladder(pool, strongest(train, self.strong))
         alphas = falling(Fraction(3, 5))
         every = [_thresholds(score[:, models], pool.right[:, models], alpha) for alpha in alphas]
         values = np.array(alphas, dtype=np.float64)
-        return Fitted(TurnsPolicy(scorers, models, values, np.array(every)))
+        return TurnsPolicy(scorers, models, values, np.array(every))
 
 
 TRUST_OR_ESCALATE = TrustOrEscalateLearner()

@@ -1,41 +1,34 @@
 """Calibrate every model by isotonic regression, and choose the first of two."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.cascades.ucci.policy import Isotonic, UcciPolicy
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import PoolTables, cheapest_first, strongest, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class UcciLearner:
+class UcciLearner(PoolLearner):
     """The first model is the one that saves most at about the second one's training accuracy."""
 
     strong: str | None = None
     """The model that is asked second; None: the most accurate one in training."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,  # noqa: ARG002 - nothing is drawn
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Calibrate every model, choose the first one; its steps are the thresholds."""
-        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         second = strongest(train, self.strong)
         score = scorers.p_right(train)
         isotonic = fit_isotonic(score, pool)
         first = cheapest_first(pool, isotonic.probability(score), second)
         values = np.unique(np.append(isotonic.value[first], np.inf))
-        return Fitted(UcciPolicy(scorers, isotonic, first, second, values))
+        return UcciPolicy(scorers, isotonic, first, second, values)
 
 
 def fit_isotonic(score: FloatArray, pool: PoolTables) -> Isotonic:

@@ -1,13 +1,13 @@
 """Fit the Gaussian over grades and scores that cascade routing decides by."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.methods.routers.cascade_routing.policy import CascadeRoutingPolicy
 from farthing.traces.arrays import TraceArrays
 
@@ -20,25 +20,18 @@ SHRINK = 0.1
 
 
 @dataclass(frozen=True)
-class CascadeRoutingLearner:
+class CascadeRoutingLearner(PoolLearner):
     """Fits the Gaussian and the mean costs."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Learn means and covariances of grades and scores."""
-        progress.update(1, 1, {})
         pool, scorers = tables(train), fit_scorers(train)
         both = np.concatenate([pool.right.astype(float), scorers.p_right(train)], axis=1)
         covariance = np.cov(both, rowvar=False)
         covariance = (1 - SHRINK) * covariance + np.diag(SHRINK * np.diag(covariance) + 1e-6)
         draws = np.random.default_rng(seed).normal(size=(DRAWS, train.n_roles))
         mean, cost = both.mean(axis=0), pool.cost.mean(axis=0)
-        return Fitted(CascadeRoutingPolicy(scorers, mean, covariance, cost, draws, PRICES))
+        return CascadeRoutingPolicy(scorers, mean, covariance, cost, draws, PRICES)
 
 
 CASCADE_ROUTING = CascadeRoutingLearner()

@@ -1,14 +1,14 @@
 """Build the row of pool cover, then fit what is left to gain after each of its calls."""
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.fit_leading_answer import fit_leading_answer
 from farthing.methods.fit_scorer import logistic
 from farthing.methods.pool import quantiles, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.methods.routers.pool_cover.policy import PoolCoverPolicy, features_after, leader
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
@@ -19,18 +19,11 @@ STRENGTH = 0.1
 
 
 @dataclass(frozen=True)
-class PoolCoverLearner:
+class PoolCoverLearner(PoolLearner):
     """Builds the row, then fits what is left to gain after each of its calls."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Learn from training questions."""
-        progress.update(1, 1, {})
         pool = tables(train)
         leading = fit_leading_answer(train, seed)
         cost = np.maximum(pool.cost.mean(axis=0), LEAST_COST)
@@ -47,7 +40,7 @@ class PoolCoverLearner:
         policy = PoolCoverPolicy(leading, row, cost[row], mean, scale, weights, np.empty(0))
         score = [policy.score(known[k], k) for k in turns]
         values = quantiles(np.stack(score, axis=1) if score else np.empty((len(train), 0)))
-        return Fitted(replace(policy, values=values))
+        return replace(policy, values=values)
 
 
 def _row(right: FloatArray, cost: FloatArray) -> IntArray:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise, permutations
 
 import numpy as np
 
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.fit_leading_answer import fit_leading_answer
 from farthing.methods.leading_answer import LeadingAnswer
 from farthing.methods.pool import strongest, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.methods.routers.pool_gain.policy import PoolGainPolicy, features_after
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -54,21 +54,14 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class PoolGainLearner:
+class PoolGainLearner(PoolLearner):
     """Fits what is still to be gained along every row of models, and chooses a row."""
 
     strong: str | None = None
     """The model that ends every row; None: the most accurate one in training."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Fit once for all sets of models, then compare rows on questions left out."""
-        progress.update(1, 1, {})
         strong = strongest(train, self.strong)
         unit = max(float(tables(train).cost[:, strong].mean()), 1e-9)
         leading = fit_leading_answer(train, seed)
@@ -78,7 +71,7 @@ class PoolGainLearner:
         value = np.array([_left_out(each, fold) for each in steps])
         best = int(np.argmin(value[:, COMPARED].mean(axis=1)))
         row = np.array(rows[best])
-        return Fitted(PoolGainPolicy(leading, row, weights(steps[best]), PRICES))
+        return PoolGainPolicy(leading, row, weights(steps[best]), PRICES)
 
 
 def weights(steps: Steps) -> tuple[FloatArray, ...]:

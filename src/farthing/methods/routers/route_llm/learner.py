@@ -1,14 +1,14 @@
 """Learn who wins which questions, from the embeddings of the training questions."""
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from farthing.features.question_text import HASHED_WORDS, embedded
-from farthing.methods.base import Fitted, Progress
 from farthing.methods.pool import PoolTables, quantiles, strongest, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.methods.routers.route_llm.policy import Kind, RouteLlmPolicy
 from farthing.traces.arrays import FloatArray, TraceArrays
 
@@ -19,7 +19,7 @@ STRENGTH = 0.3
 
 
 @dataclass(frozen=True)
-class RouteLlmLearner:
+class RouteLlmLearner(PoolLearner):
     """Chooses the weak model and learns which questions it loses."""
 
     kind: Kind = "similarity"
@@ -28,19 +28,12 @@ class RouteLlmLearner:
     embedding: str = HASHED_WORDS
     """How questions become vectors."""
 
-    def fit(
-        self,
-        train: TraceArrays,
-        alpha: Fraction,  # noqa: ARG002 - its points are for every level
-        seed: int,  # noqa: ARG002 - nothing is drawn
-        progress: Progress,
-    ) -> Fitted:
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Learn from training questions.
 
         Raises:
             InputError: the questions have no text.
         """
-        progress.update(1, 1, {})
         pool = tables(train)
         strong = strongest(train, self.strong)
         weak = _weak(pool, strong)
@@ -50,7 +43,7 @@ class RouteLlmLearner:
         policy = RouteLlmPolicy(
             self.embedding, self.kind, weak, strong, seen, won, weights, np.empty(0)
         )
-        return Fitted(replace(policy, values=-quantiles(-policy.win(train))))
+        return replace(policy, values=-quantiles(-policy.win(train)))
 
 
 def factors(seen: FloatArray, won: FloatArray) -> FloatArray:
