@@ -47,9 +47,10 @@ def test_arrays_come_back_the_same(
 ) -> None:
     arrays = assemble(data.draw(any_file))
     write_parquet(path, arrays)
+    assert fingerprint(load(path)) == fingerprint(arrays)
+    arrays = replace(arrays, question=None)  # texts stay in the records
     assert_same(read_parquet(path), arrays)
     assert_same(load(path), arrays)
-    assert fingerprint(load(path)) == fingerprint(arrays)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 30, 1000])
