@@ -9,13 +9,14 @@ from scipy import stats
 
 from farthing.errors import InputError
 from farthing.experiments.drift import LEVEL, check
-from farthing.experiments.pipeline import calibrate, calibrate_for, train
-from farthing.experiments.promises import Selective
+from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.promises import Coverage, Selective
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 
 ALPHA = Fraction(1, 10)
+COVERED = Coverage(1 - ALPHA)
 SAME = preset("hotpotqa-llama2-7b").config
 OTHER = preset("mmlu-llama2-7b").config
 
@@ -23,7 +24,7 @@ OTHER = preset("mmlu-llama2-7b").config
 @pytest.fixture
 def folder(small: Dataset, tmp_path: Path) -> Path:
     train(small, "stopping", ALPHA, tmp_path / "b")
-    calibrate(tmp_path / "b", small.traces, ALPHA)
+    calibrate(tmp_path / "b", small.traces, COVERED)
     return tmp_path / "b"
 
 
@@ -47,7 +48,7 @@ def test_a_selective_promise_is_checked_by_the_scores_of_the_policy_that_buys(
     small: Dataset, folder: Path
 ) -> None:
     before = check(folder, small.traces, generate(SAME, 100, np.random.default_rng(1)))
-    calibrate_for(folder, small.traces, Selective(Fraction(1, 3), Fraction(1, 5)))
+    calibrate(folder, small.traces, Selective(Fraction(2, 3), Fraction(1, 5)))
     after = check(folder, small.traces, generate(SAME, 100, np.random.default_rng(1)))
     assert after == before
 
@@ -58,6 +59,6 @@ def test_refusals(small: Dataset, folder: Path, tmp_path: Path) -> None:
     train(small, "fixed-2", ALPHA, tmp_path / "f")
     with pytest.raises(InputError, match="not calibrated on"):
         check(tmp_path / "f", small.traces, small.traces)
-    calibrate(tmp_path / "f", small.traces, ALPHA)
+    calibrate(tmp_path / "f", small.traces, COVERED)
     with pytest.raises(InputError, match="alike"):
         check(tmp_path / "f", small.traces, small.traces)

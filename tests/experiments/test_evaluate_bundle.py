@@ -14,8 +14,8 @@ from farthing.bundle import load, origin_of, save
 from farthing.calibration.guarantees import none
 from farthing.errors import InputError, TraceFormatError
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
-from farthing.experiments.pipeline import Sizes, calibrate, calibrate_for, train
-from farthing.experiments.promises import Parity
+from farthing.experiments.pipeline import Sizes, calibrate, train
+from farthing.experiments.promises import Coverage, Parity
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cpo.policy import BLOCK, NetworkPolicy
@@ -27,6 +27,7 @@ from farthing.traces.assemble import fingerprint
 from farthing.traces.parquet import write_parquet
 
 ALPHA = Fraction(1, 10)
+COVERED = Coverage(1 - ALPHA)
 SIZES = {"train": 200, "calibrate": 150}
 
 
@@ -86,7 +87,7 @@ def test_pieces_give_the_figures_of_the_whole(
     train(Dataset("", traces), name, ALPHA, tmp_path / "b", sizes=SIZES)
     path = tmp_path / "traces.parquet"
     assert_same(tmp_path / "b", traces, path, rows, SIZES)  # as it acts without a threshold
-    calibrate(tmp_path / "b", traces, ALPHA, method="groups", sizes=SIZES)
+    calibrate(tmp_path / "b", traces, replace(COVERED, within_groups=True), sizes=SIZES)
     found = assert_same(tmp_path / "b", traces, path, rows, SIZES)
     assert found.sizes == {"train": 200, "calibrate": 150, "test": 1_022}
     assert found.notes == ()
@@ -102,8 +103,8 @@ def test_every_part_that_the_file_names_is_its_own(traces: TraceArrays, tmp_path
 
 def test_a_promise_with_a_reference_is_judged_alike(traces: TraceArrays, tmp_path: Path) -> None:
     train(Dataset("", traces), "stopping", ALPHA, tmp_path / "b", sizes=SIZES)
-    asked = Parity(Fraction(1, 2), ALPHA, "guide")
-    assert calibrate_for(tmp_path / "b", traces, asked, sizes=SIZES).certificate.promises
+    asked = Parity("guide", Fraction(1, 2), ALPHA)
+    assert calibrate(tmp_path / "b", traces, asked, sizes=SIZES).certificate.promises
     found = assert_same(tmp_path / "b", traces, tmp_path / "traces.parquet", sizes=SIZES)
     assert found.judged is not None
     assert found.judged.what == "accuracy less that of guide"
@@ -113,7 +114,7 @@ def test_questions_that_were_met_before_are_counted_once(
     traces: TraceArrays, tmp_path: Path
 ) -> None:
     train(Dataset("", traces), "uala", ALPHA, tmp_path / "b", sizes=SIZES)
-    calibrate(tmp_path / "b", traces, ALPHA, sizes=SIZES)
+    calibrate(tmp_path / "b", traces, COVERED, sizes=SIZES)
     write_parquet(tmp_path / "traces.parquet", traces)
     whole = evaluate(tmp_path / "b", traces, seed=1)
     pieces = evaluate_file(tmp_path / "b", tmp_path / "traces.parquet", seed=1, rows=137)
@@ -143,7 +144,7 @@ def test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece(
     folder = tmp_path / "b"
     train(Dataset("", pool), "stopping", ALPHA, folder, sizes=SIZES)
     assert load(folder).origin.models == ("my -> mz -> mx",)
-    calibrate(folder, pool, ALPHA, sizes=SIZES)
+    calibrate(folder, pool, COVERED, sizes=SIZES)
     assert assert_same(folder, pool, tmp_path / "p.parquet", sizes=SIZES).notes == ()
 
 

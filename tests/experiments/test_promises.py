@@ -1,6 +1,6 @@
 """Other promises about a trained policy: proved on one part, kept on fresh questions."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from subprocess import run
@@ -9,6 +9,7 @@ from sys import executable
 import numpy as np
 import pytest
 from scipy import stats
+from sure_policy import CONFIG, Sure, bundled, drawn
 
 from farthing.bundle import load
 from farthing.calibration.base import Certificate
@@ -18,14 +19,10 @@ from farthing.calibration.guarantees.parity import Paired, ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import calibrate, calibrate_for, train
-from farthing.experiments.promises import (
-    Asked,
-    Budget,
-    Parity,
+from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.promises import Budget, Coverage, Parity, Promise, Selective, Shift
+from farthing.experiments.proofs import (
     Part,
-    Selective,
-    Shift,
     grid,
     points_of,
     promise,
@@ -34,39 +31,19 @@ from farthing.experiments.promises import (
 )
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Dataset
-from farthing.process.base import InRounds, Policy
+from farthing.process.base import Policy
+from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome, outcome, paths
 from farthing.process.replayed import followed, replay
-from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.splits import fixed_parts
 
 ALPHA = Fraction(1, 10)
 DELTA = Fraction(1, 5)
-CONFIG = preset("hotpotqa-llama2-7b").config
 TARGET = generate(CONFIG, 200, np.random.default_rng(9))
 MOST = 10_000_000
-
-
-@dataclass(frozen=True)
-class Sure(InRounds):
-    """A policy whose scores say how sure the guide is: one that can abstain."""
-
-    stochastic: bool = False
-
-    def scores(self, traces: TraceArrays) -> FloatArray:
-        sure = 1 - traces.signals["uncertainty"][:, :, 1].astype(np.float64)
-        scores = np.zeros((len(traces), traces.horizon, traces.n_roles + 1))
-        scores[:, :, 1] = np.clip(sure, 0.001, 1)
-        scores[:, :-1, -1] = 1 - np.clip(sure, 0.001, 1)[:, :-1]
-        return scores
-
-
-def drawn(n: int, seed: int) -> Part:
-    traces = generate(CONFIG, n, np.random.default_rng(seed))
-    return Part(traces, traces)
+MOST_USD = Fraction(MOST, 10**9)
 
 
 def acted(policy: Policy, part: Part, kappa: float, empty: str) -> Outcome:
@@ -84,16 +61,16 @@ def folder(small: Dataset, tmp_path: Path) -> Path:
     ("asked", "what"),
     [
         (Selective(Fraction(1, 2), DELTA), "answers given"),
-        (Parity(Fraction(1, 5), DELTA), "accuracy less that of guide"),
-        (Budget(900_000, MOST, DELTA), "USD a question"),
-        (Shift(Fraction(1, 4), TARGET), "coverage in the mix of this file"),
+        (Parity(epsilon=Fraction(1, 5), delta=DELTA), "accuracy less that of guide"),
+        (Budget("0.0009", MOST_USD, DELTA), "USD a question"),
+        (Shift(Fraction(3, 4), TARGET), "coverage in the mix of this file"),
     ],
     ids=["selective", "parity", "budget", "shift"],
 )
 def test_a_promise_is_saved_acted_on_and_judged(
-    small: Dataset, folder: Path, asked: Asked, what: str
+    small: Dataset, folder: Path, asked: Promise, what: str
 ) -> None:
-    found = calibrate_for(folder, small.traces, asked)
+    found = calibrate(folder, small.traces, asked)
     bundle = load(folder)
     assert bundle.certificate == found.certificate
     assert found.certificate.promises
@@ -113,31 +90,33 @@ def test_the_certified_setting_is_the_one_that_the_bundle_acts_with(
     trained = replay(policy, small.traces.take(parts.train), "argmax")
     kappas = grid(trained)
     menu = points_of(replay(policy, held, "argmax"), kappas)
-    budget = calibrate_for(folder, small.traces, Budget(900_000, MOST, DELTA)).certificate
+    budget = calibrate(folder, small.traces, Budget("0.0009", MOST_USD, DELTA)).certificate
     assert isinstance(budget.promise, BudgetPromise)
     assert budget.promise.setting is not None
     assert budget.kappa == kappas[budget.promise.setting]
     assert budget.verify(Spending(menu.cost_nano, menu.covered, MOST, kappas)) == []
     dearer = Spending(menu.cost_nano * 2, menu.covered, MOST, kappas)
     assert budget.verify(dearer) != []
-    parity = calibrate_for(folder, small.traces, Parity(Fraction(1, 5), DELTA)).certificate
+    parity = calibrate(
+        folder, small.traces, Parity(epsilon=Fraction(1, 5), delta=DELTA)
+    ).certificate
     assert isinstance(parity.promise, ParityPromise)
     kept = menu.keep(np.arange(parity.promise.settings))
     assert parity.promise.reference == "guide"
     right = reference_right(held, "guide")
-    paired = Paired(kept.cost_nano, kept.correct, right, "guide", kept.knobs)
+    paired = Paired(kept.cost_nano, kept.correct, right, "guide", kept.values)
     assert parity.verify(paired) == []
 
 
 def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Dataset, folder: Path) -> None:
-    calibrate(folder, small.traces, ALPHA)
+    calibrate(folder, small.traces, Coverage(1 - ALPHA))
     before = load(folder).certificate
     for asked in (
-        Selective(Fraction(1, 1000), DELTA),
-        Parity(Fraction(1, 1000), DELTA),
-        Budget(1_000, MOST, DELTA),
+        Selective(Fraction(999, 1000), DELTA),
+        Parity(epsilon=Fraction(1, 1000), delta=DELTA),
+        Budget("1e-6", MOST_USD, DELTA),
     ):
-        found = calibrate_for(folder, small.traces, asked).certificate
+        found = calibrate(folder, small.traces, asked).certificate
         assert not found.promises
         assert "do not prove" in found.sentence()
     assert load(folder).certificate == before
@@ -145,14 +124,40 @@ def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Dataset, folder: 
 
 def test_refusals(small: Dataset, folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="guide"):
-        calibrate_for(folder, small.traces, Parity(ALPHA, DELTA, "gide"))
+        calibrate(folder, small.traces, Parity("gide", ALPHA, DELTA))
     with pytest.raises(InputError, match="largest possible"):
-        calibrate_for(folder, small.traces, Budget(1_000, 2_000, DELTA))
+        calibrate(folder, small.traces, Budget("1e-6", "2e-6", DELTA))
     other = replace(TARGET, roles=("base", "oracle"))
     with pytest.raises(InputError, match="base and oracle"):
-        calibrate_for(folder, small.traces, Shift(ALPHA, other))
+        calibrate(folder, small.traces, Shift(1 - ALPHA, other))
     with pytest.raises(InputError, match="trained the policy"):
-        calibrate_for(folder, small.traces, Parity(ALPHA, DELTA), seed=1)
+        calibrate(folder, small.traces, Parity(None, ALPHA, DELTA), seed=1)
+
+
+def test_a_promise_that_means_two_things_or_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="give one"):
+        Coverage(0.9, delta=0.1, within_groups=True)
+    with pytest.raises(InputError, match="give one"):
+        Coverage(0.9, within_groups=True, online=True)
+    with pytest.raises(InputError, match="online is about all questions"):
+        Coverage(0.9, online=True, given="solvable")
+    for usd, most in (("0.02", "0.02"), (0, 1), (0.02, 0.002)):
+        with pytest.raises(InputError, match="below the largest possible cost"):
+            Budget(usd, most)
+    with pytest.raises(InputError, match="nan is no amount"):
+        Budget(float("nan"), 1)
+
+
+def test_a_float_of_numpy_counts_as_the_decimal_that_it_prints_as() -> None:
+    assert Coverage(np.float64(0.9)).alpha == ALPHA
+    assert Budget(np.float64(0.002), np.float64(0.02)).nano == 2_000_000
+
+
+def test_an_online_promise_says_the_budget_that_it_was_made_under() -> None:
+    part = drawn(100, 5)
+    budget = PerQuestion(40_000_000, {"base": 1_000_000, "guide": 9_000_000})
+    made = promise(Coverage(0.9, online=True), bundled(Sure(), part), part, part, budget)
+    assert made.certificate.question_budget_nano == 40_000_000
 
 
 def test_the_menu_falls_from_least_to_everything_and_costs_rise(small: Dataset) -> None:
@@ -202,7 +207,7 @@ def test_a_judged_figure_is_what_was_counted() -> None:
 def test_a_bundle_with_a_promise_loads_without_learning_libraries(
     small: Dataset, folder: Path
 ) -> None:
-    calibrate_for(folder, small.traces, Parity(Fraction(1, 5), DELTA))
+    calibrate(folder, small.traces, Parity(epsilon=Fraction(1, 5), delta=DELTA))
     program = (
         "import sys; from farthing.bundle import load; "
         f"b = load({str(folder)!r}); assert b.certificate.promise.reference == 'guide'; "
@@ -215,20 +220,20 @@ def test_a_bundle_with_a_promise_loads_without_learning_libraries(
 RUNS, FRESH = 60, 20_000
 
 
-def _just_short(kind: str, at: OperatingPoints, reference: float) -> Asked:
+def _just_short(kind: str, at: OperatingPoints, reference: float) -> Promise:
     """Ask for a thousandth more than the setting has."""
     if kind == "parity":
         lost = max(reference - at.correct.mean(), 0)
-        return Parity(Fraction(max(round(1000 * lost), 2), 1000), DELTA, "guide")
-    return Budget(int(at.cost_nano.mean()), MOST, DELTA)
+        return Parity("guide", Fraction(max(round(1000 * lost), 2), 1000), DELTA)
+    return Budget(Fraction(int(at.cost_nano.mean()), 10**9), MOST_USD, DELTA)
 
 
-def _true(asked: Asked, found: Outcome, reference: float) -> bool:
+def _true(asked: Promise, found: Outcome, reference: float) -> bool:
     match asked:
         case Parity():
             return bool(found.best_correct.mean() >= reference - float(asked.epsilon))
         case Budget():
-            return bool(found.cost_nano.mean() <= asked.budget_nano)
+            return bool(found.cost_nano.mean() <= asked.nano)
     raise AssertionError(asked)
 
 
@@ -237,6 +242,7 @@ def _true(asked: Asked, found: Outcome, reference: float) -> bool:
 def test_a_promise_fails_no_oftener_than_it_may(kind: str) -> None:
     """Levels sit just short of what one of the settings truly has, where proving is riskiest."""
     policy, train_part, fresh = Sure(), drawn(400, 0), drawn(FRESH, 1)
+    bundle = bundled(policy, train_part)
     reference = float(reference_right(fresh.recorded, "guide").mean())
     kappas = grid(replay(policy, train_part.played, "argmax"))
     truth = points_of(replay(policy, fresh.played, "argmax"), kappas)
@@ -247,7 +253,7 @@ def test_a_promise_fails_no_oftener_than_it_may(kind: str) -> None:
     for _ in range(RUNS):
         rows = np.sort(rng.integers(0, FRESH, 300))
         held = Part(fresh.recorded.take(rows), fresh.played.take(rows))
-        made = promise(asked, policy, train_part, held, "argmax")
+        made = promise(asked, bundle, train_part, held, None)
         if not made.certificate.promises:
             continue
         proved += 1

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from farthing.bundle import load
-from farthing.experiments.pipeline import calibrate, calibrate_for, train
-from farthing.experiments.promises import Part, Selective, selective
+from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.promises import Coverage, Selective
+from farthing.experiments.proofs import Part, selective
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
 from farthing.methods.selective.learner import Learned, confident
@@ -69,7 +70,7 @@ def test_the_surer_the_oftener_right(learned: Learned) -> None:
 
 def test_most_questions_are_answered_where_score_1_answers_prove_nothing(learned: Learned) -> None:
     fresh, held = drawn(4_000, 2), drawn(300, 3)
-    made = selective(Selective(ALPHA, DELTA), learned, Part(held, held))
+    made = selective(Selective(1 - ALPHA, DELTA), learned, Part(held, held))
     share, accuracy = answers(replay(made.policy, fresh, made.empty), made.certificate.kappa)
     assert share > 0.6
     assert accuracy > 0.9 - 0.02
@@ -83,14 +84,14 @@ def test_a_bundle_says_nothing_where_it_is_unsure_and_is_calibrated_anew(
     folder = tmp_path / "b"
     train(small, "stopping", ALPHA, folder)
     before = load(folder)
-    made = calibrate_for(folder, small.traces, Selective(Fraction(1, 3), DELTA)).certificate
+    made = calibrate(folder, small.traces, Selective(Fraction(2, 3), DELTA)).certificate
     assert made.promises
     bundle = load(folder)
     assert (bundle.kind, bundle.empty, bundle.kappa) == ("selective", "allow", made.kappa)
     assert bundle.features == before.features
-    again = calibrate_for(folder, small.traces, Selective(Fraction(1, 3), DELTA)).certificate
+    again = calibrate(folder, small.traces, Selective(Fraction(2, 3), DELTA)).certificate
     assert again == made
-    calibrate(folder, small.traces, ALPHA)
+    calibrate(folder, small.traces, Coverage(1 - ALPHA))
     assert (load(folder).kind, load(folder).empty) == ("stopping", before.empty)
 
 
@@ -104,7 +105,7 @@ def test_the_promise_fails_no_oftener_than_it_may(learned: Learned) -> None:
     played = replay(learned.policy, fresh, "allow")
     rng = np.random.default_rng(5)
     accuracy = answers(played, float(np.quantile(learned.sure, 0.1)))[1]
-    asked = Selective(Fraction(round(1000 * (1 - accuracy)) - 1, 1000), DELTA)
+    asked = Selective(Fraction(1001 - round(1000 * (1 - accuracy)), 1000), DELTA)
     failed = proved = 0
     for _ in range(RUNS):
         rows = rng.integers(0, FRESH, HELD)

@@ -6,26 +6,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from farthing.experiments.registry import Setting, contenders
-from farthing.methods.learning import Silent
 from scipy import stats
+from sure_policy import CONFIG, covariate_shifted, unsure
 
-from farthing.bundle import load
+from farthing.bundle import Bundle, load
+from farthing.calibration.base import Certificate
 from farthing.calibration.covariate_shift import Observed
+from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.errors import CalibrationError, InputError
-from farthing.experiments.evaluate import replay
-from farthing.experiments.pipeline import calibrate, calibrate_for, train
-from farthing.experiments.promises import Part, Shift, promise
+from farthing.experiments.candidates import candidates
+from farthing.experiments.pipeline import bundle_of, calibrate, train
+from farthing.experiments.promises import Coverage, Shift
+from farthing.experiments.proofs import Part, promise
 from farthing.experiments.run import fit
 from farthing.experiments.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Policy
+from farthing.methods.base import Dataset, Silent
 from farthing.process.generator.generate import GeneratorConfig, generate, shift_mix
 from farthing.process.generator.presets import preset
+from farthing.process.replayed import replay
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 ALPHA = Fraction(1, 10)
-CONFIG = preset("hotpotqa-llama2-7b").config
+LEVEL = 1 - ALPHA
 HARDER = shift_mix(CONFIG, (0.2, 0.3, 0.5))
 OF_MMLU = preset("mmlu-llama2-7b").config
 
@@ -34,51 +37,45 @@ def drawn(config: GeneratorConfig, n: int, seed: int) -> TraceArrays:
     return generate(config, n, np.random.default_rng(seed))
 
 
-def unsure(traces: TraceArrays) -> FloatArray:
-    """Draw questions by how unsure the guide is in round 1, up to four times as often."""
-    return np.exp(2 * traces.signals["uncertainty"][:, 0, 1].astype(np.float64))
-
-
-def covariate_shifted(traces: TraceArrays, n: int, rng: np.random.Generator) -> TraceArrays:
-    chance = unsure(traces)
-    return traces.take(rng.choice(len(traces), size=n, p=chance / chance.sum()))
+def effective_n(certificate: Certificate) -> float:
+    assert isinstance(certificate.promise, WeightedPromise)
+    return certificate.promise.effective_n
 
 
 @pytest.fixture
-def folder(small: Setting, tmp_path: Path) -> Path:
+def folder(small: Dataset, tmp_path: Path) -> Path:
     train(small, "stopping", ALPHA, tmp_path / "b")
-    calibrate(tmp_path / "b", small.traces, ALPHA)
+    calibrate(tmp_path / "b", small.traces, Coverage(LEVEL))
     return tmp_path / "b"
 
 
 def test_a_shift_that_round_1_hides_is_refused_and_nothing_is_saved(
-    small: Setting, folder: Path
+    small: Dataset, folder: Path
 ) -> None:
     hardest = drawn(shift_mix(CONFIG, (0.0, 0.0, 1.0)), 400, 1)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(InputError, match=r"more than round 1 shows.*p = 0\.001"):
-        calibrate_for(folder, small.traces, Shift(ALPHA, hardest))
+        calibrate(folder, small.traces, Shift(LEVEL, hardest))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_shift_of_round_1_alone_is_certified(small: Setting, folder: Path) -> None:
+def test_a_shift_of_round_1_alone_is_certified(small: Dataset, folder: Path) -> None:
     target = covariate_shifted(drawn(CONFIG, 5_000, 2), 400, np.random.default_rng(3))
-    made = calibrate_for(folder, small.traces, Shift(ALPHA, target)).certificate
+    made = calibrate(folder, small.traces, Shift(LEVEL, target)).certificate
     assert load(folder).certificate == made
-    assert made.effective_n is not None
-    assert made.effective_n < made.n
+    assert effective_n(made) < made.n
     assert "if that differs only in what round 1 shows" in made.sentence()
 
 
-def test_what_cannot_be_compared_is_refused(small: Setting, folder: Path) -> None:
+def test_what_cannot_be_compared_is_refused(small: Dataset, folder: Path) -> None:
     target = drawn(CONFIG, 50, 4)
     short = replace(target, recorded=np.where(np.arange(50) < 3, 2, 4).astype(np.int16))
     with pytest.raises(InputError, match=r"3 of 50 target questions lack rounds.*leave them out"):
-        calibrate_for(folder, small.traces, Shift(ALPHA, short))
+        calibrate(folder, small.traces, Shift(LEVEL, short))
     one_round = drawn(replace(CONFIG, rounds=1), 100, 5)
-    policy, part = load(folder).policy, Part(one_round, one_round)
+    bundle, part = load(folder), Part(one_round, one_round)
     with pytest.raises(CalibrationError, match=r"one round.*--promise coverage"):
-        promise(Shift(ALPHA, one_round), policy, part, part, "argmax")
+        promise(Shift(LEVEL, one_round), bundle, part, part, None)
 
 
 def test_what_round_1_foretells_of_later_rounds_is_no_difference() -> None:
@@ -139,34 +136,32 @@ def test_questions_cut_short_in_training_do_not_count_as_the_old_mix(folder: Pat
     complete = cut.take(cut.complete)
     train_part, held = (Part(part, part) for part in (cut, complete.take(np.arange(150))))
     target = complete.take(np.arange(150, 300))
-    policy = load(folder).policy
-    made = promise(Shift(ALPHA, target), policy, train_part, held, "argmax").certificate
-    assert made.effective_n is not None
-    assert made.effective_n > 0.9 * made.n
+    made = promise(Shift(LEVEL, target), load(folder), train_part, held, None).certificate
+    assert effective_n(made) > 0.9 * made.n
 
 
 RUNS, POOL = 100, 20_000
 
 
-def trained(config: GeneratorConfig) -> tuple[Policy, Part]:
+def trained(config: GeneratorConfig) -> tuple[Bundle, Part]:
     questions = drawn(config, 600, 0)
-    (contender,) = contenders(Setting("", questions), ["stopping"])
-    assert contender.learner is not None
-    policy = fit(contender.learner, questions, ALPHA, 0, Silent()).policy
-    return policy, Part(questions, questions)
+    (candidate,) = candidates(Dataset("", questions), ["stopping"])
+    assert candidate.learner is not None
+    fitted = fit(candidate.learner, questions, ALPHA, 0, Silent())
+    return bundle_of(candidate, fitted, questions), Part(questions, questions)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [CONFIG, OF_MMLU], ids=["hotpotqa", "mmlu"])
 def test_it_is_kept_and_seldom_refused_under_covariate_shift(config: GeneratorConfig) -> None:
-    policy, laid_out = trained(config)
+    bundle, laid_out = trained(config)
     pool, rng = drawn(config, POOL, 9), np.random.default_rng(10)
-    critical, chance = replay(policy, pool, "argmax").followed.critical, unsure(pool)
+    critical, chance = replay(bundle.policy, pool, bundle.empty).critical, unsure(pool)
     refused = missed = 0
     for _ in range(RUNS):
         held, target = pool.take(rng.integers(POOL, size=200)), covariate_shifted(pool, 200, rng)
         try:
-            made = promise(Shift(ALPHA, target), policy, laid_out, Part(held, held), "argmax")
+            made = promise(Shift(LEVEL, target), bundle, laid_out, Part(held, held), None)
         except CalibrationError:
             refused += 1
             continue
@@ -186,13 +181,13 @@ def test_it_is_kept_and_seldom_refused_under_covariate_shift(config: GeneratorCo
 def test_questions_of_hidden_difficulty_are_refused(
     config: GeneratorConfig, harder: GeneratorConfig
 ) -> None:
-    policy, laid_out = trained(config)
+    bundle, laid_out = trained(config)
     pool, others, rng = drawn(config, POOL, 9), drawn(harder, POOL, 11), np.random.default_rng(12)
     refused = 0
     for _ in range(RUNS):
         held, target = (of.take(rng.integers(POOL, size=200)) for of in (pool, others))
         try:
-            promise(Shift(ALPHA, target), policy, laid_out, Part(held, held), "argmax")
+            promise(Shift(LEVEL, target), bundle, laid_out, Part(held, held), None)
         except CalibrationError:
             refused += 1
     assert stats.binomtest(refused, RUNS, 0.97, alternative="less").pvalue > 1e-4

@@ -8,7 +8,8 @@ import pytest
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import Replies, joined
-from farthing.traces.assemble import fingerprint
+from farthing.traces.assemble import assemble, cascade, fingerprint
+from farthing.traces.base import Call, Trace
 
 
 def test_pieces_in_their_order_are_the_whole() -> None:
@@ -30,3 +31,22 @@ def test_pieces_in_their_order_are_the_whole() -> None:
     assert (traces.take(odd).largest_cost_nano == largest[odd]).all()
     assert (joined(pieces).largest_cost_nano == largest).all()
     assert joined([traces]) is traces
+
+
+def test_the_text_of_questions_stays_with_them() -> None:
+    """One after another, one by one, put together again, and as a cascade; no mark tells of it."""
+    names = ["b", "a", "c", "d"]
+    calls = [Call(round=1, role=role, answer="x", cost_usd=0.1) for role in ("large", "small")]
+    texts = {name: f"What is {name}?" for name in names}
+    records = [Trace(id=name, question=texts[name], gold=["x"], calls=calls) for name in names]
+    traces = assemble(records)
+    bare = replace(traces, question=None)
+    assert fingerprint(traces) == fingerprint(bare)
+    pieces = [traces.rows(slice(0, 3)), traces.rows(slice(3, 4))]
+    picked = traces.take(np.array([2, 0]))
+    masked = traces.take(np.array([False, True, False, True]))
+    for changed in (traces, joined(pieces), *pieces, picked, masked, cascade(traces)):
+        assert changed.question is not None
+        assert changed.question.tolist() == [texts[name] for name in changed.ids.tolist()]
+    assert bare.take(np.array([2, 0])).question is None
+    assert joined([bare, bare]).question is None

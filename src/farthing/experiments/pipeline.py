@@ -185,8 +185,6 @@ def calibrate(
         BundleError: the folder is no bundle.
     """
     bundle, arrays, parts = opened(folder, traces, seed, sizes)
-    if isinstance(asked, Shift):
-        asked = replace(asked, target=laid_out(str(folder), bundle, asked.target))
     lay_out, prove = (
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
@@ -210,9 +208,12 @@ def promised(
         serving: what it is to hold for.
 
     Raises:
-        InputError: some of the questions trained the policy, or the promise cannot be calibrated.
+        InputError: some of the questions trained the policy, the target has other roles or rounds
+            than the bundle's, or the promise cannot be calibrated.
     """
     _check_held_out(bundle, prove.played)
+    if isinstance(asked, Shift):
+        asked = replace(asked, target=laid_out("the target mix", bundle, asked.target))
     try:
         found = promise(asked, bundle, train, prove, serving.budget)
     except CalibrationError as problem:

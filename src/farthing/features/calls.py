@@ -137,9 +137,8 @@ def _of_signal(
         total = np.where(known, own, 0.0).sum(axis=1)
         found[f"{signal}[{name}]"] = np.where(count, total / np.maximum(count, 1), np.nan)
         if own.shape[1] > 1:
-            low = np.where(known, own, np.inf).min(axis=1)
-            high = np.where(known, own, -np.inf).max(axis=1)
-            found[f"spread {signal}[{name}]"] = np.where(count > 1, high - low, np.nan)
+            spread = np.fmax.reduce(own, axis=1) - np.fmin.reduce(own, axis=1)
+            found[f"spread {signal}[{name}]"] = np.where(count > 1, spread, np.nan)
             last = own.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
             found[f"last {signal}[{name}]"] = own[np.arange(len(own)), last]
     return found
@@ -206,8 +205,6 @@ class CallFeatures(msgspec.Struct, frozen=True, kw_only=True):
                 f"these traces have {traces.horizon} of {', '.join(traces.roles)}"
             )
         found = columns(traces, row, seen)
-        out = np.tile(np.asarray(self.missing), (len(row), 1))
-        for place, name in enumerate(self.names):
-            known = found.get(name, out[:, place])
-            out[:, place] = np.where(np.isfinite(known), known, out[:, place])
-        return out
+        unknown = np.full(len(row), np.nan)
+        known = np.stack([found.get(name, unknown) for name in self.names], axis=1)
+        return np.where(np.isfinite(known), known, np.asarray(self.missing))

@@ -1,18 +1,19 @@
 """A forest of regression trees as plain arrays: no scikit-learn where it serves."""
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.traces.arrays import FloatArray
+from farthing.traces.arrays import FloatArray, IntArray
 
 Nodes = NDArray[np.int32]
 LEAF = -1
 """What stands for the feature of a node that asks nothing more."""
+BLOCK = 1_024
+"""Cases that move through all trees at a time."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,30 @@ class Forest:
     depth: int
     """Questions on the longest way from a root to a leaf."""
 
+    @cached_property
+    def _ways(self) -> tuple[IntArray, NDArray[np.float32], IntArray]:
+        """Feature, threshold and node for yes, ready to walk by: nothing is above a leaf's."""
+        limit = np.where(self.feature == LEAF, np.float32(np.inf), self.threshold)
+        return self.feature.astype(np.int64), limit, self.left.astype(np.int64)
+
     def predict(self, features: FloatArray) -> FloatArray:
         """Return the mean over trees, [R, O], of cases with features [R, F]."""
         asked = features.astype(np.float32)
-        out = np.zeros((len(features), self.value.shape[1]))
-        every = np.arange(len(features))
-        for root in self.roots:
-            node = np.full(len(features), root)
-            for _ in range(self.depth):
-                feature = self.feature[node]
-                right = asked[every, feature] > self.threshold[node]
-                node = np.where(feature == LEAF, node, self.left[node] + right)
-            out += self.value[node]
-        return out / len(self.roots)
+        parts = [
+            self._total(asked[start : start + BLOCK])
+            for start in range(0, max(len(asked), 1), BLOCK)
+        ]
+        return np.concatenate(parts) / len(self.roots)
+
+    def _total(self, asked: NDArray[np.float32]) -> FloatArray:
+        """Return the sum over trees, [R, O], each added to those before it."""
+        feature, limit, left = self._ways
+        flat, row = asked.reshape(-1), np.arange(len(asked)) * asked.shape[1]
+        node = np.repeat(self.roots.astype(np.int64)[:, None], len(asked), axis=1)
+        for _ in range(self.depth):
+            node = left[node] + (flat[row + feature[node]] > limit[node])
+        total: FloatArray = np.add.accumulate(self.value[node], axis=0)[-1]
+        return total
 
 
 def joined(forests: Sequence[Forest]) -> Forest:
@@ -59,34 +71,3 @@ def joined(forests: Sequence[Forest]) -> Forest:
         np.concatenate([forest.roots + before for forest, before in with_size]),
         max(forest.depth for forest in forests),
     )
-
-
-class Walker:
-    """The same forest as nested tuples: for one case they are much quicker than arrays.
-
-    A node is (feature, threshold, child for yes, child for no), a leaf (-1, its share of what is
-    predicted, and nothing twice): of one length, so that one statement takes any of them apart.
-    """
-
-    def __init__(self, forest: Forest) -> None:
-        feature, threshold = forest.feature.tolist(), forest.threshold.tolist()
-        left, value = forest.left.tolist(), (forest.value / len(forest.roots)).tolist()
-        nodes: list[Any] = [None] * len(feature)
-        for place in reversed(range(len(feature))):  # children come after their parent
-            if feature[place] == LEAF:
-                nodes[place] = (LEAF, tuple(value[place]), None, None)
-            else:
-                yes, no = nodes[left[place]], nodes[left[place] + 1]
-                nodes[place] = (feature[place], threshold[place], yes, no)
-        self._roots = [nodes[root] for root in forest.roots.tolist()]
-
-    def predict(self, features: Sequence[float]) -> list[float]:
-        """Return the mean over trees of every output, for one case."""
-        asked = array("f", features).tolist()
-        found = []
-        for root in self._roots:
-            feature, threshold, yes, no = root
-            while feature >= 0:
-                feature, threshold, yes, no = no if asked[feature] > threshold else yes
-            found.append(threshold)
-        return list(map(sum, zip(*found, strict=True)))

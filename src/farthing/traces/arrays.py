@@ -70,7 +70,7 @@ class TraceArrays:
     independent: BoolArray
     """[n] whether any subset of the calls could have been made."""
     question: NDArray[np.object_] | None = None
-    """[n] the text of each question; None where none was recorded, or kept."""
+    """[n] the text of each question, '' where none was recorded; None where texts are not kept."""
     largest_cost_nano: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """[n, T, L] the most that the call could have cost when it was sent, in nano-dollars; 0 where
     that was not recorded."""

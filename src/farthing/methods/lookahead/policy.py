@@ -109,8 +109,8 @@ class LookaheadPolicy:
 
         Going on scores w / (1 + w) for a worth of w prices of coverage.
         """
-        told = None if self.latent is None else outlooks(self.latent, state.seen)
-        return self._decide(state, told)
+        # after each round it depends on that round and those before it
+        return self._decide(state, outlooks(self.latent, state.recorded))
 
     def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
         """Follow its order through many questions; the conversations are weighed once."""

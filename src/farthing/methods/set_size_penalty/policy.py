@@ -46,7 +46,7 @@ class SetSizePenaltyPolicy:
             return decision
         missing = state.space.steps - state.turn
         order = np.pad(state.history, ((0, 0), (0, missing)), constant_values=NOTHING)
-        laid = arrange(state.seen, state.space, order)
+        laid = arrange(state.recorded, state.space, order)
         going_on = np.zeros(order.shape)
         going_on[:, state.turn - 1] = with_next(decision)[:, -1]
         answers = self._priced(laid, going_on)[:, state.turn - 1]

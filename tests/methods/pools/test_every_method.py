@@ -1,23 +1,19 @@
-"""What holds for every rival: money, what a decision may see, seeds, and the limit."""
+"""What holds for every method over a pool: money, what a decision may see, seeds, the limit."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from farthing.methods.cascades.micp.policy import MiCP
-from farthing.methods.cascades.trust_or_escalate.policy import TrustOrEscalate
-from farthing.methods.lookahead.pool import PoolLookahead
-from farthing.methods.routers.embedding import Embedding
 
 from farthing.errors import InputError
-from farthing.methods.baselines.models import AlwaysAll, BestSingle, Oracle
-from farthing.methods.cascades.auto_mix.policy import AutoMix
-from farthing.methods.cascades.conformal_arbitrage.policy import ConformalArbitrage
-from farthing.methods.cascades.frugal_gpt.policy import FrugalGpt
-from farthing.methods.cascades.ucci.policy import Ucci
-from farthing.methods.pool import Rival, frontier
-from farthing.methods.routers.cascade_routing.policy import CascadeRouting
-from farthing.methods.routers.pool_cover.policy import PoolCover
-from farthing.methods.routers.pool_gain.policy import PoolGain
-from farthing.methods.routers.route_llm.policy import RouteLlm
+from farthing.experiments.foresight import foresight
+from farthing.experiments.pools import methods_of
+from farthing.methods.base import Silent
+from farthing.methods.cascades.micp.learner import MICP
+from farthing.methods.cascades.trust_or_escalate.learner import TRUST_OR_ESCALATE
+from farthing.methods.cascades.turns import TurnsPolicy
+from farthing.methods.pool import frontier
+from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
@@ -28,8 +24,8 @@ PRICE = np.array([1, 2, 4, 8]) * 10**6
 def pool(n: int = N, seed: int = 0) -> TraceArrays:
     """Four models whose prices are powers of two, so that a total names the calls in it.
 
-    Easy questions (even ids' vectors say so) are solved by all; on hard ones only the last model
-    is good. A model is confident where it is right, mostly.
+    Easy questions (their texts say so) are solved by all; on hard ones only the last model is
+    good. A model is confident where it is right, mostly.
     """
     rng = np.random.default_rng(seed)
     hard = rng.random(n) < 0.5
@@ -38,7 +34,7 @@ def pool(n: int = N, seed: int = 0) -> TraceArrays:
     wrong = rng.integers(1, 4, size=(n, L))
     confidence = np.clip(np.where(right, 0.85, 0.5) + rng.normal(0, 0.1, (n, L)), 0.02, 0.98)
     return TraceArrays(
-        ids=np.array([f"{seed}-{i}-{'hard' if h else 'easy'}" for i, h in enumerate(hard)]),
+        ids=np.array([f"{seed}-{i}" for i in range(n)]),
         roles=tuple("abcd"),
         models=tuple("abcd"),
         answer=np.where(right, 0, wrong)[:, None, :].astype(np.int16),
@@ -50,51 +46,41 @@ def pool(n: int = N, seed: int = 0) -> TraceArrays:
         split=np.full(n, -1, dtype=np.int8),
         recorded=np.ones(n, dtype=np.int16),
         independent=np.ones(n, dtype=bool),
+        question=np.where(hard, "prove the theorem", "name the capital").astype(object),
     )
 
 
 TRAIN, TEST = pool(seed=0), pool(seed=1)
-VECTORS = {
-    name: np.array([1.0, 0.1]) if name.endswith("hard") else np.array([0.1, 1.0])
-    for name in [*TRAIN.ids.tolist(), *TEST.ids.tolist()]
-}
-EMBEDDING = Embedding("planted", VECTORS)
-HONEST: dict[str, Rival] = {
-    "AlwaysAll": AlwaysAll(),
-    "AutoMix": AutoMix(),
-    "BestSingle": BestSingle(),
-    "CascadeRouting": CascadeRouting(),
-    "ConformalArbitrage": ConformalArbitrage(),
-    "FrugalGpt": FrugalGpt(),
-    "MiCP": MiCP(),
-    "PoolCover": PoolCover(),
-    "PoolGain": PoolGain(),
-    "PoolLookahead": PoolLookahead(),
-    "RouteLlm similarity": RouteLlm(EMBEDDING, "similarity"),
-    "RouteLlm factorisation": RouteLlm(EMBEDDING, "factorisation"),
-    "TrustOrEscalate": TrustOrEscalate(),
-    "Ucci": Ucci(),
-}
-MENUS = {name: rival.fit(TRAIN, 0).points(TEST) for name, rival in HONEST.items()}
-every_rival = pytest.mark.parametrize("name", HONEST)
+LEARNERS = methods_of(None)
+every_method = pytest.mark.parametrize("name", LEARNERS)
 
 
-def calls_made(menu: OperatingPoints) -> np.ndarray:
+def fitted(name: str, train: TraceArrays) -> PoolPolicy:
+    policy = LEARNERS[name].fit(train, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(policy, PoolPolicy)
+    return policy
+
+
+POLICIES = {name: fitted(name, TRAIN) for name in LEARNERS}
+POINTS = {name: policy.points(TEST) for name, policy in POLICIES.items()}
+
+
+def calls_made(points: OperatingPoints) -> np.ndarray:
     """[n, G, L] read from the price, which only one set of calls can have."""
-    return np.asarray((menu.cost_nano[:, :, None] // PRICE) % 2 == 1)
+    return np.asarray((points.cost_nano[:, :, None] // PRICE) % 2 == 1)
 
 
-@every_rival
+@every_method
 def test_the_price_is_that_of_calls_that_gave_the_answer(name: str) -> None:
-    menu = MENUS[name]
-    made = calls_made(menu)
+    points = POINTS[name]
+    made = calls_made(points)
     for i in range(0, N, 37):
-        for g in range(menu.n_points):
+        for g in range(points.n_points):
             paid = [m for m in range(L) if made[i, g, m]]
-            assert menu.cost_nano[i, g] == sum(int(PRICE[m]) for m in paid)
-            assert menu.covered[i, g] == any(TEST.correct[i, 0, m] for m in paid)
-            assert menu.covered[i, g] or not menu.correct[i, g]
-            assert menu.answered[i, g]
+            assert points.cost_nano[i, g] == sum(int(PRICE[m]) for m in paid)
+            assert points.covered[i, g] == any(TEST.correct[i, 0, m] for m in paid)
+            assert points.covered[i, g] or not points.correct[i, g]
+            assert points.answered[i, g]
 
 
 def quiet(traces: TraceArrays) -> TraceArrays:
@@ -104,14 +90,14 @@ def quiet(traces: TraceArrays) -> TraceArrays:
     return TraceArrays(**{**vars(traces), "answer": answer, "correct": traces.correct & ~silent})
 
 
-@every_rival
+@every_method
 @pytest.mark.parametrize("test", [TEST, quiet(TEST)], ids=["answers", "silences"])
 def test_no_decision_sees_a_call_that_was_not_made(name: str, test: TraceArrays) -> None:
-    rival = HONEST[name].fit(TRAIN, 0)
-    menu = rival.points(test)
+    policy = POLICIES[name]
+    points = policy.points(test)
     rng = np.random.default_rng(5)
-    for g in range(0, menu.n_points, max(menu.n_points // 4, 1)):
-        unmade = ~calls_made(menu)[:, g][:, None, :]
+    for g in range(0, points.n_points, max(points.n_points // 4, 1)):
+        unmade = ~calls_made(points)[:, g][:, None, :]
         other = rng.integers(0, 4, test.answer.shape)
         changed = TraceArrays(
             **{
@@ -125,54 +111,56 @@ def test_no_decision_sees_a_call_that_was_not_made(name: str, test: TraceArrays)
                 },
             }
         )
-        again = rival.points(changed)
-        np.testing.assert_array_equal(again.cost_nano[:, g], menu.cost_nano[:, g])
-        np.testing.assert_array_equal(again.correct[:, g], menu.correct[:, g])
+        again = policy.points(changed)
+        np.testing.assert_array_equal(again.cost_nano[:, g], points.cost_nano[:, g])
+        np.testing.assert_array_equal(again.correct[:, g], points.correct[:, g])
 
 
-@every_rival
-def test_no_rival_beats_foresight(name: str) -> None:
+@every_method
+def test_no_method_beats_foresight(name: str) -> None:
     price = np.where(TEST.correct[:, 0], PRICE, 2**60).min(axis=1)
     cheapest = np.concatenate([[0], np.cumsum(np.sort(price[price < 2**60]))])
-    menu = MENUS[name]
-    for g in range(menu.n_points):
-        assert menu.cost_nano[:, g].sum() >= cheapest[menu.correct[:, g].sum()]
+    points = POINTS[name]
+    for g in range(points.n_points):
+        assert points.cost_nano[:, g].sum() >= cheapest[points.correct[:, g].sum()]
 
 
 def test_foresight_is_on_that_limit() -> None:
-    menu = Oracle().fit(TRAIN, 0).points(TEST)
+    points = foresight(TRAIN, TEST)
     price = np.where(TEST.correct[:, 0], PRICE, 2**60).min(axis=1)
     cheapest = np.concatenate([[0], np.cumsum(np.sort(price[price < 2**60]))])
-    for g in range(menu.n_points):
-        assert menu.cost_nano[:, g].sum() == cheapest[menu.correct[:, g].sum()]
-    np.testing.assert_array_equal(menu.correct[:, -1], TEST.solvable)
+    for g in range(points.n_points):
+        assert points.cost_nano[:, g].sum() == cheapest[points.correct[:, g].sum()]
+    np.testing.assert_array_equal(points.correct[:, -1], TEST.solvable)
 
 
-@every_rival
-def test_a_seed_makes_the_same_menu_again(name: str) -> None:
-    again, menu = HONEST[name].fit(TRAIN, 0).points(TEST), MENUS[name]
-    np.testing.assert_array_equal(again.values, menu.values)
-    np.testing.assert_array_equal(again.cost_nano, menu.cost_nano)
-    np.testing.assert_array_equal(again.correct, menu.correct)
+@every_method
+def test_a_seed_makes_the_same_points_again(name: str) -> None:
+    again, points = fitted(name, TRAIN).points(TEST), POINTS[name]
+    np.testing.assert_array_equal(again.values, points.values)
+    np.testing.assert_array_equal(again.cost_nano, points.cost_nano)
+    np.testing.assert_array_equal(again.correct, points.correct)
 
 
-@every_rival
+@every_method
 def test_a_question_is_answered_as_it_would_be_alone(name: str) -> None:
-    menu, alone = MENUS[name], HONEST[name].fit(TRAIN, 0).points(TEST.take(np.array([7])))
-    np.testing.assert_array_equal(alone.cost_nano[0], menu.cost_nano[7])
-    np.testing.assert_array_equal(alone.correct[0], menu.correct[7])
+    points, alone = POINTS[name], POLICIES[name].points(TEST.take(np.array([7])))
+    np.testing.assert_array_equal(alone.cost_nano[0], points.cost_nano[7])
+    np.testing.assert_array_equal(alone.correct[0], points.correct[7])
 
 
-@pytest.mark.parametrize("name", [n for n in HONEST if n not in {"AlwaysAll", "BestSingle"}])
+@pytest.mark.parametrize(
+    "name", [n for n in LEARNERS if n not in {"Always all", "Best single model"}]
+)
 def test_confidence_or_difficulty_saves_money_at_the_best_models_accuracy(name: str) -> None:
     """The planted pool: the last model alone costs 8 and is right on about 0.93."""
-    menu = MENUS[name]
-    cost, right = menu.cost_nano.mean(axis=0) / 10**6, menu.correct.mean(axis=0)
+    points = POINTS[name]
+    cost, right = points.cost_nano.mean(axis=0) / 10**6, points.correct.mean(axis=0)
     near = right >= TEST.correct[:, 0, 3].mean() - 0.05
     assert cost[near].min() < 7.0
 
 
-@every_rival
+@every_method
 def test_rounds_are_refused(name: str) -> None:
     two = TraceArrays(
         **{
@@ -183,7 +171,7 @@ def test_rounds_are_refused(name: str) -> None:
         }
     )
     with pytest.raises(InputError, match="pool"):
-        HONEST[name].fit(two, 0)
+        fitted(name, two)
 
 
 def test_a_missing_model_is_free_and_says_nothing() -> None:
@@ -195,9 +183,9 @@ def test_a_missing_model_is_free_and_says_nothing() -> None:
             "cost_nano": np.where(np.arange(L) == 3, 0, TEST.cost_nano),
         }
     )
-    menu = AlwaysAll().fit(TRAIN, 0).points(lacking)
-    assert (menu.cost_nano == 7 * 10**6).all()
-    assert menu.answered.all()
+    points = POLICIES["Always all"].points(lacking)
+    assert (points.cost_nano == 7 * 10**6).all()
+    assert points.answered.all()
 
 
 def test_the_frontier_against_a_slow_look() -> None:
@@ -224,16 +212,16 @@ def only(traces: TraceArrays, models: int) -> TraceArrays:
     )
 
 
-@every_rival
+@every_method
 @pytest.mark.parametrize("models", [1, 2])
 def test_small_pools_without_signals_are_no_obstacle(name: str, models: int) -> None:
-    menu = HONEST[name].fit(only(TRAIN, models), 0).points(only(TEST, models))
-    assert menu.n_points > 0
-    assert (menu.cost_nano <= PRICE[:models].sum()).all()
-    assert menu.answered.all()
+    points = fitted(name, only(TRAIN, models)).points(only(TEST, models))
+    assert points.n_points > 0
+    assert (points.cost_nano <= PRICE[:models].sum()).all()
+    assert points.answered.all()
 
 
-@every_rival
+@every_method
 def test_models_that_are_always_right_are_no_obstacle(name: str) -> None:
     perfect = TraceArrays(
         **{
@@ -242,8 +230,8 @@ def test_models_that_are_always_right_are_no_obstacle(name: str) -> None:
             "correct": np.ones_like(TRAIN.correct),
         }
     )
-    menu = HONEST[name].fit(perfect, 0).points(TEST)
-    assert (menu.cost_nano.sum(axis=1) > 0).all()
+    points = fitted(name, perfect).points(TEST)
+    assert (points.cost_nano.sum(axis=1) > 0).all()
 
 
 def test_micp_spends_its_budgets_to_the_last_question() -> None:
@@ -252,10 +240,11 @@ def test_micp_spends_its_budgets_to_the_last_question() -> None:
     As binary fractions some of them fall just short of it.
     """
     train = pool(58)
-    turns = MiCP().fit(train, 0)
+    turns = MICP.fit(train, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(turns, TurnsPolicy)
     score = turns.scorers.p_right(train)[:, turns.models[0]]
     wrong = np.sort(score[~train.correct[:, 0, turns.models[0]]])[::-1]
-    assert len(turns.knobs) == 60
+    assert len(turns.values) == 60
     for k, threshold in zip(range(59, -1, -1), turns.thresholds[:, 0], strict=True):
         allowed = k // (2 * (len(turns.models) - 1)) - 1  # the next question is one of them
         assert (wrong >= threshold).sum() == np.clip(allowed, 0, len(wrong))
@@ -263,6 +252,7 @@ def test_micp_spends_its_budgets_to_the_last_question() -> None:
 
 def test_the_levels_of_trust_are_exact() -> None:
     """Each is the number nearest to its fraction, and at 0 nobody is trusted."""
-    turns = TrustOrEscalate().fit(TRAIN, 0)
-    np.testing.assert_array_equal(turns.knobs, [3 * k / 295 for k in range(59, -1, -1)])
+    turns = TRUST_OR_ESCALATE.fit(TRAIN, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(turns, TurnsPolicy)
+    np.testing.assert_array_equal(turns.values, [3 * k / 295 for k in range(59, -1, -1)])
     assert np.isinf(turns.thresholds[-1]).all()
