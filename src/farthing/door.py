@@ -29,7 +29,7 @@ from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
-from farthing.traces.files import read_arrays
+from farthing.traces.files import STORES, read_arrays
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
 
@@ -97,6 +97,11 @@ class Policy:
     train: Traces | None = None
     """The questions that it was trained on, where they are at hand."""
 
+    def __repr__(self) -> str:
+        """Name the method, and say what is promised."""
+        promised = self.certificate or "nothing is promised yet"
+        return f"<{self.bundle.kind}: {promised}>"
+
     @property
     def certificate(self) -> Certificate | None:
         """What is promised; None before calibration. Printed, it is one sentence."""
@@ -132,7 +137,8 @@ class Policy:
                 "this promise lays its settings out on the training questions, which a bundle from "
                 "a folder does not hold; use `farthing calibrate`, or fit again"
             )
-        serving = pipeline.Serving(_per_question(budget_usd, largest_usd))
+        budget = _per_question(budget_usd, largest_usd)
+        serving = pipeline.Serving(budget, held_out.dataset.system)
         bundle, certificate = pipeline.promised(self.bundle, asked, train, prove, serving)
         if not certificate.promises:
             raise InputError(certificate.sentence())
@@ -236,14 +242,25 @@ class Compared:
         return _drawn(render_tables(self.comparison))
 
 
-def read_traces(path: str | Path) -> Traces:
+def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
     """Read recorded questions: JSON Lines (also gzipped), Parquet, or a store.
+
+    Args:
+        path: the file.
+        job: the configuration of the job that made them. A store knows it; without either, a
+            bundle cannot notice that a prompt, a parameter or a price was changed.
 
     Raises:
         TraceFormatError: the file breaks the form; the message names line and field.
-        InputError: the suffix says nothing.
+        InputError: the suffix says nothing, or the job cannot have made these traces.
     """
-    return Traces(Dataset(Path(path).name, read_arrays(Path(path))))
+    path, job = Path(path), None if job is None else Path(job)
+    arrays, system = read_arrays(path), None
+    if job is not None or path.suffix in STORES:
+        from farthing.runtime.made_with import made_with  # noqa: PLC0415 - models, where needed
+
+        system = made_with(path, arrays, job).system
+    return Traces(Dataset(path.name, arrays, system=system))
 
 
 def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "records") -> Traces:
@@ -295,7 +312,7 @@ def fit(
         raise InputError(f"the method '{candidate.name}' cannot run: {candidate.note}")
     questions = dataset.arranged(candidate.method.space)
     fitted = fit_learner(candidate.learner, questions, level, seed, Silent())
-    return Policy(pipeline.bundle_of(candidate, fitted, questions), level, train)
+    return Policy(pipeline.bundle_of(candidate, fitted, questions, dataset.system), level, train)
 
 
 def load(folder: str | Path) -> Policy:

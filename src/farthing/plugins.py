@@ -7,7 +7,6 @@ with a line in its `pyproject.toml`::
     trivia = "my_package.trivia:TRIVIA"
 """
 
-from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -27,22 +26,6 @@ def names(group: str) -> list[str]:
     True
     """
     return sorted(_registered(group))
-
-
-def modules(group: str, beginnings: Iterable[str] | None = None) -> list[str]:
-    """Return the modules that names are loaded from: of every name, or of those that begin one.
-
-    >>> modules("candidates", ["fixed-2"])
-    ['farthing.experiments.registry']
-    """
-    registered = _registered(group)
-    wanted = list(registered if beginnings is None else beginnings)
-    used = {point.module for name, point in registered.items() if _begins(name, wanted)}
-    return sorted(used)
-
-
-def _begins(name: str, wanted: Iterable[str]) -> bool:
-    return any(other.startswith(name) for other in wanted)
 
 
 def load(group: str, name: str) -> Any:

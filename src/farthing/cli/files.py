@@ -8,26 +8,7 @@ from farthing.cli.console import remark
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
-    from farthing.runtime.system import Behind
     from farthing.traces.arrays import TraceArrays
-    from farthing.traces.system import System
-
-
-def made_with(path: Path, arrays: "TraceArrays", job: Path | None) -> "Behind":
-    """Return what traces were made with, as their store or else a job says."""
-    from farthing.runtime import system as systems
-    from farthing.runtime.job import read_job
-    from farthing.traces.files import STORES
-    from farthing.traces.store import Store
-
-    declared = None if job is None else read_job(job).system()
-    if job is not None and declared is not None:
-        systems.check_declared(job, declared, arrays)
-    recorded: list[System | None] = [None]
-    if path.suffix in STORES:
-        with Store.open(path, create=False) as store:
-            recorded = store.systems()
-    return systems.behind(path, recorded, job, declared)
 
 
 def check_folder(path: Path) -> None:

@@ -66,12 +66,13 @@ def train(
     """
     from farthing.experiments import pipeline
     from farthing.methods.base import Dataset
+    from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
     setting = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
-    made = files.made_with(traces, setting.traces, job)
+    made = made_with(traces, setting.traces, job)
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = pipeline.train(
@@ -139,6 +140,7 @@ def calibrate(
     from farthing.calibration.guarantees.none import NoPromise
     from farthing.experiments import pipeline
     from farthing.reports.pipeline import promised
+    from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
 
     options = Options(delta, epsilon, reference, budget, most, target, method, given)
@@ -147,7 +149,7 @@ def calibrate(
     before = bundles.load(bundle).certificate
     arrays = read_arrays(traces)
     split = pipeline.Split(seed, sizes_of(train, calibrate, test))
-    made = files.made_with(traces, arrays, job)
+    made = made_with(traces, arrays, job)
     serving = pipeline.Serving(per_question(question_budget, largest), made.system)
     done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving)
     _say_sizes(done.sizes)

@@ -86,7 +86,7 @@ def _difference(sweep: Sweep) -> str:
 
 
 def _grid(sweep: Sweep) -> Grid:
-    headings = ("Dataset", "$/1,000", "Change", "Coverage", "Len", "Set")
+    headings = ("Parameters", "$/1,000", "Change", "Coverage", "Len", "Set")
     asked = f"at least {percent(1 - sweep.alpha)} of each fold covered"
     return Grid(
         f"{sweep.search.policy}, alpha = {decimal(sweep.alpha)}: {asked}, {sweep.trainings} "

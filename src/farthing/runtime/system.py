@@ -1,15 +1,12 @@
-"""What live agents are made of, and what is known of the system behind recorded traces."""
+"""What live agents are made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
-from farthing.errors import InputError
 from farthing.runtime.base import Agent
 from farthing.runtime.rounds import Plan
-from farthing.traces.arrays import TraceArrays
-from farthing.traces.system import Part, Setting, System, changes, fingerprint
+from farthing.traces.system import Part, Setting, System, fingerprint
 
 REVIEW = "review"
 """The prompt that shows an agent its earlier rounds."""
@@ -82,68 +79,3 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Setting]:
         plain = rest is None or isinstance(rest, int | float)
         found[name] = rest if plain else fingerprint(rest)
     return found
-
-
-@dataclass(frozen=True)
-class Behind:
-    """What is known of the system behind some traces."""
-
-    system: System | None
-    note: str = ""
-    """Why it is not known, and what follows."""
-
-
-def behind(
-    traces: Path, recorded: Sequence[System | None], job: Path | None, declared: System | None
-) -> Behind:
-    """Return the one system that traces were made with, if there is one.
-
-    Args:
-        traces: their file.
-        recorded: every system that the file tells of, None for traces of which it tells nothing.
-        job: the job that is said to have made them.
-        declared: its system.
-
-    Raises:
-        InputError: what is said is not what was recorded.
-    """
-    known = [system for system in recorded if system is not None]
-    if declared is not None:
-        for other in (found for system in known if (found := changes(declared, system))):
-            raise InputError(
-                f"{job}: did not make all of {traces}, which was recorded with another system: "
-                f"{', '.join(other)}; leave --job out"
-            )
-        return Behind(declared)
-    if len(known) > 1:
-        return Behind(
-            None,
-            f"{traces} was collected under {len(known)} systems, so the bundle holds none of them "
-            "and a changed prompt, parameter or price will not be noticed; between the first two "
-            f"changed: {', '.join(changes(*known[:2]))}",
-        )
-    if recorded == known and known:
-        return Behind(known[0])
-    return Behind(
-        None,
-        f"{traces} does not say what all of it was made with, so a changed prompt, parameter or "
-        "price goes unnoticed: name its job with --job",
-    )
-
-
-def check_declared(job: Path, system: System, traces: TraceArrays) -> None:
-    """Refuse a job that cannot have made some traces.
-
-    Raises:
-        InputError: a role is missing, or its model is another.
-    """
-    for role, model in zip(traces.roles, traces.models, strict=True):
-        if role not in system:
-            raise InputError(
-                f"{job}: has no role '{role}', and these traces do; name the job that made them"
-            )
-        if model not in {"", system[role].model}:
-            raise InputError(
-                f"{job}: its {role} is the model {system[role].model}, and in these traces it is "
-                f"{model}; name the job that made them"
-            )
