@@ -15,7 +15,7 @@ from farthing.calibration.covariate_shift import Observed
 from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.candidates import candidates
-from farthing.experiments.pipeline import bundle_of, calibrate, train
+from farthing.experiments.pipeline import bundle_of, calibrate, promised, train
 from farthing.experiments.promises import Coverage, Shift
 from farthing.experiments.proofs import Part, promise
 from farthing.experiments.run import fit
@@ -26,6 +26,7 @@ from farthing.process.generator.generate import GeneratorConfig, generate, shift
 from farthing.process.generator.presets import preset
 from farthing.process.replayed import replay
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.assemble import cascade
 
 ALPHA = Fraction(1, 10)
 LEVEL = 1 - ALPHA
@@ -76,6 +77,32 @@ def test_what_cannot_be_compared_is_refused(small: Dataset, folder: Path) -> Non
     bundle, part = load(folder), Part(one_round, one_round)
     with pytest.raises(CalibrationError, match=r"one round.*--promise coverage"):
         promise(Shift(LEVEL, one_round), bundle, part, part, None)
+
+
+def test_a_target_is_arranged_as_the_policy_plays_it_wherever_one_comes_from() -> None:
+    """A pool is a cascade to this policy: as it was recorded it has one round, which is refused."""
+    rng = np.random.default_rng(15)
+    like = drawn(replace(CONFIG, rounds=1), 400, 16)
+    answer = rng.integers(0, 2, (400, 1, 3)).astype(np.int16)
+    pool = replace(
+        like,
+        roles=("x", "y", "z"),
+        models=("mx", "my", "mz"),
+        answer=answer,
+        correct=answer == 1,
+        cost_nano=rng.integers(1, 9, answer.shape) * np.array([1, 10, 100]),
+        signals={},
+    )
+    (candidate,) = candidates(Dataset("", pool), ["stopping"])
+    played = cascade(pool)
+    assert candidate.learner is not None
+    fitted = fit(candidate.learner, played.take(np.arange(200)), ALPHA, 0, Silent())
+    bundle = bundle_of(candidate, fitted, played.take(np.arange(200)))
+    train_part, held = (
+        Part(pool.take(rows), played.take(rows)) for rows in (np.arange(200), np.arange(200, 300))
+    )
+    asked = Shift(LEVEL, pool.take(np.arange(300, 400)))
+    assert effective_n(promised(bundle, asked, train_part, held)[1]) > 50
 
 
 def test_what_round_1_foretells_of_later_rounds_is_no_difference() -> None:
