@@ -15,7 +15,7 @@ from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownN
 from farthing.experiments.base import TIMES_OPTIMUM
 from farthing.experiments.compare import Plan, compare
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import STRANGERS, calibrate, train
+from farthing.experiments.pipeline import STRANGERS, Split, calibrate, train
 from farthing.experiments.promises import Coverage
 from farthing.methods.base import Dataset, Saveable
 from farthing.process.generator.generate import generate
@@ -28,6 +28,7 @@ from farthing.traces.splits import fixed_parts
 ALPHA = Fraction(1, 10)
 COVERED = Coverage(1 - ALPHA)
 SIZES = {"train": 100, "calibrate": 90, "test": 80}
+SPLIT = Split(sizes=SIZES)
 
 
 class StopsAt:
@@ -48,11 +49,11 @@ def both_files(folder: Path) -> list[bytes]:
 
 def test_three_steps_are_one_split_of_a_comparison(small: Dataset, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
-    trained = train(small, "stopping", ALPHA, folder, seed=2, sizes=SIZES)
+    trained = train(small, "stopping", ALPHA, folder, split=Split(2, SIZES))
     assert trained.sizes == SIZES
     assert load(folder).kappa is None
-    calibrated = calibrate(folder, small.traces, COVERED, seed=2, sizes=SIZES)
-    evaluated = evaluate(folder, small.traces, seed=2, sizes=SIZES)
+    calibrated = calibrate(folder, small.traces, COVERED, split=Split(2, SIZES))
+    evaluated = evaluate(folder, small.traces, split=Split(2, SIZES))
     (row,) = compare(small, Plan((ALPHA,), ("stopping",), 1, seed=2, sizes=SIZES)).rows
     assert [calibrated.certificate.kappa] == row.kappa
     theirs = {name: values for name, values in row.per_split.items() if name != TIMES_OPTIMUM}
@@ -64,8 +65,8 @@ def test_three_steps_are_one_split_of_a_comparison(small: Dataset, tmp_path: Pat
 def test_the_parts_do_not_overlap_and_the_certificate_can_be_checked(
     small: Dataset, tmp_path: Path
 ) -> None:
-    train(small, "uala", ALPHA, tmp_path / "b", sizes=SIZES)
-    calibrate(tmp_path / "b", small.traces, COVERED, sizes=SIZES)
+    train(small, "uala", ALPHA, tmp_path / "b", split=SPLIT)
+    calibrate(tmp_path / "b", small.traces, COVERED, split=SPLIT)
     parts = fixed_parts(small.traces, np.random.default_rng(0), **SIZES)
     used = np.concatenate([parts.train, parts.calibrate, parts.test])
     assert len(used) == len(set(used.tolist())) == 270
@@ -91,8 +92,8 @@ def test_every_promise_is_saved_and_acted_on(
 ) -> None:
     traces = grouped(small.traces)
     setting, folder = replace(small, traces=traces), tmp_path / "b"
-    train(setting, "uala", ALPHA, folder, sizes=SIZES)
-    found = calibrate(folder, traces, asked, sizes=SIZES)
+    train(setting, "uala", ALPHA, folder, split=SPLIT)
+    found = calibrate(folder, traces, asked, split=SPLIT)
     bundle = load(folder)
     assert bundle.certificate == found.certificate
     part = traces.take(fixed_parts(traces, np.random.default_rng(0), **SIZES).test)
@@ -106,7 +107,7 @@ def test_every_promise_is_saved_and_acted_on(
         bool(critical >= min(kappa, 1.0))
         for critical, kappa in zip(then.critical, kappas, strict=True)
     ]
-    evaluated = evaluate(folder, traces, sizes=SIZES)
+    evaluated = evaluate(folder, traces, split=SPLIT)
     assert evaluated.metrics["coverage"] == pytest.approx(np.mean(covered))
     runs = then.reach >= np.minimum(kappas, 1.0)[:, None]
     assert evaluated.metrics["avg_len"] == pytest.approx(runs.sum(axis=1).mean())
@@ -132,8 +133,8 @@ def test_the_same_seed_gives_the_same_bundle_byte_for_byte(
     small: Dataset, tmp_path: Path, name: str
 ) -> None:
     for folder in ("one", "two"):
-        train(small, name, ALPHA, tmp_path / folder, seed=4)
-        calibrate(tmp_path / folder, small.traces, COVERED, seed=4)
+        train(small, name, ALPHA, tmp_path / folder, split=Split(4))
+        calibrate(tmp_path / folder, small.traces, COVERED, split=Split(4))
     assert both_files(tmp_path / "one") == both_files(tmp_path / "two")
 
 
@@ -182,13 +183,13 @@ def test_traces_of_another_kind_are_refused(small: Dataset, tmp_path: Path) -> N
 
 def test_another_division_or_other_models_are_doubted(small: Dataset, tmp_path: Path) -> None:
     folder = tmp_path / "b"
-    train(small, "uala", ALPHA, folder, seed=0)
+    train(small, "uala", ALPHA, folder, split=Split(0))
     with pytest.raises(InputError, match="calibration questions trained the policy"):
-        calibrate(folder, small.traces, COVERED, seed=1)
+        calibrate(folder, small.traces, COVERED, split=Split(1))
     old = load(folder)
     assert isinstance(old.policy, Saveable)
     save(folder, old.policy, origin=old.origin)  # as an older version did
-    assert calibrate(folder, small.traces, COVERED, seed=1).notes == (STRANGERS,)
+    assert calibrate(folder, small.traces, COVERED, split=Split(1)).notes == (STRANGERS,)
     renamed = replace(small.traces, models=("x", "y"))
     notes = evaluate(folder, renamed).notes
     assert any("these traces have x, y" in note for note in notes)
@@ -207,7 +208,7 @@ def test_what_cannot_be_done_is_one_clear_line(small: Dataset, tmp_path: Path) -
     with pytest.raises(UnknownNameError, match="unknown policy"):
         train(small, "nobody", ALPHA, folder)
     with pytest.raises(TooFewTracesError, match="300 complete questions"):
-        train(small, "uala", ALPHA, folder, sizes={"train": 400})
+        train(small, "uala", ALPHA, folder, split=Split(sizes={"train": 400}))
     assert not folder.exists()
     with pytest.raises(BundleError, match="is not a policy bundle"):
         evaluate(folder, small.traces)

@@ -19,7 +19,7 @@ from farthing.calibration.guarantees.parity import Paired, ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.pipeline import Split, calibrate, train
 from farthing.experiments.promises import Budget, Coverage, Parity, Promise, Selective, Shift
 from farthing.experiments.proofs import (
     Part,
@@ -131,7 +131,7 @@ def test_refusals(small: Dataset, folder: Path) -> None:
     with pytest.raises(InputError, match="base and oracle"):
         calibrate(folder, small.traces, Shift(1 - ALPHA, other))
     with pytest.raises(InputError, match="trained the policy"):
-        calibrate(folder, small.traces, Parity(None, ALPHA, DELTA), seed=1)
+        calibrate(folder, small.traces, Parity(None, ALPHA, DELTA), split=Split(1))
 
 
 def test_a_promise_that_means_two_things_or_nothing_is_refused() -> None:
