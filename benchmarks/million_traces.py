@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from farthing.bundle import Saveable, origin_of, save
 from farthing.experiments.evaluate_bundle import Evaluated, evaluate, evaluate_file
+from farthing.experiments.pipeline import Split
 from farthing.features.rounds import FeatureSet
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
@@ -40,7 +41,7 @@ PRESET, KAPPA, LIMIT_GIB = "hotpotqa-llama2-7b", 0.3, 2.0
 SIZES = (1_000_000, 2_000_000, 5_000_000, 10_000_000)
 AT_ONCE = 1_000_000
 """More questions are not read at once."""
-ALL_BUT_TWO = {"train": 1, "calibrate": 1}
+ALL_BUT_TWO = Split(sizes={"train": 1, "calibrate": 1})
 """Everything else is tested."""
 
 
@@ -72,8 +73,8 @@ def bundled(folder: Path, policies: Mapping[str, Saveable]) -> None:
 def found(how: str, bundle: Path, path: Path) -> Evaluated:
     """Evaluate in pieces, or all at once."""
     if how == "in pieces":
-        return evaluate_file(bundle, path, sizes=ALL_BUT_TWO)
-    return evaluate(bundle, load(path), sizes=ALL_BUT_TWO)
+        return evaluate_file(bundle, path, split=ALL_BUT_TWO)
+    return evaluate(bundle, load(path), split=ALL_BUT_TWO)
 
 
 def measured(how: str, bundle: Path, path: Path, reply: Connection) -> None:

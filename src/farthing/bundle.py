@@ -125,9 +125,8 @@ def save(
     kappa: float | None = None,
     certificate: Certificate | None = None,
     empty: str = "argmax",
-    questions: Mapping[str, Marks] | None = None,
 ) -> None:
-    """Write a bundle: the whole of it or nothing, and the same bytes for the same content.
+    """Write a policy as a bundle that does not say which questions made it; see `write`.
 
     Args:
         folder: where to; an older bundle there is replaced, anything else is left alone.
@@ -136,30 +135,55 @@ def save(
         kappa: its threshold, if it acts through one.
         certificate: what is promised at that threshold.
         empty: the mode of `replay.paths` that the threshold was computed in.
-        questions: `train` and `calibrate` to the marks of the questions that did it.
 
     Raises:
-        BundleError: the folder holds something else, an array is not finite, the settings are not
-            JSON, or the certificate is about another threshold.
+        BundleError, UnknownNameError: as `write`.
+    """
+    bundle = Bundle(
+        policy=policy,
+        kind=cards.name_of(policy),
+        origin=origin,
+        kappa=kappa,
+        empty=empty,
+        certificate=certificate,
+        features=None,
+        farthing_version=__version__,
+    )
+    write(folder, bundle)
+
+
+def write(folder: str | Path, bundle: Bundle) -> None:
+    """Write a bundle: the whole of it or nothing, and the same bytes for the same content.
+
+    Args:
+        folder: where to; an older bundle there is replaced, anything else is left alone.
+        bundle: what ships; its class's name and this version are written, whatever it says.
+
+    Raises:
+        BundleError: the folder holds something else, the policy cannot be saved, an array is not
+            finite, the settings are not JSON, or the certificate is about another threshold.
         UnknownNameError: the policy's class is not registered.
     """
     folder = Path(folder)
-    _check_threshold(folder, kappa, certificate, empty)
-    arrays, settings = policy.to_state()
+    if not isinstance(bundle.policy, Saveable):
+        raise BundleError(f"{folder}: the policy '{bundle.kind}' cannot be saved")
+    kappa, certificate = bundle.kappa, bundle.certificate
+    _check_threshold(folder, kappa, certificate, bundle.empty)
+    arrays, settings = bundle.policy.to_state()
     arrays = {name: _portable(folder, name, arrays[name]) for name in sorted(arrays)}
     weights = safetensors.save(arrays)
     body = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "farthing_version": __version__,
-        "policy": {"kind": cards.name_of(policy), "settings": settings},
+        "policy": {"kind": cards.name_of(bundle.policy), "settings": settings},
         "arrays": _shapes(arrays),
-        "origin": msgspec.to_builtins(origin),
-        "actions": list(origin.actions),
+        "origin": msgspec.to_builtins(bundle.origin),
+        "actions": list(bundle.origin.actions),
         "kappa": "inf" if kappa == np.inf else kappa,
-        "empty": empty,
+        "empty": bundle.empty,
         "certificate": certificate and certificate.to_json(),
-        "questions": {part: _packed(of) for part, of in (questions or {}).items()},
+        "questions": {part: _packed(of) for part, of in bundle.questions.items()},
         "sha256": {WEIGHTS: _hash(weights)},
     }
     try:
@@ -168,21 +192,6 @@ def save(
     except (TypeError, ValueError) as problem:
         raise BundleError(f"{folder}: the policy's settings are not JSON: {problem}") from None
     _write(folder, {WEIGHTS: weights, BODY: text})
-
-
-def write(folder: str | Path, bundle: Bundle) -> None:
-    """Save a bundle that is in memory; see `save`."""
-    if not isinstance(bundle.policy, Saveable):
-        raise BundleError(f"{folder}: the policy '{bundle.kind}' cannot be saved")
-    save(
-        folder,
-        bundle.policy,
-        origin=bundle.origin,
-        kappa=bundle.kappa,
-        certificate=bundle.certificate,
-        empty=bundle.empty,
-        questions=bundle.questions,
-    )
 
 
 def load(folder: str | Path) -> Bundle:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import UnknownNameError
-from farthing.experiments.base import METRICS, Comparison, Row
+from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Row
 from farthing.experiments.candidates import candidates, left_out
 from farthing.experiments.published import OUR_NAMES, published, tables
 from farthing.experiments.results import results, results_json
@@ -27,9 +27,12 @@ def names(setting: Dataset, asked: list[str] | None = None) -> list[str]:
 
 
 def test_all_of_them_in_the_order_of_the_table(small: Dataset) -> None:
-    depths = [f"fixed-{depth}" for depth in range(1, 5)]
+    families = {
+        "fixed": [f"fixed-{depth}" for depth in range(1, 5)],
+        "ccpo-published-lambda": [f"ccpo-published-lambda-{price}" for price in ("1e-4", "2e-4")],
+    }
     ours = [card.name for card in cards() if card.action_spaces != ("pool",)]
-    expected = [n for name in ours for n in (depths if name == "fixed" else [name])]
+    expected = [n for name in ours for n in families.get(name, [name])]
     absent = [name for these in left_out(small).values() for name in these]
     assert names(small) == [name for name in expected if name not in absent]
     assert (ours[0], ours[-1]) == ("random", "optimum")
@@ -57,8 +60,12 @@ def test_what_was_not_recorded_takes_part_only_by_name(small: Dataset) -> None:
 
 @pytest.mark.parametrize("wrong", ["ccp", "fixed-5", "fixed-0", "", "ccpo-x"])
 def test_an_unknown_name_lists_the_names_there_are(small: Dataset, wrong: str) -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown policy .*Known: ccpo, .*uala"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown policy .*Known: .*\bccpo, .*uala"
+    ) as found:
         candidates(small, [wrong])
+    known = str(found.value).partition("Known: ")[2].split(", ")
+    assert len(known) == len(set(known))
 
 
 def test_who_is_calibrated_how(small: Dataset) -> None:
@@ -87,12 +94,13 @@ def test_what_is_shipped_is_what_the_paper_printed() -> None:
 
 
 def test_published_rows_carry_our_names_and_dollars_a_question(small: Dataset) -> None:
-    ours = {card.name for card in cards()}
+    everyone = [card.name for card in cards() if card.action_spaces != ("pool",)]
     for preset in PRESETS:
         rows = published(preset)
+        ours = set(names(replace(small, preset=preset), everyone))
         assert {row["policy"] for row in rows} <= ours
-        assert {"random", "ccpo", "cpo-batch"} <= {row["policy"] for row in rows}
-    assert set(OUR_NAMES.values()) <= ours
+        assert {"random", "ccpo-published", "cpo-batch"} <= {row["policy"] for row in rows}
+    assert set(OUR_NAMES.values()) <= set(names(small, everyone))
     random = next(r for r in published("hotpotqa-llama2-7b") if r["policy"] == "random")
     assert random["cost_usd"] == pytest.approx(0.06811 / 200)
     with pytest.raises(UnknownNameError, match="hotpotqa-llama2-7b"):
@@ -103,6 +111,7 @@ def test_results_are_means_and_standard_errors() -> None:
     values = {name: [1.0, 2.0, 6.0] for name in METRICS}
     values["coverage_solvable"] = [0.5, float("nan"), 0.7]
     values["empty"] = [float("nan")] * 3
+    values[TIMES_OPTIMUM] = [1.0, 1.5, 2.0]
     alpha = Fraction(1, 20)
     comparison = Comparison(
         source="<x>",
@@ -128,4 +137,9 @@ def test_results_are_means_and_standard_errors() -> None:
     assert {second[name] for name in METRICS} == {None}
     assert second["note"] == "no replies recorded"
     assert set(METRICS) | {f"{name}_se" for name in METRICS} <= set(first)
+    assert (first["times_optimum"], second["times_optimum"]) == (1.5, None)
+    assert next(iter(first.items())) == ("source", "<x>")
+    made_up = replace(comparison, made_up="made-up questions", published=[{"policy": "uala"}])
+    said = str(next(iter(json.loads(results_json(made_up))[0].values())))
+    assert said.startswith("<x>: made-up questions. No model was asked. Random and UALA agree")
     assert json.loads(results_json(comparison)) == [first, second]

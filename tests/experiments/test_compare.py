@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import TooFewTracesError, UnknownNameError
-from farthing.experiments.base import METRICS, Comparison, Event, Row
+from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Event, Row
 from farthing.experiments.compare import INTERRUPTED, Plan, compare
 from farthing.experiments.run import fit
 from farthing.methods.base import Dataset, Silent
@@ -122,10 +122,11 @@ def test_promises_are_kept_over_the_splits(large: Dataset) -> None:
     """Scores without ties miss floor(alpha (n + 1)) / (n + 1) on average, exactly."""
     alphas = (Fraction(1, 20), ALPHA)
     sizes = {"train": 400, "calibrate": 109, "test": 200}
-    found = compare(large, Plan(alphas, ("uala", "stopping"), splits=400, sizes=sizes, workers=1))
+    who = ("uala", "stopping", "optimum")
+    found = compare(large, Plan(alphas, who, splits=400, sizes=sizes, workers=1))
     for alpha in alphas:
         aim = 1 - int(alpha * 110) / 110
-        for name in ("uala", "stopping"):
+        for name in who:
             coverage = np.array(row_of(found, name, alpha).per_split["coverage"])
             error = coverage.std(ddof=1) / 20
             assert abs(coverage.mean() - aim) < 4 * error, (name, alpha)
@@ -152,7 +153,7 @@ def test_seeds_follow_one_another_and_splits_are_shared(small: Dataset) -> None:
     assert both.seeds == [0, 1]
     for name in ("stopping", "fixed-1", "random"):
         per_split = row_of(both, name).per_split
-        assert set(per_split) == set(METRICS)
+        assert set(per_split) == {*METRICS, TIMES_OPTIMUM}
         assert per_split["cost_usd"][:3] == row_of(first, name).per_split["cost_usd"]
         assert len(per_split["cost_usd"]) == 6
     fixed = row_of(both, "fixed-1").per_split["cost_usd"]
@@ -172,7 +173,7 @@ def test_what_is_filled_in(small: Dataset) -> None:
     assert found.sizes == {"train": 180, "calibrate": 60, "test": 60}
     assert (found.horizon, found.roles) == (4, ("base", "guide"))
     assert found.optimum[-1][1] == pytest.approx(1.0)
-    assert {row["policy"] for row in found.published} >= {"ccpo", "cpo-batch", "random"}
+    assert {row["policy"] for row in found.published} >= {"ccpo-published", "cpo-batch", "random"}
     assert len(row_of(found, "fixed-3").frontier) == 1
     assert 1 < len(row_of(found, "uala").frontier) <= 200
     assert found.notes[0] == "questions: 180 to train, 60 to calibrate, 60 to test"

@@ -9,7 +9,7 @@ from scipy import stats
 
 from farthing.errors import InputError
 from farthing.experiments.drift import LEVEL, check
-from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.pipeline import Split, calibrate, train
 from farthing.experiments.promises import Coverage, Selective
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
@@ -30,7 +30,7 @@ def folder(small: Dataset, tmp_path: Path) -> Path:
 
 def test_the_same_mix_rarely_raises_an_alarm(small: Dataset, folder: Path) -> None:
     new = [generate(SAME, 100, np.random.default_rng(100 + i)) for i in range(20)]
-    found = [check(folder, small.traces, part, seed=0) for part in new]
+    found = [check(folder, small.traces, part, split=Split(0)) for part in new]
     alarms = sum(not one.applies for one in found)
     assert stats.binomtest(alarms, 20, LEVEL, alternative="greater").pvalue > 1e-3
     assert (found[0].n_old, found[0].n_new) == (60, 100)
@@ -55,7 +55,7 @@ def test_a_selective_promise_is_checked_by_the_scores_of_the_policy_that_buys(
 
 def test_refusals(small: Dataset, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not calibrated on"):
-        check(folder, small.traces, small.traces, seed=1)
+        check(folder, small.traces, small.traces, split=Split(1))
     train(small, "fixed-2", ALPHA, tmp_path / "f")
     with pytest.raises(InputError, match="not calibrated on"):
         check(tmp_path / "f", small.traces, small.traces)

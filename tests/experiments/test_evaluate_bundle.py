@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from farthing import bundle as bundles
-from farthing.bundle import load, origin_of, save
+from farthing.bundle import load, origin_of, save, write
 from farthing.calibration.guarantees import none
 from farthing.errors import InputError, TraceFormatError
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
-from farthing.experiments.pipeline import Sizes, calibrate, train
+from farthing.experiments.pipeline import DEFAULT, Split, calibrate, train
 from farthing.experiments.promises import Coverage, Parity
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Saveable
@@ -29,6 +30,7 @@ from farthing.traces.parquet import write_parquet
 ALPHA = Fraction(1, 10)
 COVERED = Coverage(1 - ALPHA)
 SIZES = {"train": 200, "calibrate": 150}
+SPLIT = Split(sizes=SIZES)
 
 
 class Bar:
@@ -58,12 +60,12 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_same(
-    folder: Path, traces: TraceArrays, path: Path, rows: int = 137, sizes: Sizes | None = None
+    folder: Path, traces: TraceArrays, path: Path, rows: int = 137, split: Split = DEFAULT
 ) -> Evaluated:
     """Compare all there is to compare, to the last bit."""
     write_parquet(path, traces)
-    whole = evaluate(folder, traces, sizes=sizes)
-    pieces = evaluate_file(folder, path, rows=rows, sizes=sizes)
+    whole = evaluate(folder, traces, split=split)
+    pieces = evaluate_file(folder, path, rows=rows, split=split)
     for field in fields(Evaluated):
         if field.name != "bundle":
             assert getattr(pieces, field.name) == getattr(whole, field.name), field.name
@@ -84,11 +86,11 @@ def assert_same(
 def test_pieces_give_the_figures_of_the_whole(
     traces: TraceArrays, tmp_path: Path, name: str, rows: int
 ) -> None:
-    train(Dataset("", traces), name, ALPHA, tmp_path / "b", sizes=SIZES)
+    train(Dataset("", traces), name, ALPHA, tmp_path / "b", split=SPLIT)
     path = tmp_path / "traces.parquet"
-    assert_same(tmp_path / "b", traces, path, rows, SIZES)  # as it acts without a threshold
-    calibrate(tmp_path / "b", traces, replace(COVERED, within_groups=True), sizes=SIZES)
-    found = assert_same(tmp_path / "b", traces, path, rows, SIZES)
+    assert_same(tmp_path / "b", traces, path, rows, SPLIT)  # as it acts without a threshold
+    calibrate(tmp_path / "b", traces, replace(COVERED, within_groups=True), split=SPLIT)
+    found = assert_same(tmp_path / "b", traces, path, rows, SPLIT)
     assert found.sizes == {"train": 200, "calibrate": 150, "test": 1_022}
     assert found.notes == ()
 
@@ -102,10 +104,10 @@ def test_every_part_that_the_file_names_is_its_own(traces: TraceArrays, tmp_path
 
 
 def test_a_promise_with_a_reference_is_judged_alike(traces: TraceArrays, tmp_path: Path) -> None:
-    train(Dataset("", traces), "stopping", ALPHA, tmp_path / "b", sizes=SIZES)
+    train(Dataset("", traces), "stopping", ALPHA, tmp_path / "b", split=SPLIT)
     asked = Parity("guide", Fraction(1, 2), ALPHA)
-    assert calibrate(tmp_path / "b", traces, asked, sizes=SIZES).certificate.promises
-    found = assert_same(tmp_path / "b", traces, tmp_path / "traces.parquet", sizes=SIZES)
+    assert calibrate(tmp_path / "b", traces, asked, split=SPLIT).certificate.promises
+    found = assert_same(tmp_path / "b", traces, tmp_path / "traces.parquet", split=SPLIT)
     assert found.judged is not None
     assert found.judged.what == "accuracy less that of guide"
 
@@ -113,11 +115,11 @@ def test_a_promise_with_a_reference_is_judged_alike(traces: TraceArrays, tmp_pat
 def test_questions_that_were_met_before_are_counted_once(
     traces: TraceArrays, tmp_path: Path
 ) -> None:
-    train(Dataset("", traces), "uala", ALPHA, tmp_path / "b", sizes=SIZES)
-    calibrate(tmp_path / "b", traces, COVERED, sizes=SIZES)
+    train(Dataset("", traces), "uala", ALPHA, tmp_path / "b", split=SPLIT)
+    calibrate(tmp_path / "b", traces, COVERED, split=SPLIT)
     write_parquet(tmp_path / "traces.parquet", traces)
-    whole = evaluate(tmp_path / "b", traces, seed=1)
-    pieces = evaluate_file(tmp_path / "b", tmp_path / "traces.parquet", seed=1, rows=137)
+    whole = evaluate(tmp_path / "b", traces, split=Split(1))
+    pieces = evaluate_file(tmp_path / "b", tmp_path / "traces.parquet", split=Split(1), rows=137)
     assert pieces.notes == whole.notes
     assert len(pieces.notes) == 2
 
@@ -142,10 +144,10 @@ def test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece(
         recorded=np.ones(len(traces), dtype=np.int16),
     )
     folder = tmp_path / "b"
-    train(Dataset("", pool), "stopping", ALPHA, folder, sizes=SIZES)
+    train(Dataset("", pool), "stopping", ALPHA, folder, split=SPLIT)
     assert load(folder).origin.models == ("my -> mz -> mx",)
-    calibrate(folder, pool, COVERED, sizes=SIZES)
-    assert assert_same(folder, pool, tmp_path / "p.parquet", sizes=SIZES).notes == ()
+    calibrate(folder, pool, COVERED, split=SPLIT)
+    assert assert_same(folder, pool, tmp_path / "p.parquet", split=SPLIT).notes == ()
 
 
 def test_so_does_a_network(tmp_path: Path) -> None:
@@ -162,10 +164,11 @@ def test_so_does_a_network(tmp_path: Path) -> None:
         origin=origin_of(many, fingerprint(many)),
         kappa=0.3,
         certificate=none.certify(0.3, fingerprint="none"),
-        questions={"train": frozenset()},
     )
-    asked = {"train": 100, "calibrate": 100}
-    assert_same(tmp_path / "b", many, tmp_path / "traces.parquet", sizes=asked)
+    told = {"train": frozenset[int]()}
+    write(tmp_path / "b", structs.replace(load(tmp_path / "b"), questions=told))
+    asked = Split(sizes={"train": 100, "calibrate": 100})
+    assert_same(tmp_path / "b", many, tmp_path / "traces.parquet", split=asked)
 
 
 def test_the_bar_counts_every_question_twice(traces: TraceArrays, tmp_path: Path) -> None:

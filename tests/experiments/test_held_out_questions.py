@@ -9,56 +9,34 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from farthing.calibration.certificate import certify_weighted
-from farthing.calibration.weighted import Weighted
+from sure_policy import Sure, bundled, covariate_shifted, drawn
 
-from farthing.calibration.base import Certificate
-from farthing.experiments import promises
-from farthing.experiments.evaluate import Replayed, replay
-from farthing.experiments.promises import (
-    Asked,
-    Budget,
-    Parity,
+from farthing.calibration.base import Certificate, Level
+from farthing.calibration.guarantees import weighted as weighing
+from farthing.calibration.guarantees.budget import BudgetPromise
+from farthing.calibration.guarantees.parity import ParityPromise
+from farthing.calibration.guarantees.selective import SelectivePromise
+from farthing.calibration.guarantees.weighted import Weighted
+from farthing.experiments import proofs
+from farthing.experiments.promises import Budget, Parity, Promise, Selective, Shift
+from farthing.experiments.proofs import (
     Part,
     Promised,
-    Selective,
-    Shift,
     grid,
-    menu_of,
+    points_of,
     promise,
+    strongest,
 )
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
-from farthing.process.operating_points import Menu
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.process.operating_points import OperatingPoints
+from farthing.process.replayed import Nested, Replayed, replay
+from farthing.traces.arrays import FloatArray, TraceArrays
 
-CONFIG = preset("hotpotqa-llama2-7b").config
 DELTA = Fraction(1, 5)
-MOST = 10_000_000
-SELECTIVE = Selective(Fraction(1, 3), DELTA)
-PARITY = Parity(Fraction(1, 5), DELTA)
-BUDGET = Budget(900_000, MOST, DELTA)
-
-
-class Sure:
-    """Scores answers by how sure the guide is, and going on by how unsure."""
-
-    stochastic = False
-
-    def scores(self, traces: TraceArrays) -> FloatArray:
-        sure = 1 - np.nan_to_num(traces.signals["uncertainty"][:, :, 1].astype(np.float64), nan=0.5)
-        scores = np.zeros((len(traces), traces.horizon, traces.n_roles + 1))
-        scores[:, :, 1] = np.clip(sure, 0.001, 1)
-        scores[:, :-1, -1] = 1 - np.clip(sure, 0.001, 1)[:, :-1]
-        return scores
-
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
-        return None
-
-
-def drawn(n: int, seed: int) -> Part:
-    traces = generate(CONFIG, n, np.random.default_rng(seed))
-    return Part(traces, traces)
+SELECTIVE = Selective(Fraction(2, 3), DELTA)
+PARITY = Parity(epsilon=Fraction(1, 5), delta=DELTA)
+Chosen = SelectivePromise | ParityPromise | BudgetPromise
+"""Promises that choose a setting of a menu."""
+BUDGET = Budget("0.0009", "0.01", DELTA)
 
 
 def turned(part: Part) -> Part:
@@ -76,7 +54,7 @@ def turned(part: Part) -> Part:
 
 TRAIN, HELD = drawn(300, 0), drawn(200, 1)
 OTHERS = turned(HELD)
-TARGET = generate(preset("hotpotqa-llama3.2-3b").config, 150, np.random.default_rng(2))
+TARGET = covariate_shifted(drawn(5_000, 2).played, 150, np.random.default_rng(2))
 
 
 @dataclass
@@ -87,46 +65,60 @@ class Spy:
     """The thresholds of every menu; the last one is played on calibration questions."""
     weighted: list[Weighted] = field(default_factory=list)
 
-    def menu_of(self, replayed: Replayed, kappas: FloatArray) -> Menu:
+    def points_of(self, replayed: Replayed, kappas: FloatArray) -> OperatingPoints:
         self.kappas.append(kappas)
-        return menu_of(replayed, kappas)
+        return points_of(replayed, kappas)
 
 
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     found = Spy()
 
-    def weighted(sample: Weighted, alpha: Fraction, *, fingerprint: str) -> Certificate:
-        found.weighted.append(sample)
-        return certify_weighted(sample, alpha, fingerprint=fingerprint)
+    certify = weighing.certify
 
-    monkeypatch.setattr(promises, "menu_of", found.menu_of)
-    monkeypatch.setattr(promises, "certify_weighted", weighted)
+    def weighted(
+        sample: Weighted, alpha: Level, *, fingerprint: str, question_budget_nano: int | None = None
+    ) -> Certificate:
+        found.weighted.append(sample)
+        return certify(
+            sample, alpha, fingerprint=fingerprint, question_budget_nano=question_budget_nano
+        )
+
+    monkeypatch.setattr(proofs, "points_of", found.points_of)
+    monkeypatch.setattr(weighing, "certify", weighted)
     return found
 
 
-def made(asked: Asked, held: Part, train: Part = TRAIN) -> Promised:
-    return promise(asked, Sure(), train, held, "argmax")
+def chosen(certificate: Certificate) -> Chosen:
+    assert isinstance(certificate.promise, Chosen)
+    return certificate.promise
+
+
+def made(asked: Promise, held: Part, train: Part = TRAIN) -> Promised:
+    return promise(asked, bundled(Sure(), train), train, held, None)
 
 
 def test_the_other_questions_are_others_in_every_respect() -> None:
     """Or what follows would show nothing."""
     mine, other = (replay(Sure(), part.played, "argmax") for part in (HELD, OTHERS))
     assert not np.array_equal(grid(mine), grid(other))
-    assert promises.strongest(HELD.recorded) != promises.strongest(OTHERS.recorded)
-    assert promises.strongest(TRAIN.recorded) == promises.strongest(HELD.recorded)
+    assert strongest(HELD.recorded) != strongest(OTHERS.recorded)
+    assert strongest(TRAIN.recorded) == strongest(HELD.recorded)
 
 
 @pytest.mark.parametrize(
     "asked", [SELECTIVE, PARITY, BUDGET], ids=lambda asked: type(asked).__name__
 )
-def test_the_menu_and_its_order_are_those_of_the_training_questions(asked: Asked, spy: Spy) -> None:
+def test_the_menu_and_its_order_are_those_of_the_training_questions(
+    asked: Promise, spy: Spy
+) -> None:
     menus = []
     for train, held in ((TRAIN, HELD), (TRAIN, OTHERS), (drawn(300, 5), HELD)):
-        found = made(asked, held, train).certificate
+        certificate = made(asked, held, train).certificate
         menus.append(spy.kappas[-1])
+        found = chosen(certificate)
         assert found.settings == len(menus[-1]) > 3
-        assert found.setting is None or found.kappa == menus[-1][found.setting]
+        assert found.setting is None or certificate.kappa == menus[-1][found.setting]
     np.testing.assert_array_equal(menus[0], menus[1])
     assert not np.array_equal(menus[0], menus[2])
 
@@ -134,27 +126,30 @@ def test_the_menu_and_its_order_are_those_of_the_training_questions(asked: Asked
 def test_grades_alone_move_neither_where_parity_begins_nor_whom_it_is_held_to(spy: Spy) -> None:
     """Where it begins is the setting most often right: in training, whatever the others say."""
     right = replace(HELD.played, correct=OTHERS.played.correct)
-    certificates = [made(PARITY, held).certificate for held in (HELD, Part(right, right))]
-    assert certificates[0].reference == certificates[1].reference == "guide"
-    assert certificates[0].settings == certificates[1].settings
+    found = [made(PARITY, held).certificate.promise for held in (HELD, Part(right, right))]
+    first, second = (one for one in found if isinstance(one, ParityPromise))
+    assert first.reference == second.reference == "guide"
+    assert first.settings == second.settings
     assert len(np.unique([len(kappas) for kappas in spy.kappas[1::2]])) == 1
-    trained = menu_of(replay(Sure(), TRAIN.played, "argmax"), spy.kappas[0])
+    trained = points_of(replay(Sure(), TRAIN.played, "argmax"), spy.kappas[0])
     best = trained.correct.sum(axis=0)
-    assert best[certificates[0].settings - 1] == best.max() > best[certificates[0].settings :].max()
+    assert best[first.settings - 1] == best.max() > best[first.settings :].max()
 
 
 def test_how_sure_a_selective_policy_is_was_learned_before_calibration() -> None:
     fresh = drawn(50, 3).played
     first, second = (
-        replay(made(SELECTIVE, held).policy, fresh, "allow").followed for held in (HELD, OTHERS)
+        replay(made(SELECTIVE, held).policy, fresh, "allow") for held in (HELD, OTHERS)
     )
-    np.testing.assert_array_equal(first.leaf, second.leaf)
-    np.testing.assert_array_equal(first.reach, second.reach)
+    assert isinstance(first, Nested)
+    assert isinstance(second, Nested)
+    np.testing.assert_array_equal(first.followed.leaf, second.followed.leaf)
+    np.testing.assert_array_equal(first.followed.reach, second.followed.reach)
 
 
 # ---- Another mix of questions
 
-SHIFT = Shift(Fraction(1, 4), TARGET)
+SHIFT = Shift(Fraction(3, 4), TARGET)
 
 
 def gappy(traces: TraceArrays, seed: int) -> TraceArrays:
@@ -202,7 +197,8 @@ def test_no_grade_moves_a_weight(spy: Spy) -> None:
 
 def test_the_largest_weight_allows_for_the_questions_of_the_target(spy: Spy) -> None:
     """The target's own weights are those that it has when it is calibrated on."""
-    made(SHIFT, HELD)
+    few = HELD.played.take(np.arange(40))
+    made(SHIFT, Part(few, few))
     made(SHIFT, Part(TARGET, TARGET))
     mine, theirs = spy.weighted
     assert theirs.weights.max() > mine.weights.max()

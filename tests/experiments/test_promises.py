@@ -19,7 +19,7 @@ from farthing.calibration.guarantees.parity import Paired, ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.pipeline import Split, calibrate, train
 from farthing.experiments.promises import Budget, Coverage, Parity, Promise, Selective, Shift
 from farthing.experiments.proofs import (
     Part,
@@ -32,6 +32,7 @@ from farthing.experiments.proofs import (
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Dataset
 from farthing.process.base import Policy
+from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome, outcome, paths
@@ -130,7 +131,33 @@ def test_refusals(small: Dataset, folder: Path) -> None:
     with pytest.raises(InputError, match="base and oracle"):
         calibrate(folder, small.traces, Shift(1 - ALPHA, other))
     with pytest.raises(InputError, match="trained the policy"):
-        calibrate(folder, small.traces, Parity(None, ALPHA, DELTA), seed=1)
+        calibrate(folder, small.traces, Parity(None, ALPHA, DELTA), split=Split(1))
+
+
+def test_a_promise_that_means_two_things_or_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="give one"):
+        Coverage(0.9, delta=0.1, within_groups=True)
+    with pytest.raises(InputError, match="give one"):
+        Coverage(0.9, within_groups=True, online=True)
+    with pytest.raises(InputError, match="online is about all questions"):
+        Coverage(0.9, online=True, given="solvable")
+    for usd, most in (("0.02", "0.02"), (0, 1), (0.02, 0.002)):
+        with pytest.raises(InputError, match="below the largest possible cost"):
+            Budget(usd, most)
+    with pytest.raises(InputError, match="nan is no amount"):
+        Budget(float("nan"), 1)
+
+
+def test_a_float_of_numpy_counts_as_the_decimal_that_it_prints_as() -> None:
+    assert Coverage(np.float64(0.9)).alpha == ALPHA
+    assert Budget(np.float64(0.002), np.float64(0.02)).nano == 2_000_000
+
+
+def test_an_online_promise_says_the_budget_that_it_was_made_under() -> None:
+    part = drawn(100, 5)
+    budget = PerQuestion(40_000_000, {"base": 1_000_000, "guide": 9_000_000})
+    made = promise(Coverage(0.9, online=True), bundled(Sure(), part), part, part, budget)
+    assert made.certificate.question_budget_nano == 40_000_000
 
 
 def test_the_menu_falls_from_least_to_everything_and_costs_rise(small: Dataset) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from sure_policy import CONFIG, covariate_shifted, unsure
 
 from farthing.bundle import Bundle, load
 from farthing.calibration.base import Certificate
@@ -28,23 +29,12 @@ from farthing.traces.arrays import FloatArray, TraceArrays
 
 ALPHA = Fraction(1, 10)
 LEVEL = 1 - ALPHA
-CONFIG = preset("hotpotqa-llama2-7b").config
 HARDER = shift_mix(CONFIG, (0.2, 0.3, 0.5))
 OF_MMLU = preset("mmlu-llama2-7b").config
 
 
 def drawn(config: GeneratorConfig, n: int, seed: int) -> TraceArrays:
     return generate(config, n, np.random.default_rng(seed))
-
-
-def unsure(traces: TraceArrays) -> FloatArray:
-    """Draw questions by how unsure the guide is in round 1, up to four times as often."""
-    return np.exp(2 * traces.signals["uncertainty"][:, 0, 1].astype(np.float64))
-
-
-def covariate_shifted(traces: TraceArrays, n: int, rng: np.random.Generator) -> TraceArrays:
-    chance = unsure(traces)
-    return traces.take(rng.choice(len(traces), size=n, p=chance / chance.sum()))
 
 
 def effective_n(certificate: Certificate) -> float:

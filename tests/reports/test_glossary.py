@@ -17,3 +17,10 @@ def test_only_who_takes_part_is_explained(comparison: Comparison) -> None:
     assert "Lazy" not in names
     plain = [replace(row, policy="mine", label="Mine") for row in comparison.rows[:1]]
     assert words.explained(replace(comparison, rows=plain)) == []
+
+
+def test_a_method_of_no_known_family_is_explained_by_its_card(comparison: Comparison) -> None:
+    rows = [replace(comparison.rows[0], policy="route-llm-factorisation", label="RouteLLM")]
+    ((name, meaning),) = words.explained(replace(comparison, rows=rows))
+    assert name == "RouteLLM (factorisation)"
+    assert meaning == "one of two models is asked, by a linear score of the question's text"

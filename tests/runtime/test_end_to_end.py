@@ -88,11 +88,16 @@ def new_questions_stop_as_soon_as_they_may(
     assert farthing(*config, "What is 300 + 300?", "--json") == 0
     hard = json.loads(capsys.readouterr().out)
     assert (hard["answer"], hard["rounds"], hard["guaranteed"]) == ("600", 2, True)
-    assert farthing(*config, "What is 300 + 300?", "--json", "--max-cost", "0.005") == 0
+    assert farthing(*config, "What is 300 + 300?", "--json", "--max-cost", "0.0258") == 0
     cut = json.loads(capsys.readouterr().out)
     assert (cut["rounds"], cut["ended_by"], cut["guaranteed"]) == (1, "budget", False)
     assert "the budget cut it after 1 of 3 rounds" in cut["promise"]
-    assert cut["cost_usd"] <= 0.005
+    spent, first = len(endpoint.requests), ("--json", "--max-cost", "0.0256")
+    assert farthing(*config, "What is 300 + 300?", *first) == 0
+    none = json.loads(capsys.readouterr().out)  # the longest replies could cost more
+    assert (none["answer"], none["rounds"], none["cost_nano"]) == (None, 0, 0)
+    assert len(endpoint.requests) == spent
+    assert cut["cost_usd"] <= 0.0258
 
 
 def test_a_key_that_is_refused_is_said_in_the_answer(

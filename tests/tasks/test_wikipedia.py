@@ -19,8 +19,9 @@ from farthing.errors import (
 )
 from farthing.models.retry import Patience
 from farthing.tasks.tools import ToolReply
-from farthing.tasks.wikipedia import Wikipedia
+from farthing.tasks.wikipedia import Manners, Wikipedia
 
+ME = Manners(user_agent="me (me@example.org)")
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FOUND = {
     "batchcomplete": True,
@@ -99,7 +100,7 @@ async def breaks(request: web.Request) -> web.StreamResponse:
 
 
 def test_pages_come_best_first_and_on_one_line_each() -> None:
-    reply, (request,), _ = search(page(FOUND), cost_nano=5, user_agent="me (me@example.org)", top=2)
+    reply, (request,), _ = search(page(FOUND), cost_nano=5, manners=ME, top=2)
     assert isinstance(reply, ToolReply)
     assert reply.text == "Lisbon: The capital.\nPorto: A city. North."
     assert reply.cost_nano == 5
@@ -167,14 +168,14 @@ FAULTS: list[tuple[Answer, type[ModelError], int]] = [
 
 @pytest.mark.parametrize(("answer", "kind", "tries"), FAULTS)
 def test_a_fault_ends_as_its_type(answer: Answer, kind: type[ModelError], tries: int) -> None:
-    error, seen, _ = search(answer, timeout_s=0.05)
+    error, seen, _ = search(answer, manners=Manners(timeout_s=0.05))
     assert type(error) is kind
     assert len(seen) == tries
 
 
 @pytest.mark.parametrize("answer", [fault[0] for fault in FAULTS if fault[2] > 1])
 def test_a_passing_fault_is_recovered(answer: Answer) -> None:
-    reply, seen, _ = search(answer, page(FOUND), timeout_s=0.05)
+    reply, seen, _ = search(answer, page(FOUND), manners=Manners(timeout_s=0.05))
     assert isinstance(reply, ToolReply)
     assert len(seen) == 2
 
@@ -194,7 +195,7 @@ def test_no_more_requests_at_once_than_allowed() -> None:
         application = web.Application()
         application.router.add_get("/", answer)
         async with TestServer(application) as server:
-            tool = Wikipedia(str(server.make_url("/")), at_once=3)
+            tool = Wikipedia(str(server.make_url("/")), manners=Manners(at_once=3))
             await asyncio.gather(*(tool.run("x") for _ in range(30)))
             await tool.aclose()
 

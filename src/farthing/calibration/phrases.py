@@ -20,12 +20,16 @@ RETRAINED = "The policy is trained again or its weights change."
 
 def ends(question_budget_nano: int | None) -> tuple[str, ...]:
     """Return what ends a promise that was calibrated under a budget a question, or without one."""
+    return (DRIFT, NEW_SYSTEM, RETRAINED, cut_short(question_budget_nano))
+
+
+def cut_short(question_budget_nano: int | None) -> str:
+    """Say that episodes must end as they did in calibration."""
     if question_budget_nano is None:
         stopped = "A budget or a failed call stops"
     else:
         stopped = f"Another budget than {usd(question_budget_nano)} or a failed call stops"
-    cut_short = f"{stopped} an episode that the policy would have continued."
-    return (DRIFT, NEW_SYSTEM, RETRAINED, cut_short)
+    return f"{stopped} an episode that the policy would have continued."
 
 
 def covered(alpha: Fraction, given: Given = "all") -> str:

@@ -58,7 +58,7 @@ def ask(
     Example: farthing ask job.toml --bundle bundle "What is the capital of Portugal?"
     """
     from farthing import bundle as bundles
-    from farthing.runtime.answering import answer_all
+    from farthing.runtime.answering import Payment, answer_all
     from farthing.runtime.job import read_job
 
     policy, job = bundles.load(bundle), read_job(config)
@@ -75,8 +75,7 @@ def ask(
         job,
         policy,
         asked,
-        budget_nano=None if max_cost is None else nano_from_usd(max_cost),
-        store=store,
+        payment=Payment(None if max_cost is None else nano_from_usd(max_cost), store),
         show=shown,
         doubt=lambda clause: remark(f"note: no promise holds: {clause}"),
     )

@@ -33,12 +33,12 @@ def check(
 
     Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
     """
-    from farthing.experiments import drift
+    from farthing.experiments import drift, pipeline
     from farthing.traces.files import read_arrays
 
-    sizes = sizes_of(train, calibrate, test)
+    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     old, fresh = read_arrays(traces), read_arrays(new)
-    found = drift.check(bundle, old, fresh, seed=seed, sizes=sizes)
+    found = drift.check(bundle, old, fresh, split=split)
     show(Text(found.sentence()))
     if not found.applies:
         raise typer.Exit(1)

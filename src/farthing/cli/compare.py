@@ -35,6 +35,13 @@ Preset = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Made-up questions of a preset, in place of --traces."),
 ]
+Questions = Annotated[
+    int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
+]
+Splits = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
+]
+Workers = Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")]
 ActionSpace = Annotated[
     Literal["rounds", "calls", "pool"] | None,
     typer.Option(
@@ -56,14 +63,10 @@ def compare(
     alpha: Alphas = [Fraction(1, 10)],  # noqa: B006 - typer copies it
     traces: File = None,
     preset: Preset = None,
-    n: Annotated[
-        int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
-    ] = None,
+    n: Questions = None,
     policies: Policies = None,
     feature: Features = [],  # noqa: B006 - typer copies it
-    splits: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
-    ] = 100,
+    splits: Splits = 100,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings of each policy.")] = 1,
     seed: Seed = 0,
     train: TrainSize = None,
@@ -71,7 +74,7 @@ def compare(
     test: TestSize = None,
     given: Given = "all",
     action_space: ActionSpace = None,
-    workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")] = 0,
+    workers: Workers = 0,
     engine: Engine = "processes",
 ) -> None:
     """Train policies, calibrate and judge each on many splits, and write a report.

@@ -1,6 +1,7 @@
 """`farthing train`, `calibrate` and `evaluate`: one policy, each step on its own questions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -74,14 +75,12 @@ def train(
     files.doubt_costs(setting.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = pipeline.train(
-            setting,
+            replace(setting, system=made.system),
             policy,
             alpha,
             out,
-            seed=seed,
-            sizes=sizes_of(train, calibrate, test),
+            split=pipeline.Split(seed, sizes_of(train, calibrate, test)),
             progress=Learning(shown, policy),
-            system=made.system,
         )
     curves = _write_curves(out, trained.fitted)
     _say_sizes(trained.sizes)
@@ -146,10 +145,11 @@ def calibrate(
     options.check(promise)
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
-    arrays, sizes = read_arrays(traces), sizes_of(train, calibrate, test)
+    arrays = read_arrays(traces)
+    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     made = files.made_with(traces, arrays, job)
     serving = pipeline.Serving(per_question(question_budget, largest), made.system)
-    done = pipeline.calibrate(bundle, arrays, asked, seed=seed, sizes=sizes, serving=serving)
+    done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving)
     _say_sizes(done.sizes)
     _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
     show(promised(done.certificate))
@@ -175,18 +175,18 @@ def evaluate(
 
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
-    from farthing.experiments import evaluate_bundle
+    from farthing.experiments import evaluate_bundle, pipeline
     from farthing.reports.pipeline import measured
     from farthing.traces.files import PARQUET, read_arrays
 
-    sizes = sizes_of(train, calibrate, test)
+    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     if traces.suffix == PARQUET:
         with trainings() as shown:
             found = evaluate_bundle.evaluate_file(
-                bundle, traces, seed=seed, sizes=sizes, progress=Learning(shown, "evaluate")
+                bundle, traces, split=split, progress=Learning(shown, "evaluate")
             )
     else:
-        found = evaluate_bundle.evaluate(bundle, read_arrays(traces), seed=seed, sizes=sizes)
+        found = evaluate_bundle.evaluate(bundle, read_arrays(traces), split=split)
     _say_sizes(found.sizes)
     _doubt(found.notes)
     show(measured(found))

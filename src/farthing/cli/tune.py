@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing.cli import files
-from farthing.cli.compare import Engine, File, Preset, read_setting
+from farthing.cli.compare import Engine, File, Preset, Questions, Splits, Workers, read_setting
 from farthing.cli.console import interrupted, interruptible, remark, show, trainings
 from farthing.cli.options import (
     Alpha,
@@ -43,23 +43,19 @@ def sweep(
     alpha: Alpha = Fraction(1, 10),
     traces: File = None,
     preset: Preset = None,
-    n: Annotated[
-        int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
-    ] = None,
+    n: Questions = None,
     feature: Features = [],  # noqa: B006 - typer copies it
     folds: Annotated[
         int, typer.Option(min=2, metavar="N", help="Parts that the training questions make.")
     ] = 3,
-    splits: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Times that the winner is judged.")
-    ] = 100,
+    splits: Splits = 100,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings on each fold.")] = 1,
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
     given: Given = "all",
-    workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")] = 0,
+    workers: Workers = 0,
     engine: Engine = "processes",
 ) -> None:
     """Try settings of one policy; the cheapest at the asked coverage wins.

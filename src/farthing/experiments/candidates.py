@@ -62,7 +62,7 @@ def _called(name: str, dataset: Dataset) -> list[Candidate]:
     found = [candidate for candidate in relatives if candidate.name == name]
     if not found:
         here = [n for n in registered if n != "optimum" or dataset.generator is not None]
-        raise UnknownNameError("policy", name, [*here, *(c.name for c in relatives)])
+        raise UnknownNameError("policy", name, dict.fromkeys([*here, *(c.name for c in relatives)]))
     return found
 
 

@@ -54,8 +54,7 @@ def check(
     traces: TraceArrays,
     new: TraceArrays,
     *,
-    seed: int = 0,
-    sizes: single.Sizes | None = None,
+    split: single.Split = single.DEFAULT,
 ) -> Drift:
     """Compare a policy's scores on new questions with those on its calibration questions.
 
@@ -66,15 +65,14 @@ def check(
         folder: a calibrated bundle.
         traces: the questions that it was calibrated on, among others.
         new: questions of the same kind, graded or not.
-        seed: as it was calibrated with; also of the permutations.
-        sizes: as it was calibrated with.
+        split: as it was calibrated with; its seed is also that of the permutations.
 
     Raises:
         InputError: the bundle was not calibrated on these questions, or scores them all alike.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = single.opened(folder, traces, seed, sizes)
+    bundle, arrays, parts = single.opened(folder, traces, split)
     old = arrays.take(parts.calibrate)
     if marks(old) != bundle.questions.get("calibrate"):
         raise InputError(
@@ -85,7 +83,7 @@ def check(
     after = _scores(bundle.policy, single.laid_out(folder, bundle, new))
     if (np.concatenate([before, after]) == before[0]).all():
         raise InputError(f"the policy '{bundle.kind}' scores every question alike; nothing to test")
-    p_value = scores_p_value(before, after, np.random.default_rng(seed))
+    p_value = scores_p_value(before, after, np.random.default_rng(split.seed))
     return Drift(p_value, len(before), len(after))
 
 

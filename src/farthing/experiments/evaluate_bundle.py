@@ -17,8 +17,9 @@ from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.experiments.evaluate import AS_IT_IS, metrics, stream
 from farthing.experiments.pipeline import (
     AS_BEFORE,
+    DEFAULT,
     NO_MARKS,
-    Sizes,
+    Split,
     check_kind,
     divided,
     doubts,
@@ -59,25 +60,23 @@ class Evaluated:
     """What came of the promise; None where nothing was promised of a new question."""
 
 
-def evaluate(
-    folder: str | Path, traces: TraceArrays, *, seed: int = 0, sizes: Sizes | None = None
-) -> Evaluated:
+def evaluate(folder: str | Path, traces: TraceArrays, *, split: Split = DEFAULT) -> Evaluated:
     """Measure a bundle on the test part, with its threshold or, where it has none, as it acts.
 
     Args:
         folder: the bundle.
         traces: the questions, of the kind that it was trained on.
-        seed: as in `train`; also of the lots that a policy without a threshold draws.
-        sizes: as in `train`.
+        split: as in `train`; its seed is also that of the lots that a policy without a threshold
+            draws.
 
     Raises:
         InputError: the traces have other roles or rounds than the bundle's.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = opened(folder, traces, seed, sizes)
+    bundle, arrays, parts = opened(folder, traces, split)
     test = Part(traces.take(parts.test), arrays.take(parts.test))
-    return _evaluated(bundle, [test], seed, parts, doubts(bundle, arrays, parts))
+    return _evaluated(bundle, [test], split.seed, parts, doubts(bundle, arrays, parts))
 
 
 def measure(bundle: Bundle, test: Part, *, seed: int = 0) -> Evaluated:
@@ -97,8 +96,7 @@ def evaluate_file(
     folder: str | Path,
     path: str | Path,
     *,
-    seed: int = 0,
-    sizes: Sizes | None = None,
+    split: Split = DEFAULT,
     rows: int = CHUNK_ROWS,
     progress: Progress | None = None,
 ) -> Evaluated:
@@ -107,8 +105,7 @@ def evaluate_file(
     Args:
         folder: the bundle.
         path: a file that `write_parquet` wrote.
-        seed: as in `evaluate`.
-        sizes: as in `evaluate`.
+        split: as in `evaluate`.
         rows: questions that are read at a time.
         progress: is told how far it is.
 
@@ -120,11 +117,11 @@ def evaluate_file(
     file = LongFile.open(path, rows, _counting(progress or Silent(), 2 * count_rows(path)))
     first = file.first
     check_kind(folder, bundle, first)
-    parts = divided(file.outline(), seed, sizes)
+    parts = divided(file.outline(), split)
     unknown = () if "train" in bundle.questions else (UNTOLD,)
     notes = (*unknown, *other_models(bundle, first.models))
     test = (Part(batch, file.played(batch)) for batch in file.batches(parts.test))
-    return _evaluated(bundle, test, seed, parts, notes)
+    return _evaluated(bundle, test, split.seed, parts, notes)
 
 
 def _counting(progress: Progress, total: int) -> Callable[[int], None]:

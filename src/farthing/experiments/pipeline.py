@@ -5,7 +5,7 @@ that no question is used twice.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -35,6 +35,18 @@ from farthing.traces.system import System, changes
 
 Sizes = Mapping[str, int | None]
 """Questions to `train`, `calibrate` and `test`; what is not given is its share."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How questions are divided: the same at every step, so that none is used twice."""
+
+    seed: int = 0
+    """Of the division, of the training, and of whatever a step draws."""
+    sizes: Sizes = field(default_factory=dict)
+
+
+DEFAULT = Split()
 
 STRANGERS = (
     "the bundle was not trained on the training part of these traces (another file, seed or size): "
@@ -86,10 +98,8 @@ def train(
     alpha: Fraction,
     folder: str | Path,
     *,
-    seed: int = 0,
-    sizes: Sizes | None = None,
+    split: Split = DEFAULT,
     progress: Progress | None = None,
-    system: System | None = None,
 ) -> Trained:
     """Train one policy on the training part and save it as a bundle that promises nothing yet.
 
@@ -101,10 +111,8 @@ def train(
         name: a candidate's, such as `ccpo` or `fixed-2`.
         alpha: the share of misses to train for.
         folder: where the bundle goes.
-        seed: of the division and of the training.
-        sizes: of the parts.
+        split: how the questions are divided; its seed is also that of the training.
         progress: is told how far the training is.
-        system: what the traces were made with; None where nobody knows.
 
     Raises:
         UnknownNameError: no policy has that name.
@@ -116,10 +124,10 @@ def train(
     if candidate.learner is None:
         raise InputError(f"the policy '{candidate.name}' cannot run: {candidate.note}")
     arrays = setting.arranged(candidate.method.space)
-    parts = divided(arrays, seed, sizes)
+    parts = divided(arrays, split)
     questions = arrays.take(parts.train)
-    fitted = fit(candidate.learner, questions, alpha, seed, progress or Silent())
-    bundles.write(folder, bundle_of(candidate, fitted, questions, system))
+    fitted = fit(candidate.learner, questions, alpha, split.seed, progress or Silent())
+    bundles.write(folder, bundle_of(candidate, fitted, questions, setting.system))
     return Trained(candidate, fitted, sizes_of(parts))
 
 
@@ -160,8 +168,7 @@ def calibrate(
     traces: TraceArrays,
     asked: Promise,
     *,
-    seed: int = 0,
-    sizes: Sizes | None = None,
+    split: Split = DEFAULT,
     serving: Serving = AS_RECORDED,
 ) -> Calibrated:
     """Set a bundle's threshold on the calibration part so that it keeps a promise, and save it.
@@ -174,8 +181,7 @@ def calibrate(
         folder: the bundle.
         traces: the questions, of the kind that it was trained on.
         asked: the promise.
-        seed: as in `train`.
-        sizes: as in `train`.
+        split: as in `train`.
         serving: what it is to hold for.
 
     Raises:
@@ -184,9 +190,7 @@ def calibrate(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = opened(folder, traces, seed, sizes)
-    if isinstance(asked, Shift):
-        asked = replace(asked, target=laid_out(str(folder), bundle, asked.target))
+    bundle, arrays, parts = opened(folder, traces, split)
     lay_out, prove = (
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
@@ -210,9 +214,12 @@ def promised(
         serving: what it is to hold for.
 
     Raises:
-        InputError: some of the questions trained the policy, or the promise cannot be calibrated.
+        InputError: some of the questions trained the policy, the target has other roles or rounds
+            than the bundle's, or the promise cannot be calibrated.
     """
     _check_held_out(bundle, prove.played)
+    if isinstance(asked, Shift):
+        asked = replace(asked, target=laid_out("the target mix", bundle, asked.target))
     try:
         found = promise(asked, bundle, train, prove, serving.budget)
     except CalibrationError as problem:
@@ -241,9 +248,9 @@ def _only(found: list[Candidate]) -> Candidate:
     return found[0]
 
 
-def divided(arrays: Divisible, seed: int, sizes: Sizes | None) -> Parts:
-    """Return the parts that every step works on, under the same seed and sizes."""
-    return fixed_parts(arrays, np.random.default_rng(seed), **(sizes or {}))
+def divided(arrays: Divisible, split: Split) -> Parts:
+    """Return the parts that every step works on."""
+    return fixed_parts(arrays, np.random.default_rng(split.seed), **split.sizes)
 
 
 def sizes_of(parts: Parts) -> dict[str, int]:
@@ -262,12 +269,12 @@ def _saveable(policy: Policy, kind: str) -> Saveable:
 
 
 def opened(
-    folder: str | Path, traces: TraceArrays, seed: int, sizes: Sizes | None
+    folder: str | Path, traces: TraceArrays, split: Split
 ) -> tuple[Bundle, TraceArrays, Parts]:
     """Load a bundle and lay the traces out for it."""
     bundle = bundles.load(folder)
     arrays = laid_out(folder, bundle, traces)
-    return bundle, arrays, divided(arrays, seed, sizes)
+    return bundle, arrays, divided(arrays, split)
 
 
 def laid_out(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.calibration.base import Given, Level, exact_level
+from farthing.errors import InputError
 from farthing.money import NANO_PER_USD
 from farthing.traces.arrays import TraceArrays
 
@@ -17,6 +18,10 @@ class Coverage:
 
     On average over calibration draws; with a `delta`, with confidence 1 - delta over the draw;
     `within_groups`, within each group of questions; `online`, along the stream of its questions.
+    It is one of these at most.
+
+    Raises:
+        InputError: it is two of these, or online and not about all questions.
 
     >>> Coverage(0.9).alpha
     Fraction(1, 10)
@@ -28,6 +33,13 @@ class Coverage:
     """Which questions it is about; of the unsolvable ones nothing can be asked but that."""
     within_groups: bool = False
     online: bool = False
+
+    def __post_init__(self) -> None:
+        kinds = [self.delta is not None, self.within_groups, self.online]
+        if sum(kinds) > 1:
+            raise InputError("coverage is promised with a delta, within_groups or online; give one")
+        if self.online and self.given != "all":
+            raise InputError(f"online is about all questions; leave given={self.given!r} out")
 
     @property
     def alpha(self) -> Fraction:
@@ -70,6 +82,9 @@ class Budget:
 
     >>> Budget(usd=0.002, most_usd=0.02).nano
     2000000
+
+    Raises:
+        InputError: the budget is not above 0 and below the largest possible cost.
     """
 
     usd: Level
@@ -77,6 +92,13 @@ class Budget:
     most_usd: Level
     """The largest possible cost of a question, from prices and limits."""
     delta: Level = Fraction(1, 10)
+
+    def __post_init__(self) -> None:
+        if not 0 < _exactly(self.usd) < _exactly(self.most_usd):
+            raise InputError(
+                f"a budget of ${self.usd} must be above 0 and below the largest possible cost, "
+                f"${self.most_usd}, or it is kept without any promise"
+            )
 
     @property
     def nano(self) -> int:
@@ -108,7 +130,10 @@ Promise = Coverage | Selective | Parity | Budget | Shift
 
 def _exactly(value: Level) -> Fraction:
     """Read a number exactly; a float counts as the decimal that it prints as."""
-    return Fraction(repr(value) if isinstance(value, float) else value)
+    try:
+        return Fraction(repr(float(value)) if isinstance(value, float) else value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        raise InputError(f"{value} is no amount in USD; give a number, such as 0.002") from None
 
 
 def _alpha(level: Level) -> Fraction:

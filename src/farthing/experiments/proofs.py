@@ -135,7 +135,9 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
     if asked.online:
         kappas = run_online(critical, asked.alpha)
         state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
-        return guarantees.online.certify(state, asked.alpha, fingerprint=mark)
+        return guarantees.online.certify(
+            state, asked.alpha, fingerprint=mark, question_budget_nano=nano
+        )
     if asked.delta is not None:
         return guarantees.pac.certify(
             critical,

@@ -12,6 +12,7 @@ from farthing.process.base import Policy
 from farthing.process.generator.generate import GeneratorConfig
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import cascade, is_pool
+from farthing.traces.system import System
 
 Kind = Literal["policy", "allocator", "pacer", "planner", "estimator"]
 Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", "text", "generator"]
@@ -92,6 +93,8 @@ class Dataset:
     """Recorded numbers that policies are to see beside the built-in features."""
     reference: str | None = None
     """The model that parity is about and that rows of models end in; None: each method its own."""
+    system: System | None = None
+    """What the traces were made with; None where nobody knows."""
 
     @property
     def is_pool(self) -> bool:

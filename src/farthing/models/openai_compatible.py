@@ -5,7 +5,6 @@ does; msgspec checks what comes back.
 """
 
 import time
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -20,33 +19,20 @@ from farthing.errors import (
     ModelTimeoutError,
 )
 from farthing.models.base import Completion, Prompt
-from farthing.models.chat_completions import UNREADABLE, read_completion, request_body
+from farthing.models.chat_completions import UNREADABLE
 from farthing.models.http_failures import failure
-from farthing.models.keys import Key, read_key
-from farthing.models.prices import Price, PriceTable, largest_cost_nano
+from farthing.models.keys import Key
+from farthing.models.prices import Price, PriceTable
+from farthing.models.remote import RemoteModel, RemoteSettings
 
 
-class OpenAISettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of a model at an endpoint, as a configuration file gives them."""
 
-    model: str
-    """Name of the model, as the endpoint calls it."""
     url: str
     """Address of the endpoint up to its version, such as `https://api.openai.com/v1`."""
-    key_env: str | None = None
-    """Environment variable that holds the key."""
-    key_file: str | None = None
-    """File that holds the key; a `~` is the home folder."""
-    price_provider: str | None = None
-    """Who sells the model, in the words of `genai-prices`, where the url does not tell."""
-    timeout_s: float = 120.0
-    """Most seconds from sending to the last byte."""
     limit_name: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     """What the endpoint calls the limit on output tokens; OpenAI's newer models want the former."""
-    omit: list[str] = []
-    """Parameters that the model does not take, such as `temperature`."""
-    extra: dict[str, Any] = {}
-    """Parameters to send with every call, such as `reasoning_effort`."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -54,10 +40,7 @@ class OpenAISettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`url` must look like https://api.openai.com/v1")
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise ValueError("`url` must be an address alone; a key belongs in key_env or key_file")
-        if self.key_env and self.key_file:
-            raise ValueError("`key_env` and `key_file` exclude each other; give one of them")
-        if not self.timeout_s > 0:
-            raise ValueError("`timeout_s` must be more than 0")
+        super().__post_init__()
 
     def price(self, prices: PriceTable) -> Price | None:
         """Return what the model costs; None where nothing says so."""
@@ -70,11 +53,10 @@ class OpenAISettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             InputError: the key cannot be read.
             MissingExtraError: a package of the extra `live` is absent.
         """
-        key = read_key(self.key_env, Path(self.key_file) if self.key_file else None)
-        return OpenAICompatibleModel(self, key, self.price(prices))
+        return OpenAICompatibleModel(self, self.key(), self.price(prices))
 
 
-class OpenAICompatibleModel:
+class OpenAICompatibleModel(RemoteModel):
     """A model behind `POST {url}/chat/completions`; one call is one request, never repeated here.
 
     Connections are kept and shared by all calls; how many there may be is the business of
@@ -82,21 +64,11 @@ class OpenAICompatibleModel:
     """
 
     def __init__(self, settings: OpenAISettings, key: Key | None, price: Price | None) -> None:
+        super().__init__(settings, key, price, f"model '{settings.model}' at {settings.url}")
         self._aiohttp = _import_aiohttp()
         self._settings = settings
-        self._key = key
-        self._price = price
         self._address = settings.url.rstrip("/") + "/chat/completions"
-        self._place = f"model '{settings.model}' at {settings.url}"
         self._session: Any = None
-
-    def __repr__(self) -> str:
-        return f"OpenAICompatibleModel({self._place})"
-
-    @property
-    def name(self) -> str:
-        """Name of the model, as prices and traces call it."""
-        return self._settings.model
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Answer one prompt; cancelling the task closes the connection.
@@ -105,19 +77,9 @@ class OpenAICompatibleModel:
             ModelError: the call failed; one of unknown outcome counts as its largest cost.
         """
         started = time.perf_counter()
-        settings = self._settings
-        wanted = request_body(prompt, settings.model, settings.limit_name) | settings.extra
-        wanted = {name: value for name, value in wanted.items() if name not in settings.omit}
+        wanted = self._settings.parameters(prompt, self._settings.limit_name)
         body = await self._post(msgspec.json.encode(wanted), prompt)
         return self._completion(body, prompt, time.perf_counter() - started)
-
-    def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one call with this prompt can cost, in nano-dollars.
-
-        Raises:
-            UnpricedModelError: the model has no price; the message gives the line to add.
-        """
-        return largest_cost_nano(self._price, self.name, prompt, self._settings.timeout_s)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -175,7 +137,7 @@ class OpenAICompatibleModel:
 
     def _completion(self, body: bytes, prompt: Prompt, seconds: float) -> Completion:
         try:
-            return read_completion(body, prompt, self.name, self._price, seconds)
+            return self._read(body, prompt, seconds)
         except UNREADABLE as error:
             problem = f"cannot be read: {error}"
         raise self._malformed(problem, body, prompt)
@@ -186,12 +148,6 @@ class OpenAICompatibleModel:
             f"{self._place}: the reply {self._without_key(problem)}: {excerpt!r}",
             cost_nano=self._largest_nano(prompt),
         )
-
-    def _largest_nano(self, prompt: Prompt) -> int | None:
-        return self.largest_cost_nano(prompt) if self._price else None
-
-    def _without_key(self, text: str) -> str:
-        return self._key.hide_in(text) if self._key else text
 
 
 def _import_aiohttp() -> ModuleType:

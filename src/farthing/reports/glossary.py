@@ -1,6 +1,7 @@
 """What the policies of a comparison are, in a line each, for whoever meets their names first."""
 
 from farthing.experiments.base import Comparison
+from farthing.methods.cards import cards
 
 CPO = (
     "constrained policy optimisation (Achiam et al. 2017): a network trained for least cost at the "
@@ -40,10 +41,17 @@ POLICIES = {
 
 def explained(comparison: Comparison) -> list[tuple[str, str]]:
     """Return the name and the meaning of every kind of policy that takes part, and of lambda."""
-    found = [
-        entry
-        for kind, entry in POLICIES.items()
-        if any(f"{row.policy}-".startswith(f"{kind}-") for row in comparison.rows)
-    ]
-    priced = any("λ" in row.label for row in comparison.rows)
-    return [*found, ("λ", LAMBDA)] if priced else found
+    found = dict(entry for row in comparison.rows for entry in _meaning(row.policy))
+    if any("λ" in row.label for row in comparison.rows):
+        found["λ"] = LAMBDA
+    return list(found.items())
+
+
+def _meaning(policy: str) -> list[tuple[str, str]]:
+    """Return what a policy's kind is, or else what the card of its method says, if it has one."""
+    for kind, entry in POLICIES.items():
+        if f"{policy}-".startswith(f"{kind}-"):
+            return [entry]
+    methods = [card for card in cards() if f"{policy}-".startswith(f"{card.name}-")]
+    closest = sorted(methods, key=lambda card: len(card.name))[-1:]
+    return [(card.label, card.meaning[0].lower() + card.meaning[1:]) for card in closest]

@@ -26,13 +26,25 @@ Doubt = Callable[[str], None]
 """Is told, before anything is paid, why the certificate will hold for no answer."""
 
 
+@dataclass(frozen=True)
+class Payment:
+    """What questions may cost, and what was paid for them before."""
+
+    budget_nano: int | None = None
+    """The most that each may cost, in nano-dollars; None: no limit."""
+    store: Path | None = None
+    """The trace store whose journal is read and written: what it has is not paid again."""
+
+
+NO_LIMIT = Payment()
+
+
 def answer_all(
     job: Job,
     bundle: Bundle,
     questions: Sequence[Question],
     *,
-    budget_nano: int | None = None,
-    store: Path | None = None,
+    payment: Payment = NO_LIMIT,
     show: Show,
     doubt: Doubt,
 ) -> None:
@@ -42,8 +54,7 @@ def answer_all(
         job: the agents and their models.
         bundle: the policy.
         questions: what is asked.
-        budget_nano: the most that each of them may cost, in nano-dollars; none: no limit.
-        store: the trace store whose journal is read and written: what it has is not paid again.
+        payment: the most that each of them may cost, and the store that is written.
         show: is shown each answer.
         doubt: is told why the certificate holds for no answer.
 
@@ -51,8 +62,9 @@ def answer_all(
         InputError: the bundle does not fit the agents, a key or a price is missing, or another
             process is writing the store.
     """
-    with _journal(store) as journal:
-        asyncio.run(_answer_all(_Asked(job, bundle, journal, budget_nano), questions, show, doubt))
+    with _journal(payment.store) as journal:
+        asked = _Asked(job, bundle, journal, payment.budget_nano)
+        asyncio.run(_answer_all(asked, questions, show, doubt))
 
 
 @contextmanager

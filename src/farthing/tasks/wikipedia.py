@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -54,6 +55,22 @@ class _Reply(msgspec.Struct):
     error: _Problem | None = None
 
 
+@dataclass(frozen=True)
+class Manners:
+    """How a wiki is asked."""
+
+    timeout_s: float = 20.0
+    """Most seconds for one try."""
+    at_once: int = 1
+    """Most requests at the same time, while others wait their turn; Wikimedia asks for one
+    (https://www.mediawiki.org/wiki/API:Etiquette)."""
+    user_agent: str = USER_AGENT
+    """Who asks; Wikimedia wants a way to reach you in it."""
+
+
+MANNERS = Manners()
+
+
 class Wikipedia:
     """Shows the introductions of the best pages; asks again after failures that may pass."""
 
@@ -66,9 +83,7 @@ class Wikipedia:
         *,
         top: int = 3,
         cost_nano: int = 0,
-        timeout_s: float = 20.0,
-        at_once: int = 1,
-        user_agent: str = USER_AGENT,
+        manners: Manners = MANNERS,
         patience: Patience | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -78,10 +93,7 @@ class Wikipedia:
             url: address of the wiki's `api.php`.
             top: most pages in a reply, 20 at the most.
             cost_nano: price of one use, in nano-dollars, retries included.
-            timeout_s: most seconds for one try.
-            at_once: most requests at the same time, while others wait their turn; Wikimedia asks
-                for one (https://www.mediawiki.org/wiki/API:Etiquette).
-            user_agent: who asks; Wikimedia wants a way to reach you in it.
+            manners: how it is asked.
             patience: how often and how long to try.
             clock: waits between tries.
 
@@ -90,11 +102,10 @@ class Wikipedia:
         """
         self._aiohttp = _library()
         self.cost_nano = cost_nano
-        self._url, self._top, self._timeout_s = url, top, timeout_s
-        self._user_agent = user_agent
+        self._url, self._top, self._manners = url, top, manners
         self._patience = patience or Patience(tries=4)
         self._clock = clock or SystemClock()
-        self._turn = asyncio.Semaphore(at_once)
+        self._turn = asyncio.Semaphore(manners.at_once)
         self._session: Any = None
 
     async def run(self, query: str) -> ToolReply:
@@ -137,14 +148,14 @@ class Wikipedia:
         """Return the body of one reply; a failure has its type."""
         if self._session is None:
             self._session = self._aiohttp.ClientSession(
-                headers={"User-Agent": self._user_agent},
-                timeout=self._aiohttp.ClientTimeout(total=self._timeout_s),
+                headers={"User-Agent": self._manners.user_agent},
+                timeout=self._aiohttp.ClientTimeout(total=self._manners.timeout_s),
             )
         try:
             async with self._session.get(self._url, params=_parameters(query, self._top)) as reply:
                 body: bytes = await reply.read()
         except TimeoutError as error:
-            waited = f"no full reply within {self._timeout_s:g} s"
+            waited = f"no full reply within {self._manners.timeout_s:g} s"
             raise ModelTimeoutError(f"{self._url}: {waited}") from error
         except self._aiohttp.ClientError as error:
             raise ModelConnectionError(f"{self._url}: {type(error).__name__}: {error}") from error

@@ -1,8 +1,8 @@
 """Trace arrays as Parquet: one row a question, one fixed-size list a column.
 
 A list holds the [T, L] values of its question (round by round, role by role within a round), money
-as int64 nano-dollars; names stand in the file's metadata. Reading goes from Arrow's buffers to
-numpy, chunk by chunk. Needs the extra `parquet`.
+as int64 nano-dollars; names stand in the file's metadata. Texts are not kept. Reading goes from
+Arrow's buffers to numpy, chunk by chunk. Needs the extra `parquet`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ def write_parquet(path: str | Path, arrays: TraceArrays | Iterable[TraceArrays])
 
 
 def read_parquet(path: str | Path) -> TraceArrays:
-    """Read a whole file that `write_parquet` wrote, exactly as it was.
+    """Read a whole file that `write_parquet` wrote, exactly as it was but for the texts.
 
     Raises:
         MissingExtraError: pyarrow is not installed.

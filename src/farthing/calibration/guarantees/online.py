@@ -93,16 +93,26 @@ class OnlinePromise(
 
     def recompute(self, evidence: OnlineThreshold, of: Certificate) -> Certificate:
         """State again what another threshold promises."""
-        return certify(evidence, self.alpha, fingerprint=of.fingerprint)
+        budget = of.question_budget_nano
+        return certify(
+            evidence, self.alpha, fingerprint=of.fingerprint, question_budget_nano=budget
+        )
 
 
-def certify(state: OnlineThreshold, alpha: Level, *, fingerprint: str) -> Certificate:
+def certify(
+    state: OnlineThreshold,
+    alpha: Level,
+    *,
+    fingerprint: str,
+    question_budget_nano: int | None = None,
+) -> Certificate:
     """State what an online threshold promises about the stream that it was updated on.
 
     Args:
         state: the threshold after its last update.
         alpha: the target error, in (0, 1).
         fingerprint: SHA-256 of the traces of the stream.
+        question_budget_nano: the budget a question that kappa* was computed under; None: without.
 
     Raises:
         CalibrationError: alpha outside (0, 1).
@@ -111,8 +121,9 @@ def certify(state: OnlineThreshold, alpha: Level, *, fingerprint: str) -> Certif
         promise=OnlinePromise(alpha=exact_level(alpha), bound=long_run_bound(state)),
         kappa=state.kappa,
         n=state.updates,
+        question_budget_nano=question_budget_nano,
         conditional_on=(BOUNDED, phrases.CAPPED),
-        invalid_when=(FROZEN,),
+        invalid_when=(FROZEN, phrases.cut_short(question_budget_nano)),
         fingerprint=fingerprint,
     )
 

@@ -33,6 +33,16 @@ def drawn(n: int, seed: int) -> Part:
     return Part(traces, traces)
 
 
+def unsure(traces: TraceArrays) -> FloatArray:
+    """Draw questions by how unsure the guide is in round 1, up to four times as often."""
+    return np.exp(2 * traces.signals["uncertainty"][:, 0, 1].astype(np.float64))
+
+
+def covariate_shifted(traces: TraceArrays, n: int, rng: np.random.Generator) -> TraceArrays:
+    chance = unsure(traces)
+    return traces.take(rng.choice(len(traces), size=n, p=chance / chance.sum()))
+
+
 def bundled(policy: Policy, train: Part) -> Bundle:
     """Return a bundle that promises nothing yet."""
     return Bundle(
