@@ -1,9 +1,10 @@
 """Look things up by name: built-in and third-party ones register alike, as entry points.
 
-A package adds a policy, learner, task or report with one line in its `pyproject.toml`::
+The groups are `methods`, `guarantees`, `tasks`, `questions` and `models`. A package adds to one
+with a line in its `pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
-    trivia = "my_package.trivia:TriviaTask"
+    trivia = "my_package.trivia:TRIVIA"
 """
 
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ def _registered(group: str) -> dict[str, EntryPoint]:
 
 
 def names(group: str) -> list[str]:
-    """Return every name registered under a group (`tasks`, `learners`, ...), sorted.
+    """Return every name registered under a group (`tasks`, `methods`, ...), sorted.
 
     >>> "hotpotqa" in names("tasks")
     True

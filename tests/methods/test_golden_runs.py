@@ -20,6 +20,7 @@ from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.process.replayed import followed
 
 STORED = Path(__file__).with_name("golden_runs.json")
 CCPO = CcpoConfig(updates=8, epsilon=0.05)
@@ -41,7 +42,7 @@ def figures(learner: Learner) -> dict[str, Any]:
     train = generate(preset("mmlu-llama2-7b").config, 40, np.random.default_rng(0))
     fitted = learner.fit(train, Fraction(1, 5), 7, Silent())
     found: dict[str, Any] = {name: curve.tolist() for name, curve in fitted.curves.items()}
-    scores = fitted.policy.scores(train)
+    scores = followed(fitted.policy, train).scores
     return found | {
         "threshold": fitted.kappa,
         "mean score": scores.mean(axis=0).tolist(),

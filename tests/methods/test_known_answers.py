@@ -20,6 +20,7 @@ from farthing.methods.cpo import learner as cpo
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.process.replayed import followed
 from farthing.rl.rollout import Questions
 from farthing.rl.trust_region import TrustRegion, probabilities
 
@@ -83,7 +84,7 @@ def test_cpo_online_follows_the_questions_that_ccpo_meets(alpha: Fraction) -> No
     config = CpoConfig(updates=40, region=TrustRegion(radius=1e-6))
     fitted = CpoLearner(config).fit(train, alpha, 3, Silent())
     questions = Questions.of(train, np.zeros((len(train), train.horizon, 1)))
-    found = critical(fitted.policy.scores(train), questions)
+    found = critical(followed(fitted.policy, train).scores, questions)
     met, kappa = np.random.default_rng([3, 0]), 0.2
     for t in range(1, 1 + config.updates):
         batch = met.choice(30, 10, replace=False)

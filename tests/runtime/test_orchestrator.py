@@ -1,9 +1,7 @@
 """Live decisions are those of a replay: random traces, played back to every kind of policy."""
 
-import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from playback import ask, playback, question_of
 
 from farthing.bundle import Bundle, Origin, origin_of
 from farthing.calibration.guarantees import none
@@ -27,13 +26,10 @@ from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.selective.policy import Confidence, Evidence, SelectivePolicy, walk
 from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
 from farthing.methods.stopping.policy import StoppingPolicy
-from farthing.models.base import Completion, Model, Prompt, Usage
-from farthing.money import nano_from_usd, usd_from_nano
+from farthing.money import usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS, sample
 from farthing.process.replayed import Nested, followed, replay
-from farthing.runtime.answer import Answer
-from farthing.runtime.base import Agent, Client, Turn
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, judged
 from farthing.tasks.base import Question
@@ -44,49 +40,6 @@ from farthing.traces.base import Call, Trace
 
 HORIZON = 3
 REPLIES = ("policy-x", "exit-guide")
-
-# ---- Playing back what was recorded
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A model whose every call costs what the next recorded one did."""
-
-    name: str
-    cost_nano: int = 0
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        return Completion("", self.name, "stop", Usage(1, 1), self.cost_nano, 0.0)
-
-    def largest_cost_nano(self, prompt: Prompt) -> int:
-        return self.cost_nano
-
-    async def aclose(self) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class Playback:
-    """Gives back a role's recorded calls, and pays for them."""
-
-    role: str
-    model: Model
-    calls: Mapping[tuple[str, int], Call]
-    """By question and round."""
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        call = self.calls[turn.question.id, turn.round]
-        await client.ask(Recorded(self.model.name, nano_from_usd(call.cost_usd or 0.0)), Prompt(()))
-        return call
-
-
-def playback(traces: Sequence[Trace], roles: Sequence[str]) -> tuple[Agent, ...]:
-    def agent(role: str) -> Playback:
-        calls = {(t.id, c.round): c for t in traces for c in t.calls if c.role == role}
-        return Playback(role, Recorded(role), calls)
-
-    return tuple(agent(role) for role in roles)
-
 
 ANSWERS = st.sampled_from([None, "", "a", "A.", "b", "c"])
 NUMBER = st.one_of(st.none(), st.floats(0, 1))
@@ -194,14 +147,6 @@ def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = 
     )
 
 
-def ask(orchestrator: Orchestrator, question: Question, **options: object) -> Answer:
-    return asyncio.run(orchestrator.answer(question, **options))  # type: ignore[arg-type]
-
-
-def question_of(trace: Trace) -> Question:
-    return Question(trace.id, trace.question, tuple(trace.gold))
-
-
 def said(trace: Trace, whole: TraceArrays, t: int, place: int) -> str:
     """Return what the call behind one place of the arrays answered, normalised."""
     number, role = t + 1, whole.roles[place]
@@ -248,7 +193,12 @@ def check_against_replay(
 
 
 def known(call: Call, live: Trace, recorded: Trace) -> Call:
-    """Return a live call with the verdict that it lacks while the base has not been asked."""
+    """Return a live call as it was recorded, without the most that it could have cost.
+
+    A verdict that it lacks while the base has not been asked is filled in.
+    """
+    assert call.largest_cost_usd == call.cost_usd  # as `Recorded` has it
+    call = msgspec.structs.replace(call, largest_cost_usd=None)
     base = any((c.round, c.role) == (call.round, "base") for c in live.calls)
     if call.role != "guide" or base:
         return call
@@ -384,7 +334,7 @@ def test_a_policy_without_a_threshold_draws_as_a_replay_does(data: st.DataObject
 def test_the_trace_of_an_answer_is_the_recorded_one_as_far_as_it_went() -> None:
     roles = ("base", "guide")
     recorded = [
-        Call(round=t, role=role, model=role, answer=f"{t}", cost_usd=0.001)
+        Call(round=t, role=role, model=role, answer=f"{t}", cost_usd=0.001, largest_cost_usd=0.001)
         for t in (1, 2, 3)
         for role in roles
     ]

@@ -3,6 +3,7 @@
 A number depends on the calls that were made and on nothing else, and never on a grade.
 """
 
+from collections.abc import Mapping
 from typing import Self
 
 import msgspec
@@ -53,16 +54,14 @@ def columns(traces: TraceArrays, row: IntArray, seen: BoolArray) -> dict[str, Fl
     for signal in OF_QUESTION:
         if signal in traces.signals:
             found[signal] = _of_question(traces.signals[signal].reshape(len(traces), -1))[row]
-    for signal in sorted(set(traces.signals).difference(LEFT_OUT, OF_QUESTION)):
-        values = traces.signals[signal].reshape(len(traces), -1)[row].astype(np.float64)
-        values[~seen] = np.nan
-        if signal == VERDICT:
-            values[~with_its_base(traces.roles, seen)] = np.nan
-        if signal in COUNTED:
-            values = np.log1p(values)
-        found |= _of_signal(signal, values, role, names)
+    signals = {
+        signal: _known(signal, traces, row, seen)
+        for signal in sorted(set(traces.signals).difference(LEFT_OUT, OF_QUESTION))
+    }
+    for signal, numbers in _of_signals(signals, names).items():
+        found |= numbers
         if signal == "confidence":
-            found |= _weighed(np.nan_to_num(values), leads, given)
+            found |= _weighed(np.nan_to_num(signals[signal]), leads, given)
     return found
 
 
@@ -126,22 +125,42 @@ def _share(of: BoolArray, made: IntArray) -> FloatArray:
     return share
 
 
-def _of_signal(
-    signal: str, values: FloatArray, role: IntArray, roles: tuple[str, ...]
-) -> dict[str, FloatArray]:
-    found = {}
-    for place, name in enumerate(roles):
-        own = values[:, role == place]
-        known = ~np.isnan(own)
-        count = known.sum(axis=1)
-        total = np.where(known, own, 0.0).sum(axis=1)
-        found[f"{signal}[{name}]"] = np.where(count, total / np.maximum(count, 1), np.nan)
-        if own.shape[1] > 1:
-            spread = np.fmax.reduce(own, axis=1) - np.fmin.reduce(own, axis=1)
-            found[f"spread {signal}[{name}]"] = np.where(count > 1, spread, np.nan)
-            last = own.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
-            found[f"last {signal}[{name}]"] = own[np.arange(len(own)), last]
-    return found
+def _known(signal: str, traces: TraceArrays, row: IntArray, seen: BoolArray) -> FloatArray:
+    """Return a signal of the calls that were made, [R, T * L]; NaN elsewhere."""
+    values = traces.signals[signal].reshape(len(traces), -1)[row].astype(np.float64)
+    values[~seen] = np.nan
+    if signal == VERDICT:
+        values[~with_its_base(traces.roles, seen)] = np.nan
+    return np.log1p(values) if signal in COUNTED else values
+
+
+def _of_signals(
+    signals: Mapping[str, FloatArray], names: tuple[str, ...]
+) -> dict[str, dict[str, FloatArray]]:
+    """Return of each signal, [R, T * L], mean, spread and last value of each speaker's calls."""
+    if not signals:
+        return {}
+    whole = np.stack(list(signals.values()))
+    calls = whole.shape[2] // len(names)
+    of_each = whole.reshape(*whole.shape[:2], calls, len(names))  # round by round
+    own = np.ascontiguousarray(of_each.swapaxes(2, 3))
+    known = ~np.isnan(own)
+    count = known.sum(axis=3)
+    total = np.where(known, own, 0.0).sum(axis=3)
+    of = {"": np.where(count, total / np.maximum(count, 1), np.nan)}
+    if own.shape[3] > 1:
+        spread = np.fmax.reduce(own, axis=3) - np.fmin.reduce(own, axis=3)
+        of["spread "] = np.where(count > 1, spread, np.nan)
+        last = own.shape[3] - 1 - known[..., ::-1].argmax(axis=3)
+        of["last "] = np.take_along_axis(own, last[..., None], axis=3)[..., 0]
+    return {
+        signal: {
+            f"{which}{signal}[{name}]": values[g, :, k]
+            for k, name in enumerate(names)
+            for which, values in of.items()
+        }
+        for g, signal in enumerate(signals)
+    }
 
 
 def _of_question(values: Signal) -> FloatArray:

@@ -32,17 +32,30 @@ class PerQuestion:
         """Return the budget of recorded questions, with the bound of each of their calls.
 
         A bound that is declared for a role is that of all its calls; else it is the recorded one.
+        That one is not known in time where a call sees another one of its round: it depends on what
+        was said, and a round is begun before.
 
         Raises:
-            InputError: a call has neither, or cost more than its bound.
+            InputError: a call has neither, or only one that was not known in time, or cost more
+                than its bound.
         """
         declared = self.largest_nano or {}
+        self._check_in_time(traces)
         largest = traces.largest_cost_nano.copy()
         for name, cells in calls_of(traces).items():
             if name in declared:
                 largest[:, cells[0], cells[1]] = declared[name]
         self._check(traces, largest)
         return Budget(self.nano, largest.reshape(len(traces), -1))
+
+    def _check_in_time(self, traces: TraceArrays) -> None:
+        late = [role for role in traces.roles[1:] if role not in (self.largest_nano or {})]
+        if late and not traces.independent.all():
+            raise InputError(
+                f"calls of {' and '.join(late)} saw others of their round, so the most that they "
+                "can cost is not known before it; give "
+                + " ".join(f"--largest {role}=USD" for role in late)
+            )
 
     def _check(self, traces: TraceArrays, largest: IntArray) -> None:
         over = traces.cost_nano > largest

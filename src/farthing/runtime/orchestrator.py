@@ -210,14 +210,17 @@ class _Answering:
 
     async def _bound(self, step: Step) -> int:
         """Return the most that a step can cost: as the bundle declares, else by a dry run."""
-        declared = [self._declared(agent) for agent in step.agents]
-        known = [nano for nano in declared if nano is not None]
-        if len(known) == len(declared):
-            return sum(known)
-        bound = CostBoundClient()
-        task = self.orchestrator.task
-        await step.play(self.question, self._before(), lambda *_: bound, [], task)
-        return bound.largest_nano
+        declared = {agent.role: self._declared(agent) for agent in step.agents}
+        known = sum(nano for nano in declared.values() if nano is not None)
+        if None not in declared.values():
+            return known
+        bound, free = CostBoundClient(), CostBoundClient()
+
+        def client(_: Question, __: int, agent: Agent) -> Client:
+            return bound if declared[agent.role] is None else free
+
+        await step.play(self.question, self._before(), client, [], self.orchestrator.task)
+        return known + bound.largest_nano
 
     async def _escalate(self) -> None:
         """Pass the question on where the policy abstains; a budget or a wrong key may forbid it."""

@@ -10,7 +10,7 @@ from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
 from farthing.process.budget import CASCADE
 from farthing.runtime.base import Agent, Turn
-from farthing.runtime.rounds import Clients, Plan, judged
+from farthing.runtime.rounds import Clients, Plan, act, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
@@ -52,16 +52,13 @@ class Step:
             return
         for agent in self.agents:
             turn = Turn(question, self.number, (*before, *made))
-            made.append(await agent.act(turn, clients(question, self.number, agent)))
+            made.append(await act(agent, turn, clients))
 
     async def _together(
         self, question: Question, clients: Clients, made: list[Call], task: Task
     ) -> None:
         results = await asyncio.gather(
-            *(
-                agent.act(Turn(question, self.number), clients(question, self.number, agent))
-                for agent in self.agents
-            ),
+            *(act(agent, Turn(question, self.number), clients) for agent in self.agents),
             return_exceptions=True,
         )
         made += judged([result for result in results if isinstance(result, Call)], task)

@@ -1,0 +1,61 @@
+"""Agents that give back recorded calls, so that live answers can be laid beside a replay."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.money import nano_from_usd
+from farthing.runtime.answer import Answer
+from farthing.runtime.base import Agent, Client, Turn
+from farthing.runtime.orchestrator import Orchestrator
+from farthing.tasks.base import Question
+from farthing.traces.base import Call, Trace
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A model whose every call costs what the next recorded one did."""
+
+    name: str
+    cost_nano: int = 0
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        return Completion("", self.name, "stop", Usage(1, 1), self.cost_nano, 0.0)
+
+    def largest_cost_nano(self, prompt: Prompt) -> int:
+        return self.cost_nano
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Playback:
+    """Gives back a role's recorded calls, and pays for them."""
+
+    role: str
+    model: Model
+    calls: Mapping[tuple[str, int], Call]
+    """By question and round."""
+
+    async def act(self, turn: Turn, client: Client) -> Call:
+        call = self.calls[turn.question.id, turn.round]
+        await client.ask(Recorded(self.model.name, nano_from_usd(call.cost_usd or 0.0)), Prompt(()))
+        return call
+
+
+def playback(traces: Sequence[Trace], roles: Sequence[str]) -> tuple[Agent, ...]:
+    def agent(role: str) -> Playback:
+        calls = {(t.id, c.round): c for t in traces for c in t.calls if c.role == role}
+        return Playback(role, Recorded(role), calls)
+
+    return tuple(agent(role) for role in roles)
+
+
+def ask(orchestrator: Orchestrator, question: Question, **options: object) -> Answer:
+    return asyncio.run(orchestrator.answer(question, **options))  # type: ignore[arg-type]
+
+
+def question_of(trace: Trace) -> Question:
+    return Question(trace.id, trace.question, tuple(trace.gold))
