@@ -20,8 +20,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
-from farthing.methods.routers.pool_cover.policy import PoolCover
-from farthing.methods.routers.pool_gain.policy import PoolGain
+from farthing.methods.routers.pool_cover.learner import POOL_COVER
+from farthing.methods.routers.pool_gain.learner import POOL_GAIN
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import cascade
@@ -66,8 +66,8 @@ def main() -> None:
         "stopping": lambda: StoppingLearner().fit(rounds, ALPHA, 0, Silent()),
         "lookahead": lambda: LookaheadLearner(config).fit(rounds, ALPHA, 0, Silent()),
         "lazy": lambda: LookaheadLearner(LAZY).fit(rounds, ALPHA, 0, Silent()),
-        "pool gain": lambda: PoolGain().fit(traces, 0),
-        "pool cover": lambda: PoolCover().fit(traces, 0),
+        "pool-gain": lambda: POOL_GAIN.fit(traces, ALPHA, 0, Silent()),
+        "pool-cover": lambda: POOL_COVER.fit(traces, ALPHA, 0, Silent()),
         f"scikit-learn, one forest on {len(states):,} states": lambda: forest.fit(states, gain),
     }
     print("| fit | s by the clock | s of processor |")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from farthing.methods.cards import cards
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/farthing"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -53,19 +55,48 @@ def test_what_is_installed_is_what_the_project_file_registers() -> None:
     assert installed == registered, "install again: make --always-make setup"
 
 
+TRAINS = "print(*({'torch', 'sklearn', 'scipy'} & {name.split('.')[0] for name in sys.modules}))"
+"""Ends a program with what it has loaded that only training needs."""
+
+
+def loaded_by(program: str) -> list[str]:
+    return subprocess.check_output(
+        [sys.executable, "-c", f"{program}\n{TRAINS}"], text=True
+    ).split()
+
+
 @pytest.mark.parametrize(
     "room", ["runtime", "bundle", "process", "features", "traces", "calibration"]
 )
-def test_what_serves_loads_neither_torch_nor_sklearn(room: str) -> None:
+def test_what_serves_loads_nothing_that_only_training_needs(room: str) -> None:
     program = (
         f"import importlib, pkgutil, sys, farthing.{room} as room\n"
         "path = getattr(room, '__path__', [])\n"
         "for module in pkgutil.walk_packages(path, room.__name__ + '.'):\n"
-        "    importlib.import_module(module.name)\n"
-        "print(*({'torch', 'sklearn'} & set(sys.modules)))"
+        "    importlib.import_module(module.name)"
     )
-    loaded = subprocess.check_output([sys.executable, "-c", program], text=True)
-    assert loaded.split() == []
+    assert loaded_by(program) == []
+
+
+def test_no_policy_loads_anything_that_only_training_needs() -> None:
+    program = (
+        "import sys\n"
+        "from farthing.methods.cards import cards, policy_class\n"
+        "for card in cards():\n"
+        "    policy_class(card.name)\n"
+        "assert len(cards()) > 30 and 'farthing.methods.cpo.policy' in sys.modules"
+    )
+    assert loaded_by(program) == []
+
+
+def test_every_policy_is_under_the_contract_on_imports() -> None:
+    """`**` stands for one package or more."""
+    contract = PROJECT["tool"]["importlinter"]["contracts"][-1]
+    assert contract["forbidden_modules"] == ["torch", "sklearn", "scipy"]
+    patterns = [re.escape(name).replace(r"\*\*", r"[\w.]+") for name in contract["source_modules"]]
+    for card in cards():
+        module = card.policy.partition(":")[0]
+        assert any(re.fullmatch(pattern, module) for pattern in patterns), module
 
 
 def test_no_source_file_is_longer_than_400_lines() -> None:

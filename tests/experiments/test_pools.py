@@ -49,6 +49,11 @@ def test_coverage_allows_as_many_misses_as_the_fraction_does() -> None:
         found = coverage(points, fallback, (np.arange(99), np.arange(99, 120)), alpha=alpha)
         assert found.cost == 1e-6
         assert found.margin == 1 - 0.71
+    one_more = covered.copy()
+    one_more[28, 0] = False
+    points = made_up(points.cost_nano, one_more, covered)
+    found = coverage(points, fallback, (np.arange(99), np.arange(99, 120)), alpha="0.29")
+    assert found.cost == 9e-6
 
 
 def test_parity_is_broken_in_at_most_delta_of_calibrations() -> None:

@@ -38,7 +38,7 @@ def _ending_in(learner: Any, strong: str | None) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one rival did on one split."""
+    """What one method did on one split."""
 
     cost: float
     """Dollars per 1,000 test questions."""
@@ -70,7 +70,7 @@ def everything(traces: TraceArrays) -> Fallback:
 
 
 def parity(
-    menu: OperatingPoints,
+    points: OperatingPoints,
     reference: Fallback,
     rows: tuple[IntArray, IntArray],
     *,
@@ -80,31 +80,31 @@ def parity(
     """Prove parity with the reference on calibration questions and realise it on test questions.
 
     Args:
-        menu: every setting on all questions, [n, G].
+        points: every point on all questions, [n, G].
         reference: the model to be on a par with, which is also what is fallen back on.
         rows: the calibration and the test questions.
         epsilon: accuracy that may be lost.
         delta: chance that the proof is wrong.
     """
     calibrate, test = rows
-    proof = menu.take(calibrate)
+    proof = points.take(calibrate)
     paired = Paired(proof.cost_nano, proof.correct, reference.right[calibrate])
     setting = parity_setting(paired, epsilon, delta)
-    cost, right = _realised(menu, reference, setting, test)
+    cost, right = _realised(points, reference, setting, test)
     goal = float(reference.right[test].mean()) - float(exact_level(epsilon, "epsilon"))
     return Outcome(cost.mean() * PER_THOUSAND, float(right.mean()) - goal, setting is None)
 
 
 def coverage(
-    menu: OperatingPoints, fallback: Fallback, rows: tuple[IntArray, IntArray], *, alpha: Level
+    points: OperatingPoints, fallback: Fallback, rows: tuple[IntArray, IntArray], *, alpha: Level
 ) -> Outcome:
     """Promise coverage of the solvable questions, with every answer paid for in the set.
 
-    A setting counts as missing a question if it or any dearer one does, so that misses only fall
-    along the menu; then the cheapest setting whose misses conformal risk control allows is valid.
+    A point counts as missing a question if it or any dearer one does, so that misses only fall
+    along the points; then the cheapest one whose misses conformal risk control allows is valid.
 
     Args:
-        menu: every setting on all questions, [n, G].
+        points: every point on all questions, [n, G].
         fallback: every model, which covers all solvable questions.
         rows: the calibration and the test questions.
         alpha: share of the solvable questions that may be missed.
@@ -113,21 +113,21 @@ def coverage(
     """
     level = exact_level(alpha)
     calibrate, test = (part[fallback.right[part]] for part in rows)
-    missed = np.logical_or.accumulate(~menu.covered[calibrate][:, ::-1], axis=1)[:, ::-1]
+    missed = np.logical_or.accumulate(~points.covered[calibrate][:, ::-1], axis=1)[:, ::-1]
     allowed = np.flatnonzero(missed.sum(axis=0) + 1 <= int(level * (len(calibrate) + 1)))
     setting = int(allowed[0]) if allowed.size else None
-    covered = _realised(menu.as_sets(), fallback, setting, test)[1]
-    cost = _realised(menu, fallback, setting, rows[1])[0]
+    covered = _realised(points.as_sets(), fallback, setting, test)[1]
+    cost = _realised(points, fallback, setting, rows[1])[0]
     margin = float(covered.mean()) - float(1 - level)
     return Outcome(cost.mean() * PER_THOUSAND, margin, setting is None)
 
 
 def _realised(
-    menu: OperatingPoints, fallback: Fallback, setting: int | None, rows: IntArray
+    points: OperatingPoints, fallback: Fallback, setting: int | None, rows: IntArray
 ) -> tuple[IntArray, BoolArray]:
     if setting is None:
         return fallback.cost_nano[rows], fallback.right[rows]
-    return menu.cost_nano[rows, setting], menu.correct[rows, setting]
+    return points.cost_nano[rows, setting], points.correct[rows, setting]
 
 
 @dataclass(frozen=True)

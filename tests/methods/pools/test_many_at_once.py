@@ -31,7 +31,7 @@ def pool(n: int, seed: int, *, ragged: bool = True) -> TraceArrays:
     right = rng.random((n, L)) < skill
     answer = np.where(right, 0, rng.integers(1, 4, (n, L)))[:, None].astype(np.int16)
     confidence = np.clip(np.where(right, 0.85, 0.5) + rng.normal(0, 0.1, (n, L)), 0.02, 0.98)
-    confidence = confidence[:, None].astype(np.float32)
+    confidence = confidence[:, None]
     cost = (np.array([1, 2, 4, 8]) * 10**6 + rng.integers(0, 10**5, (n, 1, L))).astype(np.int64)
     recorded = np.ones(n, dtype=np.int16)
     if ragged:
@@ -48,7 +48,7 @@ def pool(n: int, seed: int, *, ragged: bool = True) -> TraceArrays:
         answer=answer,
         correct=answer == 0,
         cost_nano=cost,
-        signals={"confidence": confidence},
+        signals={"confidence": confidence.astype(np.float32)},
         group=np.full(n, -1, dtype=np.int32),
         group_names=(),
         split=np.full(n, -1, dtype=np.int8),

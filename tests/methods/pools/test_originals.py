@@ -1,6 +1,8 @@
-"""Our rivals against the packages that their authors published; `make check-extras` brings them."""
+"""Our methods against packages that their authors published; `make check-extras` brings them."""
 
 import warnings
+from dataclasses import replace
+from fractions import Fraction
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from farthing.methods.routers.embedding import Embedding
 
-from farthing.methods.cascades.auto_mix import policy as auto_mix
+from farthing.methods.base import Silent
+from farthing.methods.cascades.auto_mix import learner as auto_mix
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.route_llm.policy import Kind, RouteLlm, Router
+from farthing.methods.routers.route_llm import learner, policy
+from farthing.methods.routers.route_llm.policy import Kind, RouteLlmPolicy
+from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 
@@ -28,24 +32,44 @@ def reply(role: str, *, right: bool) -> Call:
 
 
 @pytest.fixture
-def questions() -> tuple[Any, Embedding]:
+def vectors(monkeypatch: pytest.MonkeyPatch) -> FloatArray:
+    """Vectors of 300 questions whose texts are their numbers."""
     rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(300, 6))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    planted = rng.normal(size=(300, 6))
+    planted /= np.linalg.norm(planted, axis=1, keepdims=True)
+
+    def embedded(traces: TraceArrays, _embedding: str) -> FloatArray:
+        assert traces.question is not None
+        return np.asarray(planted[[int(text) for text in traces.question]])
+
+    for module in (learner, policy):
+        monkeypatch.setattr(module, "embedded", embedded)
+    return planted
+
+
+@pytest.fixture
+def questions(vectors: FloatArray) -> TraceArrays:
+    rng = np.random.default_rng(1)
     weak = rng.random(300) < 0.3 + 0.5 * (vectors[:, 0] > 0)
     strong = rng.random(300) < 0.85
-    ids = [str(i) for i in range(300)]
     traces = [
-        Trace(id=i, gold=["yes"], calls=[reply(WEAK, right=w), reply(STRONG, right=s)])
-        for i, w, s in zip(ids, weak, strong, strict=True)
+        Trace(
+            id=str(i),
+            question=str(i),
+            gold=["yes"],
+            calls=[reply(WEAK, right=weak[i]), reply(STRONG, right=strong[i])],
+        )
+        for i in range(300)
     ]
-    return assemble(traces), Embedding("planted", dict(zip(ids, vectors, strict=True)))
+    return assemble(traces)
 
 
-def routers(questions: tuple[Any, Embedding], kind: Kind) -> tuple[Any, Any, Router]:
-    traces, embedding = questions
-    train, test = traces.take(np.arange(200)), traces.take(np.arange(200, 300))
-    return train, test, RouteLlm(embedding, kind, STRONG).fit(train, 0)
+def routers(questions: TraceArrays, kind: Kind) -> tuple[TraceArrays, TraceArrays, RouteLlmPolicy]:
+    train, test = questions.take(np.arange(200)), questions.take(np.arange(200, 300))
+    made = replace(learner.ROUTE_LLM, kind=kind, strong=STRONG)
+    router = made.fit(train, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(router, RouteLlmPolicy)
+    return train, test, router
 
 
 @pytest.fixture
@@ -65,19 +89,22 @@ def served(vector: np.ndarray) -> Any:
 @pytest.mark.extras(*ROUTELLM)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_the_similarity_router_is_the_packages(
-    routellm: Any, questions: tuple[Any, Embedding], monkeypatch: pytest.MonkeyPatch
+    routellm: Any,
+    questions: TraceArrays,
+    vectors: FloatArray,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     train, test, ours = routers(questions, "similarity")
     theirs = object.__new__(routellm.SWRankingRouter)
     outcome = train.correct[:, 0, 1].astype(int) - train.correct[:, 0, 0]
     winner = np.array(["tie", "model_a", "model_b"])[outcome]
     theirs.arena_df = pd.DataFrame({"model_a": 1, "model_b": 0, "winner": winner})
-    theirs.arena_conv_embedding = questions[1].of(train)
+    theirs.arena_conv_embedding = vectors[:200]
     theirs.embedding_model = ""
     theirs.model2tier = {WEAK: 0, STRONG: 1}
     theirs.weak_model, theirs.strong_model = WEAK, STRONG
     found = []
-    for vector in questions[1].of(test)[:25]:
+    for vector in vectors[200:225]:
         monkeypatch.setattr(routellm, "OPENAI_CLIENT", served(vector))
         found.append(theirs.calculate_strong_win_rate(""))
     np.testing.assert_allclose(found, ours.win(test)[:25], atol=1e-4)
@@ -85,7 +112,10 @@ def test_the_similarity_router_is_the_packages(
 
 @pytest.mark.extras(*ROUTELLM)
 def test_the_factorisation_router_is_the_packages_model(
-    routellm: Any, questions: tuple[Any, Embedding], monkeypatch: pytest.MonkeyPatch
+    routellm: Any,
+    questions: TraceArrays,
+    vectors: FloatArray,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = import_module("routellm.routers.matrix_factorization.model")
     assert model.MFModel is routellm.MFModel
@@ -97,7 +127,7 @@ def test_the_factorisation_router_is_the_packages_model(
         theirs.text_proj[0].weight[:] = torch.eye(d)
         theirs.classifier[0].weight[:] = torch.tensor(ours.weights) * np.sqrt(d) / 2
     found = []
-    for vector in questions[1].of(test):
+    for vector in vectors[200:]:
         monkeypatch.setattr(model, "OPENAI_CLIENT", served(vector))
         found.append(theirs.pred_win_rate(1, 0, ""))
     np.testing.assert_allclose(found, ours.win(test), atol=1e-6)

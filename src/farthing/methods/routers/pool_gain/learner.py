@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from farthing.methods.fit_leading_answer import fit_leading_answer
-from farthing.methods.leading_answer import LeadingAnswer
+from farthing.methods.leading_answer import LeadingAnswer, Replies
 from farthing.methods.pool import strongest, tables
 from farthing.methods.pool_learner import PoolLearner
 from farthing.methods.pool_policy import PoolPolicy
@@ -67,7 +67,8 @@ class PoolGainLearner(PoolLearner):
         leading = fit_leading_answer(train, seed)
         fold = np.random.default_rng(seed).permutation(len(train)) % FOLDS
         rows = list(_rows(train, strong))
-        steps = [_steps(leading, row, train, unit) for row in rows]
+        replies = leading.replies(train)
+        steps = [_steps(leading, replies, row, train, unit) for row in rows]
         value = np.array([_left_out(each, fold) for each in steps])
         best = int(np.argmin(value[:, COMPARED].mean(axis=1)))
         row = np.array(rows[best])
@@ -127,10 +128,11 @@ def _rows(train: TraceArrays, strong: int) -> Iterator[Row]:
                 yield (*row, strong)
 
 
-def _steps(leading: LeadingAnswer, row: Row, traces: TraceArrays, unit: float) -> Steps:
+def _steps(
+    leading: LeadingAnswer, replies: Replies, row: Row, traces: TraceArrays, unit: float
+) -> Steps:
     """Follow a row to its end."""
     every, pool = np.arange(len(traces)), tables(traces)
-    replies = leading.replies(traces)
     after = [features_after(leading, replies, row, traces, k) for k in range(len(row) - 1)]
     chosen = [leads for _, leads in after] + [np.full(len(traces), row[-1])]
     given = np.stack(chosen, axis=1)
