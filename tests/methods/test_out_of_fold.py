@@ -128,7 +128,7 @@ def test_the_row_with_the_most_to_overfit_is_not_taken(
 
     rows: dict[Row, Steps] = {(0, 2): noisy, (1, 2): plain}
     monkeypatch.setattr(pool_gain, "_rows", lambda *_: iter(rows))
-    monkeypatch.setattr(pool_gain, "_steps", lambda _, row, *__: rows[row])
+    monkeypatch.setattr(pool_gain, "_steps", lambda _leading, _replies, row, *_: rows[row])
     policy = PoolGainLearner("c").fit(pool(120), TENTH, seed, Silent()).policy
     assert isinstance(policy, PoolGainPolicy)
     assert policy.models.tolist() == [1, 2]
