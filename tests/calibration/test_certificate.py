@@ -34,7 +34,7 @@ GROUP = np.repeat([0, 1, 2], [100, 95, 5])
 NAMES = ("law", "art", "physics")
 MARK = "0" * 64
 SPLIT = split.certify(SCORES, 0.1, fingerprint=MARK)
-PAC = pac.certify(SCORES, "0.1", "1/20", fingerprint=MARK, given="solvable")
+PAC = pac.certify(SCORES, "0.1", "1/20", fingerprint=MARK, population="solvable")
 GROUPS = groups.certify(Grouped(SCORES, GROUP, NAMES), "0.1", fingerprint=MARK)
 ONLINE = online.certify(OnlineThreshold(step=0.5, updates=20_000), "0.1", fingerprint=MARK)
 NOTHING = none.certify(0.3, fingerprint=MARK)
@@ -253,8 +253,8 @@ def test_one_plain_sentence_says_what_is_promised(name: str) -> None:
 
 
 def test_a_budget_a_question_is_said_and_nothing_is_claimed_beyond_it() -> None:
-    given: dict[str, Any] = {"fingerprint": MARK, "question_budget_nano": 500_000}
-    made = split.certify(SCORES, "0.1", **given)
+    population: dict[str, Any] = {"fingerprint": MARK, "question_budget_nano": 500_000}
+    made = split.certify(SCORES, "0.1", **population)
     assert made.sentence() == (
         f"{SENTENCES['split'][1]} This was calibrated under a budget of $0.0005 a question, and "
         "holds under that budget alone."
@@ -267,10 +267,10 @@ def test_a_budget_a_question_is_said_and_nothing_is_claimed_beyond_it() -> None:
         "Another budget than $0.0005 or a failed call stops an episode that the policy would have "
         "continued."
     )
-    few = split.certify(SCORES[:5], "0.1", **given)
+    few = split.certify(SCORES[:5], "0.1", **population)
     assert "so every answer that the budget pays for is returned." in few.sentence()
     assert few.plain_language().startswith("Nothing is promised: every answer that the budget")
-    by_group = groups.certify(Grouped(SCORES, GROUP, NAMES), "0.1", **given).sentence()
+    by_group = groups.certify(Grouped(SCORES, GROUP, NAMES), "0.1", **population).sentence()
     assert "within each of 3 groups (too few questions to promise it in: physics)" in by_group
 
 
@@ -317,7 +317,7 @@ def test_what_is_no_certificate_is_refused(field: str, value: object) -> None:
     ("field", "value", "says"),
     [
         ("kind", "splitt", "unknown guarantee 'splitt'; did you mean 'split'?"),
-        ("given", 3, "Expected `str`, got `int` - at `$.given`"),
+        ("population", 3, "Expected `str`, got `int` - at `$.population`"),
         ("extra", 1, "unknown field `extra`"),
         ("k", 0.5, "Expected `int`, got `float` - at `$.k`"),
         ("alpha", "7", "give a number between 0 and 1, such as 0.1 - at `$.alpha`"),

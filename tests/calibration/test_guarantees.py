@@ -56,7 +56,7 @@ Draw = Callable[[st.DataObject, np.random.Generator, int], Asked]
 
 def by_group(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
     sample = Grouped(scores(rng, n), rng.integers(0, 3, n), ("law", "art", "physics"))
-    return Asked(sample, {"alpha": draw.draw(levels), "given": draw.draw(given_whom)})
+    return Asked(sample, {"alpha": draw.draw(levels), "population": draw.draw(given_whom)})
 
 
 def answers(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
@@ -75,14 +75,14 @@ def pairs(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
 
 DRAWS: dict[str, Draw] = {
     "split": lambda draw, rng, n: Asked(
-        scores(rng, n), {"alpha": draw.draw(levels), "given": draw.draw(given_whom)}
+        scores(rng, n), {"alpha": draw.draw(levels), "population": draw.draw(given_whom)}
     ),
     "pac": lambda draw, rng, n: Asked(
         scores(rng, n),
         {
             "alpha": draw.draw(levels),
             "delta": draw.draw(levels),
-            "given": draw.draw(given_whom),
+            "population": draw.draw(given_whom),
         },
     ),
     "groups": by_group,
@@ -134,7 +134,7 @@ OTHERS: dict[type, Callable[[Any], Any]] = {
 
 def other(name: str, value: Any) -> Any:
     """Return another value that the field could have."""
-    if name == "given":
+    if name == "population":
         return "solvable" if value == "all" else "all"
     if name in {"fingerprint", "reference"}:
         return f"{value}x"

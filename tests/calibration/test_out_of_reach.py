@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from farthing.calibration.base import Certificate, FloatArray, Given
+from farthing.calibration.base import Certificate, FloatArray, Population
 from farthing.calibration.guarantees import groups, pac, split, weighted
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import run_online
@@ -68,18 +68,18 @@ def test_too_few_questions_are_no_excuse_where_everything_is_not_enough(kind: st
 )
 @settings(deadline=None)
 def test_it_is_refused_exactly_where_everything_covers_too_few(
-    drawn: list[float], alpha: Fraction, given: Given
+    drawn: list[float], alpha: Fraction, population: Population
 ) -> None:
     """Refused iff even the threshold 0 fails the conformal test of a lost question."""
     scores = np.array(drawn, float) / 32
-    about = [score for score in scores if given == "all" or score < np.inf]
+    about = [score for score in scores if population == "all" or score < np.inf]
     lost = sum(score == GONE for score in about)
     p_value = Fraction(1 + lost, len(about) + 1)  # of a new question that is lost
     if lost and (p_value > alpha):
         with pytest.raises(CalibrationError, match="this budget reaches"):
-            split.split_threshold(scores, alpha, given)
+            split.split_threshold(scores, alpha, population)
     else:
-        found = split.split_threshold(scores, alpha, given)
+        found = split.split_threshold(scores, alpha, population)
         ordered = sorted(about)
         assert (found.n, found.kappa) == (len(about), ordered[found.k - 1] if found.k else 0)
 

@@ -65,7 +65,7 @@ def test_it_fails_as_rarely_as_promised(n: int, alpha: str, delta: str) -> None:
 
 def test_solvable_questions_alone_and_too_few() -> None:
     scores = np.concatenate([np.full(500, np.inf), np.arange(1, 101) / 100])
-    found = pac_threshold(scores, 0.1, 0.05, given="solvable")
+    found = pac_threshold(scores, 0.1, 0.05, population="solvable")
     assert found == pac_threshold(scores[500:], 0.1, 0.05)
     few = pac_threshold(scores[-28:], 0.1, 0.05)
     assert (few.kappa, few.k, few.n) == (0.0, 0, 28)

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.calibration.base import Certificate, Given
+from farthing.calibration.base import Certificate, Population
 from farthing.calibration.guarantees import pac as pacs
 from farthing.calibration.guarantees import split as splits
 from farthing.calibration.guarantees.pac import PacPromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.traces.arrays import FloatArray
 
-Certify = Callable[[FloatArray, Given], Certificate]
+Certify = Callable[[FloatArray, Population], Certificate]
 
 
-def split(scores: FloatArray, given: Given) -> Certificate:
-    return splits.certify(scores, "0.1", fingerprint="f", given=given)
+def split(scores: FloatArray, population: Population) -> Certificate:
+    return splits.certify(scores, "0.1", fingerprint="f", population=population)
 
 
-def pac(scores: FloatArray, given: Given) -> Certificate:
-    return pacs.certify(scores, "0.1", "0.05", fingerprint="f", given=given)
+def pac(scores: FloatArray, population: Population) -> Certificate:
+    return pacs.certify(scores, "0.1", "0.05", fingerprint="f", population=population)
 
 
 def made_of(certificate: Certificate) -> SplitPromise | PacPromise:
@@ -29,18 +29,18 @@ def made_of(certificate: Certificate) -> SplitPromise | PacPromise:
     return certificate.promise
 
 
-@pytest.mark.parametrize("given", ["all", "solvable"])
+@pytest.mark.parametrize("population", ["all", "solvable"])
 @pytest.mark.parametrize("n", [40, 61, 200, 1_000])
 @pytest.mark.parametrize("certify", [split, pac])
 def test_it_is_that_of_the_rank_counted_among_the_scores(
-    certify: Certify, n: int, given: Given
+    certify: Certify, n: int, population: Population
 ) -> None:
     """Beta(n + 1 - k, k) by SciPy, where k is how many scores are at most the threshold."""
     rng = np.random.default_rng(n)
     scores = rng.random(n)
     unsolvable = np.full(n // 4, np.inf)
-    made = certify(np.concatenate([scores, unsolvable]), given)
-    seen = n if given == "solvable" else n + len(unsolvable)
+    made = certify(np.concatenate([scores, unsolvable]), population)
+    seen = n if population == "solvable" else n + len(unsolvable)
     k = int((scores <= made.kappa).sum())
     assert (made.n, made_of(made).k) == (seen, k)
     assert made.kappa in scores

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from farthing.calibration.base import FloatArray, Given
+from farthing.calibration.base import FloatArray, Population
 from farthing.calibration.guarantees.split import split_rank, split_threshold
 from farthing.errors import CalibrationError
 
@@ -77,10 +77,10 @@ def test_unsolvable_questions_rank_last_or_not_at_all(
     assert np.isinf(everyone.kappa) == (everyone.k > len(scores))
 
 
-@pytest.mark.parametrize("given", ["all", "solvable"])
-def test_too_few_questions_give_everything(given: Given) -> None:
-    scores = np.array([0.5] * 8 + [np.inf] * (0 if given == "all" else 99))
-    found = split_threshold(scores, 0.1, given)
+@pytest.mark.parametrize("population", ["all", "solvable"])
+def test_too_few_questions_give_everything(population: Population) -> None:
+    scores = np.array([0.5] * 8 + [np.inf] * (0 if population == "all" else 99))
+    found = split_threshold(scores, 0.1, population)
     assert (found.kappa, found.k, found.n) == (0.0, 0, 8)
     assert split_threshold(np.array([]), 0.5).k == 0
 
@@ -103,17 +103,17 @@ def test_realised_coverage_is_what_is_promised(n: int, alpha: str) -> None:
         assert stats.kstest(1 - kappas, law).pvalue > UNLIKELY
 
 
-@pytest.mark.parametrize("given", ["all", "solvable"])
-def test_realised_coverage_with_ties_and_unsolvable_questions(given: Given) -> None:
+@pytest.mark.parametrize("population", ["all", "solvable"])
+def test_realised_coverage_with_ties_and_unsolvable_questions(population: Population) -> None:
     runs, n, alpha = 3_000, 60, "0.1"
     rng = np.random.default_rng(7)
     misses = asked = 0
     for _ in range(runs):
         scores = np.ceil(8 * rng.random(n + 1)) / 8
         scores[rng.random(n + 1) < 0.4] = np.inf
-        if given == "all" or np.isfinite(scores[-1]):
+        if population == "all" or np.isfinite(scores[-1]):
             asked += 1
-            misses += int(scores[-1] < split_threshold(scores[:-1], alpha, given).kappa)
+            misses += int(scores[-1] < split_threshold(scores[:-1], alpha, population).kappa)
     assert stats.binomtest(misses, asked, 0.1, alternative="greater").pvalue > UNLIKELY
 
 

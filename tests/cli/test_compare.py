@@ -32,7 +32,18 @@ def test_a_comparison_of_recorded_traces(farthing: Farthing, runs: Path) -> None
 
 
 def test_sizes_seeds_and_promise_reach_the_comparison(farthing: Farthing) -> None:
-    sizes = ("--train", 60, "--calibrate", 40, "--test", 50, "--seeds", 2, "--given", "solvable")
+    sizes = (
+        "--train",
+        60,
+        "--calibrate",
+        40,
+        "--test",
+        50,
+        "--seeds",
+        2,
+        "--population",
+        "solvable",
+    )
     asked = ("--preset", "hotpotqa-llama2-7b", "--n", 150, *sizes, *QUICK)
     done = farthing("compare", *asked)
     said = " ".join(done.out.split())

@@ -28,7 +28,10 @@ COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stop
         (["compare", "--n", "ten", "--out", "x"], "'--n': must be a whole number"),
         (["compare", "--out", "x"], "either --traces FILE or --preset NAME"),
         (["compare", "--preset", "mmlu-llama2-7b", "--traces", "a", "--out", "x"], "either"),
-        (["compare", "--preset", "mmlu-llama2-7b", "--given", "some", "--out", "x"], "solvable"),
+        (
+            ["compare", "--preset", "mmlu-llama2-7b", "--population", "some", "--out", "x"],
+            "solvable",
+        ),
         (["compare", "--traces", "a.jsonl", "--n", "9", "--out", "x"], "--n goes with --preset"),
         (["generate", "--preset", "mmlu-llama2-7b", "--out", "a.txt"], ".jsonl"),
         (["generate", "--preset", "mmlu-llama2-7b", "--out", "no/such/a.jsonl"], "no/such"),

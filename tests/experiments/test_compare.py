@@ -134,7 +134,7 @@ def test_promises_are_kept_over_the_splits(large: Dataset) -> None:
 
 def test_a_promise_about_the_solvable_is_kept_among_them(large: Dataset) -> None:
     sizes = {"train": 400, "calibrate": 300, "test": 300}
-    plan = Plan((ALPHA,), ("stopping",), splits=200, sizes=sizes, workers=1, given="solvable")
+    plan = Plan((ALPHA,), ("stopping",), splits=200, sizes=sizes, workers=1, population="solvable")
     found = compare(large, plan)
     share = np.array(row_of(found, "stopping").per_split["coverage_solvable"])
     assert share.mean() == pytest.approx(0.9, abs=4 * share.std(ddof=1) / 200**0.5 + 1 / 280)

@@ -140,7 +140,7 @@ def test_a_promise_that_means_two_things_or_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="give one"):
         Coverage(0.9, within_groups=True, online=True)
     with pytest.raises(InputError, match="online is about all questions"):
-        Coverage(0.9, online=True, given="solvable")
+        Coverage(0.9, online=True, population="solvable")
     for usd, most in (("0.02", "0.02"), (0, 1), (0.02, 0.002)):
         with pytest.raises(InputError, match="below the largest possible cost"):
             Budget(usd, most)
@@ -196,10 +196,10 @@ def test_a_judged_figure_is_what_was_counted() -> None:
     sure = SelectivePromise(alpha=ALPHA, delta=DELTA, setting=0, settings=1)
     judged = judge(Certificate(promise=sure, kappa=0.9), found)
     assert judged is not None
-    given, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
-    assert 0 < given < 100
-    assert judged.value == right / given
-    exact = stats.binomtest(right, given).proportion_ci(method="exact")
+    population, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
+    assert 0 < population < 100
+    assert judged.value == right / population
+    exact = stats.binomtest(right, population).proportion_ci(method="exact")
     assert judged.interval == pytest.approx((exact.low, exact.high))
     assert judge(Certificate(promise=NoPromise()), found) is None
 

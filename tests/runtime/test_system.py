@@ -333,8 +333,8 @@ def test_a_job_that_made_no_such_traces_is_refused(
         (in_job('"corpus.jsonl"', '"gone.jsonl"'), "gone.jsonl: cannot be read", file),
     ):
         edit(folder)
-        given = folder / "absent.toml" if "absent" in says else job
-        command = (*CALIBRATE, folder / "bundle", "--traces", folder / traces, "--job", given)
+        population = folder / "absent.toml" if "absent" in says else job
+        command = (*CALIBRATE, folder / "bundle", "--traces", folder / traces, "--job", population)
         assert farthing(*command) == 2, says
         said = capsys.readouterr().err
         assert said.count("\n") == 1

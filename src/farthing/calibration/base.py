@@ -18,7 +18,7 @@ BoolArray = NDArray[np.bool_]
 
 Level = Fraction | Decimal | str | float
 """A probability; a float counts as the decimal that it prints as, so 0.1 is exactly 1/10."""
-Given = Literal["all", "solvable"]
+Population = Literal["all", "solvable"]
 """Whether a promise is about every question (unsolvable ones count as covered) or the solvable."""
 
 GROUP = "farthing.guarantees"

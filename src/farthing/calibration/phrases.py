@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from farthing.calibration.base import Certificate, Given, exact_text, usd
+from farthing.calibration.base import Certificate, Population, exact_text, usd
 
 EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
 INDEPENDENT = "The calibration questions and a new one are independent draws of one kind."
@@ -32,19 +32,19 @@ def cut_short(question_budget_nano: int | None) -> str:
     return f"{stopped} an episode that the policy would have continued."
 
 
-def covered(alpha: Fraction, given: Given = "all") -> str:
+def covered(alpha: Fraction, population: Population = "all") -> str:
     """Say that a question is covered with probability 1 - alpha; `meaning` says what that is.
 
     >>> print(covered(Fraction(1, 10)))
     A new question is covered with probability at least 0.9
     """
-    subject = "A new question" if given == "all" else "A new solvable question"
+    subject = "A new question" if population == "all" else "A new solvable question"
     return f"{subject} is covered with probability at least {exact_text(1 - alpha)}"
 
 
-def meaning(given: Given = "all") -> str:
+def meaning(population: Population = "all") -> str:
     """Say what a covered question is, as the end of a sentence."""
-    or_none = ", or no model had one" if given == "all" else ""
+    or_none = ", or no model had one" if population == "all" else ""
     return f"a right answer is in the returned set{or_none}."
 
 
@@ -95,13 +95,13 @@ ON_AVERAGE = "on average over what chance gives one to calibrate on"
 
 def of_hundred_covered(
     alpha: Fraction,
-    given: Given = "all",
+    population: Population = "all",
     questions: str = "new questions of the same kind",
     how_sure: str = ON_AVERAGE,
 ) -> str:
     """Say in plain language how many of a hundred questions are covered."""
-    solvable = " that can be solved" if given == "solvable" else ""
-    or_none = ", or had none to find" if given == "all" else ""
+    solvable = " that can be solved" if population == "solvable" else ""
+    or_none = ", or had none to find" if population == "all" else ""
     return (
         f"At least {of_hundred(1 - alpha)} of 100 {questions}{solvable} get a right answer among "
         f"those returned{or_none}, {how_sure}."

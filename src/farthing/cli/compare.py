@@ -15,7 +15,7 @@ from farthing.cli.options import (
     Alphas,
     CalibrateSize,
     Features,
-    Given,
+    Population,
     Seed,
     TestSize,
     TrainSize,
@@ -72,7 +72,7 @@ def compare(
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
-    given: Given = "all",
+    population: Population = "all",
     action_space: ActionSpace = None,
     workers: Workers = 0,
     engine: Engine = "processes",
@@ -90,7 +90,7 @@ def compare(
     setting = replace(setting, features=tuple(feature))
     alphas = tuple(dict.fromkeys(alpha))
     plan = Plan(
-        alphas, names, splits, seeds, seed, sizes, workers, given, action_space, engine=engine
+        alphas, names, splits, seeds, seed, sizes, workers, population, action_space, engine=engine
     )
     run(setting, plan, out)
 

@@ -107,9 +107,9 @@ Features = Annotated[
         help="A number of the calls that policies are to see; give it again for several.",
     ),
 ]
-Given = Annotated[
+Population = Annotated[
     Literal["all", "solvable"],
-    typer.Option("--given", help="Promise it for all questions, or for the solvable ones."),
+    typer.Option("--population", help="Promise it for all questions, or for the solvable ones."),
 ]
 
 

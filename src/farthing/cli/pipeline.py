@@ -15,8 +15,8 @@ from farthing.cli.options import (
     Bundle,
     CalibrateSize,
     Features,
-    Given,
     Job,
+    Population,
     Seed,
     TestSize,
     TracesFile,
@@ -112,7 +112,7 @@ def calibrate(
     target: Target = None,
     question_budget: QuestionBudget = None,
     largest: Largest = [],  # noqa: B006 - typer copies it
-    given: Given = "all",
+    population: Population = "all",
     job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
@@ -127,7 +127,7 @@ def calibrate(
 
     | promise | options |
     | --- | --- |
-    | coverage | --alpha, --method, --delta, --given |
+    | coverage | --alpha, --method, --delta, --population |
     | selective | --alpha, --delta |
     | parity | --epsilon, --delta, --reference |
     | budget | --budget, --most, --delta |
@@ -143,7 +143,7 @@ def calibrate(
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
 
-    options = Options(delta, epsilon, reference, budget, most, target, method, given)
+    options = Options(delta, epsilon, reference, budget, most, target, method, population)
     options.check(promise)
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate

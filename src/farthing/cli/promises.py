@@ -114,7 +114,7 @@ class Options:
     most: Fraction | None
     target: Path | None
     method: Method = "split"
-    given: Literal["all", "solvable"] = "all"
+    population: Literal["all", "solvable"] = "all"
 
     def check(self, promise: Promise) -> None:
         """Refuse options that the promise lacks, or that mean nothing to it.
@@ -122,17 +122,17 @@ class Options:
         Raises:
             InputError: which, and what to do.
         """
-        told = [f.name for f in fields(self) if f.name not in {"method", "given"}]
-        given = [name for name in told if getattr(self, name) is not None]
+        told = [f.name for f in fields(self) if f.name not in {"method", "population"}]
+        population = [name for name in told if getattr(self, name) is not None]
         for name in NEEDS[promise]:
-            if name not in given:
+            if name not in population:
                 raise InputError(f"--promise {promise} needs {SUCH_AS[name]}")
-        for name in given:
+        for name in population:
             if name not in TAKES[promise]:
                 whose = " or ".join(kind for kind, takes in TAKES.items() if name in takes)
                 raise InputError(f"--{name} means nothing to --promise {promise}, only to {whose}")
-        if promise != "coverage" and (self.method != "split" or self.given != "all"):
-            raise InputError(f"--method and --given are for --promise coverage, not {promise}")
+        if promise != "coverage" and (self.method != "split" or self.population != "all"):
+            raise InputError(f"--method and --population are for --promise coverage, not {promise}")
         self._check_method(promise)
 
     def _check_method(self, promise: Promise) -> None:
@@ -140,7 +140,7 @@ class Options:
             raise InputError("a PAC promise needs a delta, the share of failures allowed; try 0.1")
         if promise == "coverage" and self.delta is not None and self.method != "pac":
             raise InputError(f"--delta goes with --method pac, and not with {self.method}")
-        if self.method == "online" and self.given != "all":
+        if self.method == "online" and self.population != "all":
             raise InputError("an online promise is about all questions; leave `solvable` out")
 
     def asked(self, promise: Promise, alpha: Fraction) -> "Asked":
@@ -157,7 +157,7 @@ class Options:
             return promises.Coverage(
                 level,
                 self.delta,
-                given=self.given,
+                population=self.population,
                 within_groups=self.method == "groups",
                 online=self.method == "online",
             )

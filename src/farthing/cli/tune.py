@@ -14,7 +14,7 @@ from farthing.cli.options import (
     Alpha,
     CalibrateSize,
     Features,
-    Given,
+    Population,
     Seed,
     TestSize,
     TrainSize,
@@ -54,7 +54,7 @@ def sweep(
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
-    given: Given = "all",
+    population: Population = "all",
     workers: Workers = 0,
     engine: Engine = "processes",
 ) -> None:
@@ -75,7 +75,7 @@ def sweep(
     files.doubt_costs(setting.traces)
     setting = replace(setting, features=tuple(feature))
     search = room.Search(policy, tuple(choices), draw, folds)
-    plan = Plan((alpha,), None, splits, seeds, seed, sizes, workers, given, engine=engine)
+    plan = Plan((alpha,), None, splits, seeds, seed, sizes, workers, population, engine=engine)
     with interruptible(KEPT), trainings() as shown:
         done = room.sweep(setting, search, plan, out, shown.watch)
     if done.resumed:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from farthing.calibration.base import Given
+from farthing.calibration.base import Population
 from farthing.errors import InputError
 from farthing.experiments.base import (
     METRICS,
@@ -64,7 +64,7 @@ class Plan:
     """Questions to `train`, `calibrate` and `test`; what is not given is its share."""
     workers: int = 0
     """Processes to train in; 0: as many as there are cores. The results are the same."""
-    given: Given = "all"
+    population: Population = "all"
     """Which questions thresholds are set on; `solvable`: the promise is about those."""
     space: Literal["rounds", "calls", "pool"] | None = None
     """`rounds`: whole rounds only; `calls`: single calls as well; `pool`: models, not rounds.
@@ -125,7 +125,7 @@ def compare_these(
     splits = [_places(division, rng) for _ in range(plan.splits)]
     fitted = _train(chosen, plan, setting, division.train, watch)
     lines = _lines(chosen, fitted, plan, setting, division.rest)
-    played = _play_all(lines, splits, plan.given, watch)
+    played = _play_all(lines, splits, plan.population, watch)
     rows = [_row(line, [split[i] for split in played]) for i, line in enumerate(lines)]
     best, why_not = _optimum(setting)
     if best and setting.generator is not None:
@@ -283,22 +283,26 @@ def _line(
 def _play_all(
     lines: Sequence[_Line],
     splits: Sequence[tuple[IntArray, IntArray]],
-    given: Given,
+    population: Population,
     watch: Watch,
 ) -> list[list[_Played]]:
     """Play every line on every split; what Ctrl-C finds unfinished is left out for all alike."""
     played: list[list[_Played]] = []
     try:
         for number, (calibrate, test) in enumerate(splits):
-            played.append([_play(line, number, calibrate, test, given) for line in lines])
+            played.append([_play(line, number, calibrate, test, population) for line in lines])
             watch(Event("evaluate", "", number + 1, len(splits)))
     except KeyboardInterrupt:
         pass
     return played
 
 
-def _play(line: _Line, number: int, calibrate: IntArray, test: IntArray, given: Given) -> _Played:
-    kappas = tuple(entrant.threshold(calibrate, line.alpha, given) for entrant in line.entrants)
+def _play(
+    line: _Line, number: int, calibrate: IntArray, test: IntArray, population: Population
+) -> _Played:
+    kappas = tuple(
+        entrant.threshold(calibrate, line.alpha, population) for entrant in line.entrants
+    )
     figures = tuple(
         metrics(play(entrant, kappa, test, stream(line.candidate.name, seed, number)))
         for seed, (entrant, kappa) in enumerate(zip(line.entrants, kappas, strict=True))
@@ -370,7 +374,7 @@ def _notes(setting: Dataset, plan: Plan, division: Division, train: TraceArrays)
     if train.roles != setting.traces.roles:
         order = train.models[0]
         notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
-    if plan.given == "solvable":
+    if plan.population == "solvable":
         notes.append(SOLVABLE_ONLY)
     if plan.policies is None and (absent := left_out(setting)):
         whom = [f"{', '.join(names)} ({why})" for why, names in absent.items()]

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.calibration.base import Given, Level
+from farthing.calibration.base import Level, Population
 from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments.base import Candidate
 from farthing.methods.base import Fitted
@@ -35,11 +35,11 @@ class Entrant:
         """Whether it acts by drawing actions rather than through a threshold."""
         return self.candidate.calibration == "none" and self.fitted.policy.stochastic
 
-    def threshold(self, calibrate: IntArray, alpha: Level, given: Given) -> float:
+    def threshold(self, calibrate: IntArray, alpha: Level, population: Population) -> float:
         """Return the threshold that it acts with after seeing a calibration part."""
         if self.candidate.calibration == "split":
             critical = self.replayed.critical[calibrate]
-            return split_threshold(critical, alpha, given).kappa
+            return split_threshold(critical, alpha, population).kappa
         if self.candidate.calibration == "online":
             if self.fitted.kappa is None:
                 raise RuntimeError(f"{self.candidate.name}: training left no threshold behind")

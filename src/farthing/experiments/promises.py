@@ -6,7 +6,7 @@ Numbers that are floats count as the decimals that they print as, so 0.9 leaves 
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.calibration.base import Given, Level, exact_level
+from farthing.calibration.base import Level, Population, exact_level
 from farthing.errors import InputError
 from farthing.money import NANO_PER_USD
 from farthing.traces.arrays import TraceArrays
@@ -29,7 +29,7 @@ class Coverage:
 
     level: Level
     delta: Level | None = None
-    given: Given = "all"
+    population: Population = "all"
     """Which questions it is about; of the unsolvable ones nothing can be asked but that."""
     within_groups: bool = False
     online: bool = False
@@ -38,8 +38,10 @@ class Coverage:
         kinds = [self.delta is not None, self.within_groups, self.online]
         if sum(kinds) > 1:
             raise InputError("coverage is promised with a delta, within_groups or online; give one")
-        if self.online and self.given != "all":
-            raise InputError(f"online is about all questions; leave given={self.given!r} out")
+        if self.online and self.population != "all":
+            raise InputError(
+                f"online is about all questions; leave population={self.population!r} out"
+            )
 
     @property
     def alpha(self) -> Fraction:

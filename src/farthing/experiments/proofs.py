@@ -130,7 +130,11 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
     if asked.within_groups:
         sample = Grouped(critical, part.group.astype(np.int64), part.group_names)
         return guarantees.groups.certify(
-            sample, asked.alpha, fingerprint=mark, given=asked.given, question_budget_nano=nano
+            sample,
+            asked.alpha,
+            fingerprint=mark,
+            population=asked.population,
+            question_budget_nano=nano,
         )
     if asked.online:
         kappas = run_online(critical, asked.alpha)
@@ -144,11 +148,15 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
             asked.alpha,
             asked.delta,
             fingerprint=mark,
-            given=asked.given,
+            population=asked.population,
             question_budget_nano=nano,
         )
     return guarantees.split.certify(
-        critical, asked.alpha, fingerprint=mark, given=asked.given, question_budget_nano=nano
+        critical,
+        asked.alpha,
+        fingerprint=mark,
+        population=asked.population,
+        question_budget_nano=nano,
     )
 
 

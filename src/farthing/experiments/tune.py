@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from farthing import __version__
-from farthing.calibration.base import Given
+from farthing.calibration.base import Population
 from farthing.calibration.guarantees.split import split_rank, split_threshold
 from farthing.errors import CalibrationError, InputError, TooFewTracesError
 from farthing.experiments.base import Candidate, Comparison, Event, Watch, ignore
@@ -126,7 +126,7 @@ class Trial:
     """The settings, in words."""
     learner: Any
     alpha: Fraction
-    given: Given
+    population: Population
     empty: str
     seed: int
     """Of the training."""
@@ -140,7 +140,7 @@ class Trial:
         try:
             fitted = fit(self.learner, train.take(learn), self.alpha, self.seed, progress)
             replayed = replay(fitted.policy, train.take(judge), self.empty)
-            threshold = split_threshold(replayed.critical, self.alpha, self.given)
+            threshold = split_threshold(replayed.critical, self.alpha, self.population)
         except (InputError, CalibrationError, ValueError, ArithmeticError) as problem:
             raise InputError(f"{self.what}: {problem}") from None
         return None if fitted.stopped_early else metrics(replayed.act(threshold.kappa))
@@ -273,7 +273,7 @@ def _work(
                     written(changed),
                     learner,
                     plan.alphas[0],
-                    plan.given,
+                    plan.population,
                     candidate.empty,
                     seed,
                     division,
@@ -288,7 +288,7 @@ def _key(policy: str, job: Trial, questions: str) -> Key:
         "settings": dict(settings_of(job.learner)),
         "features": list(getattr(job.learner, "extra_features", ())),
         "alpha": str(job.alpha),
-        "given": job.given,
+        "population": job.population,
         "seed": job.seed,
         "division": list(job.division),
         "questions": questions,

@@ -82,7 +82,7 @@ def judge(
 
 
 def _coverage(promise: SplitPromise | PacPromise | GroupsPromise, found: Outcome) -> Judged | None:
-    if promise.given == "solvable":
+    if promise.population == "solvable":
         return _share("coverage given solvable", found.in_set[found.solvable], promise.alpha)
     return _share("coverage", found.covered, promise.alpha)
 

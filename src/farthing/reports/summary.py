@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
-from farthing.calibration.base import Given
+from farthing.calibration.base import Population
 from farthing.calibration.phrases import of_hundred_covered
 from farthing.experiments.base import (
     OPTIMUM,
@@ -89,8 +89,8 @@ def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
     """Say what a policy with an exact promise promises; empty where nobody promises anything."""
     if not cheapest_promised(comparison, alpha):
         return ""
-    given: Given = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
-    return f"An exact promise means: {of_hundred_covered(alpha, given)}"
+    population: Population = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
+    return f"An exact promise means: {of_hundred_covered(alpha, population)}"
 
 
 def sentence(comparison: Comparison, alpha: Fraction) -> str:

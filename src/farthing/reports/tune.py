@@ -150,7 +150,7 @@ def sweep_json(sweep: Sweep) -> str:
         "draw": sweep.search.draw,
         "folds": sweep.search.folds,
         "alpha": str(sweep.alpha),
-        "given": sweep.plan.given,
+        "population": sweep.plan.population,
         "seed": sweep.plan.seed,
         "seeds": sweep.plan.seeds,
         "sizes": dict(sweep.sizes),

@@ -12,9 +12,9 @@ from farthing.calibration import phrases
 from farthing.calibration.base import (
     Certificate,
     FloatArray,
-    Given,
     IntArray,
     Level,
+    Population,
     Threshold,
     exact_level,
 )
@@ -53,7 +53,7 @@ class GroupsPromise(
     """The promised miscoverage."""
     groups: dict[str, Threshold]
     """Each group's name and its own threshold; of rank 0 where it has too few questions."""
-    given: Given = "all"
+    population: Population = "all"
     """Which questions the promise is about."""
 
     @property
@@ -70,9 +70,9 @@ class GroupsPromise(
         """Say what is promised."""
         if not self.promises:
             return phrases.too_few(of, self.alpha)
-        claim = phrases.covered(self.alpha, self.given)
+        claim = phrases.covered(self.alpha, self.population)
         within = f"within each of {len(self.groups)} groups{self._but(of)}"
-        return f"{claim} {within}: {phrases.meaning(self.given)}"
+        return f"{claim} {within}: {phrases.meaning(self.population)}"
 
     def _but(self, of: Certificate) -> str:
         small = ", ".join(too_small(self.groups))
@@ -87,7 +87,7 @@ class GroupsPromise(
         if not self.promises:
             return phrases.everything(of)
         questions = "new questions of each group"
-        return phrases.of_hundred_covered(self.alpha, self.given, questions)
+        return phrases.of_hundred_covered(self.alpha, self.population, questions)
 
     def recompute(self, evidence: Grouped, of: Certificate) -> Certificate:
         """Certify again from other critical thresholds and groups."""
@@ -95,7 +95,7 @@ class GroupsPromise(
             evidence,
             self.alpha,
             fingerprint=of.fingerprint,
-            given=self.given,
+            population=self.population,
             question_budget_nano=of.question_budget_nano,
         )
 
@@ -105,7 +105,7 @@ def certify(
     alpha: Level,
     *,
     fingerprint: str,
-    given: Given = "all",
+    population: Population = "all",
     question_budget_nano: int | None = None,
 ) -> Certificate:
     """Calibrate within each group; the certificate's own kappa is the smallest of theirs.
@@ -114,16 +114,16 @@ def certify(
         sample: the calibration questions.
         alpha: miscoverage, in (0, 1).
         fingerprint: SHA-256 of the traces that the scores were computed from.
-        given: which questions the promise is about.
+        population: which questions the promise is about.
         question_budget_nano: the budget a question that kappa* was computed under; None: without.
 
     Raises:
         CalibrationError: as `group_thresholds`, or there is no group.
     """
-    found = group_thresholds(sample.critical, sample.group, sample.names, alpha, given)
+    found = group_thresholds(sample.critical, sample.group, sample.names, alpha, population)
     if not found:
         raise CalibrationError("no groups to calibrate; give the traces a group, or ask for none")
-    promise = GroupsPromise(alpha=exact_level(alpha), groups=found, given=given)
+    promise = GroupsPromise(alpha=exact_level(alpha), groups=found, population=population)
     return Certificate(
         promise=promise,
         kappa=promise.safest.kappa,
@@ -151,7 +151,7 @@ def group_thresholds(
     group: IntArray,
     names: Sequence[str],
     alpha: Level,
-    given: Given = "all",
+    population: Population = "all",
 ) -> dict[str, Threshold]:
     """Return the exact split-conformal threshold of each group, by name.
 
@@ -163,7 +163,7 @@ def group_thresholds(
         group: [n] index of each question's group in `names`.
         names: the groups, also those without a question here.
         alpha: miscoverage, in (0, 1).
-        given: `solvable`: the same over the solvable questions, a promise about those.
+        population: `solvable`: the same over the solvable questions, a promise about those.
 
     Raises:
         CalibrationError: as `split_threshold`, by the group's name; or a question has no group.
@@ -183,14 +183,14 @@ def group_thresholds(
     if outside:
         raise CalibrationError(f"{outside} questions have no group; name one or leave them out")
     return {
-        name: _within(name, scores[group == index], level, given)
+        name: _within(name, scores[group == index], level, population)
         for index, name in enumerate(names)
     }
 
 
-def _within(name: str, scores: FloatArray, alpha: Fraction, given: Given) -> Threshold:
+def _within(name: str, scores: FloatArray, alpha: Fraction, population: Population) -> Threshold:
     try:
-        return split_threshold(scores, alpha, given)
+        return split_threshold(scores, alpha, population)
     except CalibrationError as problem:
         raise CalibrationError(f"in the group '{name}' {problem}") from None
 

@@ -12,8 +12,8 @@ from farthing.calibration import phrases
 from farthing.calibration.base import (
     Certificate,
     FloatArray,
-    Given,
     Level,
+    Population,
     Threshold,
     exact_level,
 )
@@ -43,7 +43,7 @@ class PacPromise(
     """How often the promise may fail over calibration draws."""
     k: int
     """Rank of kappa among the critical thresholds; 0: nothing tighter than everything."""
-    given: Given = "all"
+    population: Population = "all"
     """Which questions the promise is about."""
     interval: tuple[float, float] | None = None
     """Central 95 % interval of the coverage realised by this calibration set, as for a split."""
@@ -57,7 +57,9 @@ class PacPromise(
         """Say what is promised."""
         if not self.promises:
             return phrases.too_few(of, self.alpha)
-        claim = f"{phrases.covered(self.alpha, self.given)}: {phrases.meaning(self.given)}"
+        claim = (
+            f"{phrases.covered(self.alpha, self.population)}: {phrases.meaning(self.population)}"
+        )
         return phrases.confident(self.delta, of, claim)
 
     def plain_language(self, of: Certificate) -> str:
@@ -65,7 +67,7 @@ class PacPromise(
         if not self.promises:
             return phrases.everything(of)
         sure = phrases.how_sure(self.delta)
-        return phrases.of_hundred_covered(self.alpha, self.given, how_sure=sure)
+        return phrases.of_hundred_covered(self.alpha, self.population, how_sure=sure)
 
     def recompute(self, evidence: FloatArray, of: Certificate) -> Certificate:
         """Certify again from other critical thresholds."""
@@ -74,7 +76,7 @@ class PacPromise(
             self.alpha,
             self.delta,
             fingerprint=of.fingerprint,
-            given=self.given,
+            population=self.population,
             question_budget_nano=of.question_budget_nano,
         )
 
@@ -85,7 +87,7 @@ def certify(
     delta: Level,
     *,
     fingerprint: str,
-    given: Given = "all",
+    population: Population = "all",
     question_budget_nano: int | None = None,
 ) -> Certificate:
     """Calibrate so that coverage holds with confidence 1 - delta in the calibration draw.
@@ -95,19 +97,19 @@ def certify(
         alpha: miscoverage, in (0, 1).
         delta: how often the promise may fail over calibration draws, in (0, 1).
         fingerprint: SHA-256 of the traces that the scores were computed from.
-        given: which questions the promise is about.
+        population: which questions the promise is about.
         question_budget_nano: the budget a question that kappa* was computed under; None: without.
 
     Raises:
         CalibrationError: as `pac_threshold`.
     """
-    found = pac_threshold(critical, alpha, delta, given)
+    found = pac_threshold(critical, alpha, delta, population)
     return Certificate(
         promise=PacPromise(
             alpha=exact_level(alpha),
             delta=exact_level(delta, "delta"),
             k=found.k,
-            given=given,
+            population=population,
             interval=realised_coverage(found.n, found.k) if found.k else None,
         ),
         kappa=found.kappa,
@@ -125,7 +127,7 @@ def certify(
 
 
 def pac_threshold(
-    critical: FloatArray, alpha: Level, delta: Level, given: Given = "all"
+    critical: FloatArray, alpha: Level, delta: Level, population: Population = "all"
 ) -> Threshold:
     """Return a threshold whose coverage is at least 1 - alpha with confidence 1 - delta.
 
@@ -138,7 +140,7 @@ def pac_threshold(
             one whose right answer a budget cannot pay for.
         alpha: miscoverage, in (0, 1).
         delta: how often the promise may fail over calibration draws, in (0, 1).
-        given: `solvable`: the same over the solvable questions, a promise about those.
+        population: `solvable`: the same over the solvable questions, a promise about those.
 
     Raises:
         CalibrationError: a NaN or negative score, alpha or delta outside (0, 1), or a threshold of
@@ -149,7 +151,7 @@ def pac_threshold(
     >>> pac_threshold(np.linspace(0.01, 1, 100), 0.1, 0.05)
     Threshold(kappa=0.05, k=5, n=100)
     """
-    scores, level = choose(as_scores(critical), given), exact_level(alpha)
+    scores, level = choose(as_scores(critical), population), exact_level(alpha)
     return at_rank(scores, pac_rank(len(scores), level, exact_level(delta, "delta")), level)
 
 

@@ -10,8 +10,8 @@ from farthing.calibration import phrases
 from farthing.calibration.base import (
     Certificate,
     FloatArray,
-    Given,
     Level,
+    Population,
     Threshold,
     exact_level,
 )
@@ -36,7 +36,7 @@ class SplitPromise(
     """The promised miscoverage."""
     k: int
     """Rank of kappa among the critical thresholds; 0: nothing tighter than everything."""
-    given: Given = "all"
+    population: Population = "all"
     """Which questions the promise is about."""
     interval: tuple[float, float] | None = None
     """Central 95 % interval of the coverage realised by this calibration set, Beta(n + 1 - k, k);
@@ -52,7 +52,8 @@ class SplitPromise(
         if not self.promises:
             return phrases.too_few(of, self.alpha)
         draws = f"on average over draws of the {of.n} calibration questions"
-        return f"{phrases.covered(self.alpha, self.given)}, {draws}: {phrases.meaning(self.given)}"
+        covered = phrases.covered(self.alpha, self.population)
+        return f"{covered}, {draws}: {phrases.meaning(self.population)}"
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions.
@@ -64,7 +65,7 @@ or had none to find, on average over what chance gives one to calibrate on.
         """
         if not self.promises:
             return phrases.everything(of)
-        return phrases.of_hundred_covered(self.alpha, self.given)
+        return phrases.of_hundred_covered(self.alpha, self.population)
 
     def recompute(self, evidence: FloatArray, of: Certificate) -> Certificate:
         """Certify again from other critical thresholds."""
@@ -72,7 +73,7 @@ or had none to find, on average over what chance gives one to calibrate on.
             evidence,
             self.alpha,
             fingerprint=of.fingerprint,
-            given=self.given,
+            population=self.population,
             question_budget_nano=of.question_budget_nano,
         )
 
@@ -82,7 +83,7 @@ def certify(
     alpha: Level,
     *,
     fingerprint: str,
-    given: Given = "all",
+    population: Population = "all",
     question_budget_nano: int | None = None,
 ) -> Certificate:
     """Calibrate by exact split conformal: a marginal promise.
@@ -91,18 +92,18 @@ def certify(
         critical: [n] kappa* of the calibration questions.
         alpha: miscoverage, in (0, 1).
         fingerprint: SHA-256 of the traces that the scores were computed from.
-        given: which questions the promise is about.
+        population: which questions the promise is about.
         question_budget_nano: the budget a question that kappa* was computed under; None: without.
 
     Raises:
         CalibrationError: as `split_threshold`.
     """
-    found = split_threshold(critical, alpha, given)
+    found = split_threshold(critical, alpha, population)
     return Certificate(
         promise=SplitPromise(
             alpha=exact_level(alpha),
             k=found.k,
-            given=given,
+            population=population,
             interval=realised_coverage(found.n, found.k) if found.k else None,
         ),
         kappa=found.kappa,
@@ -119,7 +120,9 @@ def certify(
     )
 
 
-def split_threshold(critical: FloatArray, alpha: Level, given: Given = "all") -> Threshold:
+def split_threshold(
+    critical: FloatArray, alpha: Level, population: Population = "all"
+) -> Threshold:
     """Return the k-th smallest critical threshold, k = floor(alpha (n + 1)).
 
     Then a new question that is exchangeable with these is covered with probability at least
@@ -129,7 +132,8 @@ def split_threshold(critical: FloatArray, alpha: Level, given: Given = "all") ->
         critical: [n] kappa* of held-out questions; inf for an unsolvable one, -inf for a solvable
             one whose right answer a budget cannot pay for.
         alpha: miscoverage, in (0, 1), read exactly: no float accident in floor(alpha (n + 1)).
-        given: `solvable`: the same quantile over the solvable questions, a promise about those.
+        population: `solvable`: the same quantile over the solvable questions, a promise about
+            those.
 
     Raises:
         CalibrationError: a NaN or negative score, alpha outside (0, 1), or a quantile of -inf: the
@@ -140,7 +144,7 @@ def split_threshold(critical: FloatArray, alpha: Level, given: Given = "all") ->
     >>> split_threshold(np.array([0.9, 0.2, 0.5, np.inf, 0.3, 0.7, 0.4, 0.8, 0.6]), 0.2)
     Threshold(kappa=0.3, k=2, n=9)
     """
-    scores, level = choose(as_scores(critical), given), exact_level(alpha)
+    scores, level = choose(as_scores(critical), population), exact_level(alpha)
     return at_rank(scores, split_rank(len(scores), level), level)
 
 
@@ -153,9 +157,9 @@ def split_rank(n: int, alpha: Fraction) -> int:
     return alpha.numerator * (n + 1) // alpha.denominator
 
 
-def choose(scores: FloatArray, given: Given) -> FloatArray:
+def choose(scores: FloatArray, population: Population) -> FloatArray:
     """Return the scores that a promise is about: [n], or those of solvable questions."""
-    return scores if given == "all" else scores[scores < np.inf]
+    return scores if population == "all" else scores[scores < np.inf]
 
 
 def at_rank(scores: FloatArray, k: int, alpha: Fraction) -> Threshold:
