@@ -18,7 +18,7 @@ from farthing.calibration.binomial import binomial_cdf
 from farthing.calibration.guarantees.selective import (
     answers_above,
     candidate_thresholds,
-    selective_setting,
+    selective_point,
 )
 from farthing.experiments.candidates import candidates
 from farthing.experiments.evaluate import replay
@@ -72,10 +72,10 @@ def apart(policy: Policy, train: TraceArrays, rest: TraceArrays, alpha: Fraction
     rows = []
     for held, new in divisions(len(rest), n):
         answers = answers_above(sure[held], found.best_correct[held], kappas)
-        setting = selective_setting(answers, alpha, DELTA)
-        given = sure[new] >= (np.inf if setting is None else kappas[setting])
+        point = selective_point(answers, alpha, DELTA)
+        given = sure[new] >= (np.inf if point is None else kappas[point])
         right = found.best_correct[new][given].mean() if given.any() else np.nan
-        rows.append((setting is not None, given.mean(), right, found.cost_nano[new].mean() / 1e9))
+        rows.append((point is not None, given.mean(), right, found.cost_nano[new].mean() / 1e9))
     return averaged(rows)
 
 

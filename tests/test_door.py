@@ -61,7 +61,7 @@ def test_operating_points_come_from_the_training_questions(parts: list[ft.Traces
     points = [trained.calibrate(part, wanted).certificate for part in (held_out, half)]
     assert points[0] is not None
     assert points[1] is not None
-    assert points[0].promise.settings == points[1].promise.settings > 1  # type: ignore[attr-defined]
+    assert points[0].promise.points == points[1].promise.points > 1  # type: ignore[attr-defined]
 
 
 def test_questions_that_trained_prove_nothing(parts: list[ft.Traces]) -> None:

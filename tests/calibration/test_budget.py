@@ -7,24 +7,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from farthing.calibration.guarantees.budget import Spending, budget_setting, price_of_coverage
+from farthing.calibration.guarantees.budget import Spending, budget_point, price_of_coverage
 from farthing.errors import CalibrationError
 
 RUNS, DELTA = 2_000, 0.1
 MOST = 1_000_000
 MEANS = np.array([0.05, 0.10, 0.12])
-"""Expected costs of the settings, as shares of the largest: below, at and above the budget."""
+"""Expected costs of the operating points, as shares of the largest: below, at and above the
+budget."""
 
 
 def draw(rng: np.random.Generator, n: int = 200) -> Spending:
-    """Skewed costs, and dearer settings that achieve more."""
+    """Skewed costs, and dearer operating points that achieve more."""
     shares = rng.beta(0.5, 0.5 / MEANS - 0.5, size=(n, 3))
     return Spending((shares * MOST).astype(np.int64), rng.random((n, 3)) < [0.5, 0.7, 0.9], MOST)
 
 
-def test_a_setting_over_budget_is_as_rare_as_promised() -> None:
+def test_a_point_over_budget_is_as_rare_as_promised() -> None:
     rng = np.random.default_rng(0)
-    chosen = [budget_setting(draw(rng), MOST // 10, DELTA) for _ in range(RUNS)]
+    chosen = [budget_point(draw(rng), MOST // 10, DELTA) for _ in range(RUNS)]
     failures = sum(found in {1, 2} for found in chosen)
     assert stats.binomtest(failures, RUNS, DELTA, alternative="greater").pvalue > 1e-4
     assert sum(found == 0 for found in chosen) > 0.8 * RUNS
@@ -34,9 +35,9 @@ def test_it_takes_what_achieves_most_among_what_fits() -> None:
     cost = np.tile([10, 20, 30, 90], (300, 1))
     achieved = np.ones((300, 4), bool)
     achieved[:50, [0, 2]] = False
-    assert budget_setting(Spending(cost, achieved, 100), 50, 0.1) == 1
-    assert budget_setting(Spending(cost, achieved, 100), 100, 0.1) == 1
-    assert budget_setting(Spending(cost, achieved, 100), 9, 0.1) is None
+    assert budget_point(Spending(cost, achieved, 100), 50, 0.1) == 1
+    assert budget_point(Spending(cost, achieved, 100), 100, 0.1) == 1
+    assert budget_point(Spending(cost, achieved, 100), 9, 0.1) is None
 
 
 points = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), min_size=1, max_size=7)
@@ -45,7 +46,7 @@ points = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), min_size=1, 
 @given(points)
 @settings(deadline=None)
 def test_the_frontier_beats_every_mixture(menu: list[tuple[int, int]]) -> None:
-    """Against the best mixture of any two settings at every whole cost, by brute force."""
+    """Against the best mixture of any two operating points at every whole cost, by brute force."""
     n = 8
     cost = np.tile([c for c, _ in menu], (n, 1))
     achieved = np.array([[row < gain for _, gain in menu] for row in range(n)])
@@ -80,4 +81,4 @@ def test_what_cannot_be_a_cost_is_refused() -> None:
     with pytest.raises(CalibrationError, match="one row a question"):
         Spending(np.ones((2, 2), int), right, 5)
     with pytest.raises(CalibrationError, match="the budget is 0"):
-        budget_setting(Spending(np.ones((2, 1), int), right, 5), 0, 0.1)
+        budget_point(Spending(np.ones((2, 1), int), right, 5), 0, 0.1)

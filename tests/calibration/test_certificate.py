@@ -146,28 +146,29 @@ SENTENCES = {
     "parity": (
         PARITY,
         (
-            "With confidence 0.9 in the draw of 200 questions, the accuracy of setting 2 of 3 is "
-            "above the reference model's minus 0.06."
+            "With confidence 0.9 in the draw of 200 questions, the accuracy of operating point "
+            "2 of 3 is above the reference model's minus 0.06."
         ),
     ),
     "budget": (
         BUDGET,
         (
-            "With confidence 0.9 in the draw of 200 questions, setting 2 of 3 costs less than "
-            "$0.004 a question in expectation."
+            "With confidence 0.9 in the draw of 200 questions, operating point 2 of 3 costs less "
+            "than $0.004 a question in expectation."
         ),
     ),
     "unproved answers": (
         selective.certify(Answers(~RIGHT, ~RIGHT), "0.001", "0.05", fingerprint=MARK),
         (
-            "200 calibration questions do not prove at confidence 0.95 that answers of any setting "
-            "are right with probability 0.999, so every question is left unanswered or escalated."
+            "200 calibration questions do not prove at confidence 0.95 that answers of any "
+            "operating point are right with probability 0.999, so every question is left "
+            "unanswered or escalated."
         ),
     ),
     "unproved parity": (
         parity.certify(Paired(COST, ~RIGHT, RIGHT[:, 2]), "0.02", "0.1", fingerprint=MARK),
         (
-            "200 calibration questions do not prove at confidence 0.9 that any setting is "
+            "200 calibration questions do not prove at confidence 0.9 that any operating point is "
             "within 0.02 of the reference model's accuracy, so the reference model answers, "
             "which is always valid."
         ),
@@ -175,8 +176,8 @@ SENTENCES = {
     "unproved budget": (
         budget.certify(SPENDING, 1_000, "0.1", fingerprint=MARK),
         (
-            "200 calibration questions do not prove at confidence 0.9 that any setting costs "
-            "less than $1e-06 a question, so none is chosen."
+            "200 calibration questions do not prove at confidence 0.9 that any operating point "
+            "costs less than $1e-06 a question, so none is chosen."
         ),
     ),
     "none": (NOTHING, "Nothing is promised: the threshold 0.3 was not calibrated."),
@@ -276,12 +277,12 @@ def test_a_budget_a_question_is_said_and_nothing_is_claimed_beyond_it() -> None:
 
 def test_a_promise_about_a_menu_has_no_threshold_that_would_leave_answers_out() -> None:
     assert [made.acts_as for made in MENUS] == [0, 0, 0]
-    assert [made.to_json()["promise"]["setting"] for made in MENUS] == [0, 1, 1]
+    assert [made.to_json()["promise"]["point"] for made in MENUS] == [0, 1, 1]
     assert isinstance(SELECTIVE.promise, SelectivePromise)
     assert SELECTIVE.promise.threshold == 0.5
 
 
-def test_a_menu_of_thresholds_gives_the_threshold_of_its_setting() -> None:
+def test_a_menu_of_thresholds_gives_the_threshold_of_its_point() -> None:
     kappas = np.array([0.9, 0.6, 0.3])
     paired = Paired(COST, RIGHT, RIGHT[:, 2], "guide", kappas)
     made = parity.certify(paired, "0.06", "0.1", fingerprint=MARK)

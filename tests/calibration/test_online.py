@@ -105,7 +105,7 @@ def test_steps_decay_as_written_and_state_is_never_changed() -> None:
     assert long_run_bound(state) == np.inf
 
 
-def test_settings_that_break_the_bound_are_refused() -> None:
+def test_points_that_break_the_bound_are_refused() -> None:
     for step, decay, bound in [(0.0, 0.1, 1.0), (0.1, 0.5, 1.0), (0.1, -0.6, 1.0), (0.1, 0.1, 0.0)]:
         with pytest.raises(CalibrationError, match="step and bound must be > 0 and decay"):
             OnlineThreshold(0.0, step, decay, bound)

@@ -3,17 +3,17 @@ import pytest
 from scipy import stats
 
 from farthing.calibration.betting import mean_p_value
-from farthing.calibration.guarantees.parity import Paired, parity_p_values, parity_setting
+from farthing.calibration.guarantees.parity import Paired, parity_p_values, parity_point
 from farthing.errors import CalibrationError
 
 RUNS, N, EPSILON, DELTA = 2_000, 200, 0.02, 0.1
 LOST = np.array([0.10, 0.06, 0.05, 0.03])
 WON = np.array([0.02, 0.04, 0.05, 0.04])
-"""Settings from the cheapest: losses of 0.08, 0.02 (the edge), 0 and -0.01."""
+"""Operating points from the cheapest: losses of 0.08, 0.02 (the edge), 0 and -0.01."""
 
 
 def draw(rng: np.random.Generator, n: int = N) -> Paired:
-    """Settings that depend on each other: one number a question decides them all."""
+    """Operating points that depend on each other: one number a question decides them all."""
     luck = rng.random((n, 1))
     lost, won = luck < LOST, luck > 1 - WON
     reference = (luck[:, 0] < 0.7) | (rng.random(n) < 0.5)
@@ -23,9 +23,9 @@ def draw(rng: np.random.Generator, n: int = N) -> Paired:
     return Paired(np.tile([10, 20, 30, 40], (n, 1)), correct, reference)
 
 
-def test_a_setting_that_loses_too_much_is_as_rare_as_promised() -> None:
+def test_a_point_that_loses_too_much_is_as_rare_as_promised() -> None:
     rng = np.random.default_rng(0)
-    chosen = [parity_setting(draw(rng), EPSILON, DELTA) for _ in range(RUNS)]
+    chosen = [parity_point(draw(rng), EPSILON, DELTA) for _ in range(RUNS)]
     failures = sum(found in {0, 1} for found in chosen)
     assert stats.binomtest(failures, RUNS, DELTA, alternative="greater").pvalue > 1e-4
     assert sum(found is None for found in chosen) < RUNS * 0.5
@@ -41,7 +41,7 @@ def test_the_edge_alone_is_proved_almost_as_often_as_allowed() -> None:
 
 
 def test_it_proves_more_than_betting_does() -> None:
-    """In 400 samples of 300, for a setting that is as good as the reference."""
+    """In 400 samples of 300, for an operating point that is as good as the reference."""
     rng = np.random.default_rng(2)
     exact = betting = 0
     for _ in range(400):
@@ -65,13 +65,13 @@ def test_testing_begins_at_the_dearest_and_takes_the_cheapest_proved() -> None:
     reference = np.ones(200, bool)
     correct = np.ones((200, 3), bool)
     cost = np.tile([10, 20, 30], (200, 1))
-    assert parity_setting(Paired(cost, correct, reference), 0.02, 0.1) == 0
+    assert parity_point(Paired(cost, correct, reference), 0.02, 0.1) == 0
     gap = correct.copy()
     gap[:50, 1] = False
-    assert parity_setting(Paired(cost, gap, reference), 0.02, 0.1) == 2
+    assert parity_point(Paired(cost, gap, reference), 0.02, 0.1) == 2
     gap[:50, 2] = False
-    assert parity_setting(Paired(cost, gap, reference), 0.02, 0.1) is None
-    assert parity_setting(Paired(cost[:, ::-1], correct, reference), 0.02, 0.1) == 2
+    assert parity_point(Paired(cost, gap, reference), 0.02, 0.1) is None
+    assert parity_point(Paired(cost[:, ::-1], correct, reference), 0.02, 0.1) == 2
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
@@ -83,4 +83,4 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CalibrationError, match="must be arrays of bool"):
         Paired(np.ones((3, 2), int), right, np.ones(3))  # type: ignore[arg-type]
     with pytest.raises(CalibrationError, match="epsilon is 0"):
-        parity_setting(Paired(np.ones((3, 2), int), right, right[:, 0]), 0, 0.1)
+        parity_point(Paired(np.ones((3, 2), int), right, right[:, 0]), 0, 0.1)

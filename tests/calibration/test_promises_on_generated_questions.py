@@ -1,7 +1,8 @@
 """Each promise with confidence, in 2,000 calibrations, judged on 100,000 generated questions.
 
 A calibration draws questions from these 100,000 with replacement, so what is true of a new question
-is known exactly. Levels are set where the promise is hardest to keep: just short of a setting.
+is known exactly. Levels are set where the promise is hardest to keep: just short
+of an operating point.
 """
 
 from dataclasses import dataclass
@@ -12,12 +13,12 @@ import pytest
 from scipy import stats
 
 from farthing.calibration.base import BoolArray, FloatArray, IntArray
-from farthing.calibration.guarantees.budget import Spending, budget_setting
-from farthing.calibration.guarantees.parity import Paired, parity_setting
+from farthing.calibration.guarantees.budget import Spending, budget_point
+from farthing.calibration.guarantees.parity import Paired, parity_point
 from farthing.calibration.guarantees.selective import (
     answers_above,
     candidate_thresholds,
-    selective_setting,
+    selective_point,
 )
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
@@ -71,7 +72,7 @@ def test_parity(edge: int) -> None:
     for _ in range(RUNS):
         rows = rng.integers(0, QUESTIONS, N)
         paired = Paired(everyone.cost_nano[rows], everyone.correct[rows], guide[rows])
-        found = parity_setting(paired, epsilon, DELTA)
+        found = parity_point(paired, epsilon, DELTA)
         failures += found is not None and loss[found] >= epsilon
         kept += found is not None
     assert rare_enough(failures)
@@ -89,7 +90,7 @@ def test_budget(edge: int) -> None:
     for _ in range(RUNS):
         rows = rng.integers(0, QUESTIONS, N)[:, None]
         spending = Spending(everyone.cost_nano[rows, order], everyone.correct[rows, order], most)
-        found = budget_setting(spending, budget, DELTA)
+        found = budget_point(spending, budget, DELTA)
         failures += found is not None and means[order[found]] >= budget
         kept += found is not None
     assert rare_enough(failures)
@@ -108,7 +109,7 @@ def test_selective_accuracy(alpha: str) -> None:
     for _ in range(RUNS):
         rows = rng.integers(0, QUESTIONS, N)
         answers = answers_above(everyone.confidence[rows], guide[rows], grid)
-        found = selective_setting(answers, alpha, DELTA)
+        found = selective_point(answers, alpha, DELTA)
         failures += found is not None and risk[found] > float(alpha)
         kept += found is not None
     assert rare_enough(failures)

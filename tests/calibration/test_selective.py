@@ -6,7 +6,7 @@ from farthing.calibration.guarantees.selective import (
     Answers,
     answers_above,
     candidate_thresholds,
-    selective_setting,
+    selective_point,
 )
 from farthing.errors import CalibrationError
 
@@ -29,20 +29,20 @@ def test_answers_are_as_right_as_promised_in_enough_calibrations(n: int) -> None
     grid = candidate_thresholds(*draw(rng, 2_000), ALPHA, most=20)
     failures, shares = 0, []
     for _ in range(RUNS):
-        found = selective_setting(answers_above(*draw(rng, n), grid), ALPHA, DELTA)
+        found = selective_point(answers_above(*draw(rng, n), grid), ALPHA, DELTA)
         failures += found is not None and risk(grid[found]) > ALPHA
         shares.append(0 if found is None else 1 - grid[found])
     assert stats.binomtest(failures, RUNS, DELTA, alternative="greater").pvalue > 1e-4
     assert np.mean(shares) > {200: 0.06, 800: 0.2}[n]  # at most 0.4 can be answered
 
 
-def test_a_setting_at_the_edge_is_proved_as_often_as_the_binomial_says() -> None:
-    """One setting whose answers are wrong just as often as is allowed, all questions answered."""
+def test_a_point_at_the_edge_is_proved_as_often_as_the_binomial_says() -> None:
+    """One point whose answers are wrong just as often as is allowed, all questions answered."""
     rng = np.random.default_rng(5)
     n = 200
     wrong = rng.random((RUNS, n, 1)) < ALPHA
     everyone = np.ones((n, 1), bool)
-    failures = sum(selective_setting(Answers(everyone, ~w), ALPHA, DELTA) == 0 for w in wrong)
+    failures = sum(selective_point(Answers(everyone, ~w), ALPHA, DELTA) == 0 for w in wrong)
     bearable = max(k for k in range(n) if stats.binom.cdf(k, n, ALPHA) <= DELTA)
     exact = stats.binom.cdf(bearable, n, ALPHA)
     assert stats.binomtest(failures, RUNS, exact).pvalue > 1e-4
@@ -53,9 +53,9 @@ def test_it_stops_at_the_first_failure_and_takes_what_answers_most() -> None:
     answered[50:, 0] = answered[90:, 1] = False
     correct = np.ones((100, 4), bool)
     correct[:40, 2] = False
-    assert selective_setting(Answers(answered, correct), 0.1, 0.05) == 1
+    assert selective_point(Answers(answered, correct), 0.1, 0.05) == 1
     correct[:5, 0] = False  # 5 of 50 proves nothing
-    assert selective_setting(Answers(answered, correct), 0.1, 0.05) is None
+    assert selective_point(Answers(answered, correct), 0.1, 0.05) is None
 
 
 def test_wrong_answers_are_counted_among_the_answers_and_nothing_else() -> None:
@@ -66,7 +66,7 @@ def test_wrong_answers_are_counted_among_the_answers_and_nothing_else() -> None:
         answered, correct = rng.random((60, 1)) < 0.5, rng.random((60, 1)) < 0.95
         wrong = (answered & ~correct).sum()
         proves = stats.binom.cdf(wrong, answered.sum(), ALPHA) <= 0.3
-        assert selective_setting(Answers(answered, correct), ALPHA, 0.3) == (0 if proves else None)
+        assert selective_point(Answers(answered, correct), ALPHA, 0.3) == (0 if proves else None)
         proofs += proves
     assert 50 < proofs < 150
 

@@ -10,7 +10,7 @@ from farthing.process.generator.presets import preset
 PRESET = "hotpotqa-llama2-7b"
 
 
-def make_setting(n: int, seed: int = 0) -> Dataset:
+def make_dataset(n: int, seed: int = 0) -> Dataset:
     config = preset(PRESET).config
     return Dataset(PRESET, generate(config, n, np.random.default_rng(seed)), config, PRESET)
 
@@ -18,10 +18,10 @@ def make_setting(n: int, seed: int = 0) -> Dataset:
 @pytest.fixture(scope="session")
 def small() -> Dataset:
     """Return 300 questions of a preset."""
-    return make_setting(300)
+    return make_dataset(300)
 
 
 @pytest.fixture(scope="session")
 def large() -> Dataset:
     """Return 2,600 questions of a preset."""
-    return make_setting(2_600, seed=1)
+    return make_dataset(2_600, seed=1)

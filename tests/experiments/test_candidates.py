@@ -22,8 +22,8 @@ from farthing.process.generator.presets import PRESETS
 PAPER = Path(__file__).parents[2] / "../shared/data/paper_tables.csv"
 
 
-def names(setting: Dataset, asked: list[str] | None = None) -> list[str]:
-    return [candidate.name for candidate in candidates(setting, asked)]
+def names(dataset: Dataset, asked: list[str] | None = None) -> list[str]:
+    return [candidate.name for candidate in candidates(dataset, asked)]
 
 
 def test_all_of_them_in_the_order_of_the_table(small: Dataset) -> None:

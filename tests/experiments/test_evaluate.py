@@ -29,8 +29,8 @@ def nested(policy: Policy, traces: TraceArrays) -> Nested:
     return found
 
 
-def replayed(setting: Dataset) -> Nested:
-    return nested(UalaPolicy(), setting.traces)
+def replayed(dataset: Dataset) -> Nested:
+    return nested(UalaPolicy(), dataset.traces)
 
 
 def test_the_frontier_is_what_acting_at_each_threshold_gives(small: Dataset) -> None:

@@ -35,7 +35,7 @@ DELTA = Fraction(1, 5)
 SELECTIVE = Selective(Fraction(2, 3), DELTA)
 PARITY = Parity(epsilon=Fraction(1, 5), delta=DELTA)
 Chosen = SelectivePromise | ParityPromise | BudgetPromise
-"""Promises that choose a setting of a menu."""
+"""Promises that choose an operating point of a menu."""
 BUDGET = Budget("0.0009", "0.01", DELTA)
 
 
@@ -117,23 +117,23 @@ def test_the_menu_and_its_order_are_those_of_the_training_questions(
         certificate = made(asked, held, train).certificate
         menus.append(spy.kappas[-1])
         found = chosen(certificate)
-        assert found.settings == len(menus[-1]) > 3
-        assert found.setting is None or certificate.kappa == menus[-1][found.setting]
+        assert found.points == len(menus[-1]) > 3
+        assert found.point is None or certificate.kappa == menus[-1][found.point]
     np.testing.assert_array_equal(menus[0], menus[1])
     assert not np.array_equal(menus[0], menus[2])
 
 
 def test_grades_alone_move_neither_where_parity_begins_nor_whom_it_is_held_to(spy: Spy) -> None:
-    """Where it begins is the setting most often right: in training, whatever the others say."""
+    """Where it begins is the point most often right: in training, whatever the others say."""
     right = replace(HELD.played, correct=OTHERS.played.correct)
     found = [made(PARITY, held).certificate.promise for held in (HELD, Part(right, right))]
     first, second = (one for one in found if isinstance(one, ParityPromise))
     assert first.reference == second.reference == "guide"
-    assert first.settings == second.settings
+    assert first.points == second.points
     assert len(np.unique([len(kappas) for kappas in spy.kappas[1::2]])) == 1
     trained = points_of(replay(Sure(), TRAIN.played, "argmax"), spy.kappas[0])
     best = trained.correct.sum(axis=0)
-    assert best[first.settings - 1] == best.max() > best[first.settings :].max()
+    assert best[first.points - 1] == best.max() > best[first.points :].max()
 
 
 def test_how_sure_a_selective_policy_is_was_learned_before_calibration() -> None:

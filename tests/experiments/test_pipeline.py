@@ -91,8 +91,8 @@ def test_every_promise_is_saved_and_acted_on(
     small: Dataset, tmp_path: Path, asked: Coverage
 ) -> None:
     traces = grouped(small.traces)
-    setting, folder = replace(small, traces=traces), tmp_path / "b"
-    train(setting, "uala", ALPHA, folder, split=SPLIT)
+    dataset, folder = replace(small, traces=traces), tmp_path / "b"
+    train(dataset, "uala", ALPHA, folder, split=SPLIT)
     found = calibrate(folder, traces, asked, split=SPLIT)
     bundle = load(folder)
     assert bundle.certificate == found.certificate

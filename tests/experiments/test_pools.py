@@ -19,8 +19,10 @@ def made_up(cost: np.ndarray, correct: np.ndarray, answered: np.ndarray) -> Oper
 
 
 def nested_points(rng: np.random.Generator, n: int) -> tuple[OperatingPoints, Fallback]:
-    """Settings that each solve what the one before solves, and cost a dollar more."""
-    depth = rng.integers(0, 12, size=n)  # the setting that first solves the question; 11: none
+    """Operating points that each solve what the one before solves, and cost a dollar more."""
+    depth = rng.integers(
+        0, 12, size=n
+    )  # the operating point that first solves the question; 11: none
     solves = depth[:, None] <= np.arange(10)
     cost = np.tile(np.arange(1, 11), (n, 1))
     points = made_up(cost, solves, np.ones_like(solves))
@@ -36,7 +38,7 @@ def test_coverage_is_kept_on_average_over_calibrations() -> None:
         calibrate = rng.integers(0, 50_000, size=60)
         margins.append(coverage(points, fallback, (calibrate, fresh), alpha=0.2).margin)
     assert np.mean(margins) > -3 * np.std(margins) / 20
-    assert np.mean(margins) < 0.1  # a setting covers a whole eleventh more
+    assert np.mean(margins) < 0.1  # an operating point covers a whole eleventh more
 
 
 def test_coverage_allows_as_many_misses_as_the_fraction_does() -> None:
@@ -60,7 +62,7 @@ def test_parity_is_broken_in_at_most_delta_of_calibrations() -> None:
     rng = np.random.default_rng(1)
     n = 60_000
     reference = rng.random(n) < 0.8
-    loss = np.linspace(0.08, 0.0, 9)  # the setting at index 6 loses exactly epsilon
+    loss = np.linspace(0.08, 0.0, 9)  # the operating point at index 6 loses exactly epsilon
     correct = reference[:, None] & (rng.random((n, 1)) > loss / 0.8)
     points = made_up(np.tile(np.arange(9), (n, 1)), correct, np.ones_like(correct))
     fallback = Fallback(np.full(n, 9), reference)
@@ -95,7 +97,7 @@ def test_the_summary_of_two_splits() -> None:
 
 
 @pytest.mark.extras("mapie")
-def test_a_setting_is_chosen_as_mapie_controls_the_risk() -> None:
+def test_a_point_is_chosen_as_mapie_controls_the_risk() -> None:
     methods = import_module("mapie.risk_control.methods")
     rng = np.random.default_rng(2)
     for alpha in (0.13, 0.2, 0.3):

@@ -82,7 +82,7 @@ def test_a_promise_is_saved_acted_on_and_judged(
     assert judged.verdict in {"kept", "missed within chance"}
 
 
-def test_the_certified_setting_is_the_one_that_the_bundle_acts_with(
+def test_the_certified_point_is_the_one_that_the_bundle_acts_with(
     small: Dataset, folder: Path
 ) -> None:
     parts = fixed_parts(small.traces, np.random.default_rng(0))
@@ -92,8 +92,8 @@ def test_the_certified_setting_is_the_one_that_the_bundle_acts_with(
     menu = points_of(replay(policy, held, "argmax"), kappas)
     budget = calibrate(folder, small.traces, Budget("0.0009", MOST_USD, DELTA)).certificate
     assert isinstance(budget.promise, BudgetPromise)
-    assert budget.promise.setting is not None
-    assert budget.kappa == kappas[budget.promise.setting]
+    assert budget.promise.point is not None
+    assert budget.kappa == kappas[budget.promise.point]
     assert budget.verify(Spending(menu.cost_nano, menu.covered, MOST, kappas)) == []
     dearer = Spending(menu.cost_nano * 2, menu.covered, MOST, kappas)
     assert budget.verify(dearer) != []
@@ -101,7 +101,7 @@ def test_the_certified_setting_is_the_one_that_the_bundle_acts_with(
         folder, small.traces, Parity(epsilon=Fraction(1, 5), delta=DELTA)
     ).certificate
     assert isinstance(parity.promise, ParityPromise)
-    kept = menu.keep(np.arange(parity.promise.settings))
+    kept = menu.keep(np.arange(parity.promise.points))
     assert parity.promise.reference == "guide"
     right = reference_right(held, "guide")
     paired = Paired(kept.cost_nano, kept.correct, right, "guide", kept.values)
@@ -193,7 +193,7 @@ def test_verdicts() -> None:
 def test_a_judged_figure_is_what_was_counted() -> None:
     part = drawn(100, 5)
     found = acted(Sure(), part, 0.9, "allow")
-    sure = SelectivePromise(alpha=ALPHA, delta=DELTA, setting=0, settings=1)
+    sure = SelectivePromise(alpha=ALPHA, delta=DELTA, point=0, points=1)
     judged = judge(Certificate(promise=sure, kappa=0.9), found)
     assert judged is not None
     population, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
@@ -221,7 +221,7 @@ RUNS, FRESH = 60, 20_000
 
 
 def _just_short(kind: str, at: OperatingPoints, reference: float) -> Promise:
-    """Ask for a thousandth more than the setting has."""
+    """Ask for a thousandth more than the operating point has."""
     if kind == "parity":
         lost = max(reference - at.correct.mean(), 0)
         return Parity("guide", Fraction(max(round(1000 * lost), 2), 1000), DELTA)
@@ -240,7 +240,7 @@ def _true(asked: Promise, found: Outcome, reference: float) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parity", "budget"])
 def test_a_promise_fails_no_oftener_than_it_may(kind: str) -> None:
-    """Levels sit just short of what one of the settings truly has, where proving is riskiest."""
+    """Levels sit just short of what one of the points truly has, where proving is riskiest."""
     policy, train_part, fresh = Sure(), drawn(400, 0), drawn(FRESH, 1)
     bundle = bundled(policy, train_part)
     reference = float(reference_right(fresh.recorded, "guide").mean())

@@ -100,7 +100,7 @@ RUNS, FRESH, HELD = 150, 20_000, 200
 
 @pytest.mark.slow
 def test_the_promise_fails_no_oftener_than_it_may(learned: Learned) -> None:
-    """At levels just short of what a setting truly has, where proving is riskiest."""
+    """At levels just short of what an operating point truly has, where proving is riskiest."""
     fresh = drawn(FRESH, 4)
     played = replay(learned.policy, fresh, "allow")
     rng = np.random.default_rng(5)

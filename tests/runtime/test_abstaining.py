@@ -142,7 +142,7 @@ class Unsure(FixedDepthPolicy):
 
 
 def unsure(kappa: float) -> Bundle:
-    sure = SelectivePromise(alpha=TENTH, delta=TENTH, setting=0, settings=1, answered=50)
+    sure = SelectivePromise(alpha=TENTH, delta=TENTH, point=0, points=1, answered=50)
     certificate = Certificate(promise=sure, kappa=kappa, n=99)
     return Bundle(
         policy=Unsure(1),
@@ -216,13 +216,13 @@ def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:
     [
         (
             ParityPromise(
-                epsilon=Fraction("0.02"), delta=TENTH, setting=0, settings=4, reference="guide"
+                epsilon=Fraction("0.02"), delta=TENTH, point=0, points=4, reference="guide"
             ),
-            "accuracy of setting 1 of 4",
+            "accuracy of operating point 1 of 4",
         ),
         (
-            BudgetPromise(budget_nano=10**6, most_nano=10**7, delta=TENTH, setting=0, settings=4),
-            "setting 1 of 4 costs less",
+            BudgetPromise(budget_nano=10**6, most_nano=10**7, delta=TENTH, point=0, points=4),
+            "operating point 1 of 4 costs less",
         ),
     ],
 )

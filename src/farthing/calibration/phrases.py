@@ -8,10 +8,10 @@ EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
 INDEPENDENT = "The calibration questions and a new one are independent draws of one kind."
 HELD_OUT = "No calibration question was used in training or in choosing the policy."
 SAME_SYSTEM = "Models, prompts, prices and the version of the features are those of the traces."
-ORDERED = "The settings and their order were chosen without the calibration questions."
+ORDERED = "The operating points and their order were chosen without the calibration questions."
 CAPPED = "The policy acts with min(kappa, 1)."
 MENU = (INDEPENDENT, HELD_OUT, ORDERED, SAME_SYSTEM)
-"""What a proof of one setting of a menu rests on."""
+"""What a proof of one of several operating points rests on."""
 
 DRIFT = "The kind or mix of questions changes."
 NEW_SYSTEM = "A model, prompt, price, tool, or the version of the features changes."
@@ -69,18 +69,18 @@ def confident(delta: Fraction, of: Certificate, claim: str) -> str:
 
 
 def unproved(delta: Fraction, of: Certificate, claim: str) -> str:
-    """Say that a claim about a menu could not be proved at confidence 1 - delta."""
+    """Say that a claim about operating points could not be proved at confidence 1 - delta."""
     sure = exact_text(1 - delta)
     return f"{of.n} calibration questions do not prove at confidence {sure} that {claim}"
 
 
-def chosen(setting: int, settings: int) -> str:
-    """Name a setting of a menu.
+def chosen(point: int, points: int) -> str:
+    """Name one of several operating points.
 
     >>> print(chosen(0, 3))
-    setting 1 of 3
+    operating point 1 of 3
     """
-    return f"setting {setting + 1} of {settings}"
+    return f"operating point {point + 1} of {points}"
 
 
 def everything(of: Certificate) -> str:

@@ -1,9 +1,9 @@
 """An exact test of how much accuracy is lost against a reference on the same questions.
 
-On each question a setting loses (the reference is right and it is not), wins (the other way round)
-or neither. Their chances are b, c and 1 - b - c, and the loss of accuracy is b - c. The score
-statistic orders the outcomes; its p-value is the largest over all (b, c) with b - c >= epsilon and
-b + c in a confidence interval, plus the chance that b + c is outside.
+On each question an operating point loses (the reference is right and it is not), wins (the other
+way round) or neither. Their chances are b, c and 1 - b - c, and the loss of accuracy is b - c. The
+score statistic orders the outcomes; its p-value is the largest over all (b, c) with b - c >=
+epsilon and b + c in a confidence interval, plus the chance that b + c is outside.
 """
 
 from functools import cache
@@ -31,7 +31,7 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
 
     Args:
         lost: questions that the reference alone has right.
-        won: questions that the setting alone has right.
+        won: questions that the operating point alone has right.
         n: questions.
         epsilon: the loss that is to be ruled out, in (0, 1).
 

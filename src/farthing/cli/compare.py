@@ -85,17 +85,17 @@ def compare(
 
     files.check_folder(out)
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
-    setting, sizes = read_setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
-    files.doubt_costs(setting.traces)
-    setting = replace(setting, features=tuple(feature))
+    dataset, sizes = read_dataset(traces, preset, n, seed, sizes_of(train, calibrate, test))
+    files.doubt_costs(dataset.traces)
+    dataset = replace(dataset, features=tuple(feature))
     alphas = tuple(dict.fromkeys(alpha))
     plan = Plan(
         alphas, names, splits, seeds, seed, sizes, workers, population, action_space, engine=engine
     )
-    run(setting, plan, out)
+    run(dataset, plan, out)
 
 
-def run(setting: "Dataset", plan: "Plan", out: Path) -> None:
+def run(dataset: "Dataset", plan: "Plan", out: Path) -> None:
     """Run a comparison, print its table and write its report."""
     from farthing.experiments import compare as room
     from farthing.reports import summary
@@ -103,7 +103,7 @@ def run(setting: "Dataset", plan: "Plan", out: Path) -> None:
     from farthing.reports.tables import render_tables
 
     with interruptible("no report was written"), trainings() as shown:
-        comparison = room.compare(setting, plan, shown.watch)
+        comparison = room.compare(dataset, plan, shown.watch)
     if comparison.made_up:
         show(Text(comparison.origin))
     show(Text(summary.setting(comparison)))
@@ -135,7 +135,7 @@ def generated(
     return Dataset(name, questions, found.config, name), dict(sizes)
 
 
-def read_setting(
+def read_dataset(
     traces: Path | None, preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
 ) -> tuple["Dataset", dict[str, int]]:
     """Read recorded traces or draw those of a preset, whichever was asked for."""

@@ -38,8 +38,8 @@ def demo(
     from farthing.experiments.compare import Plan
 
     files.check_folder(out)
-    setting, sizes = generated(PRESET, None, 0, {})
-    run(setting, Plan((Fraction(1, 10),), POLICIES, sizes=sizes), out)
+    dataset, sizes = generated(PRESET, None, 0, {})
+    run(dataset, Plan((Fraction(1, 10),), POLICIES, sizes=sizes), out)
     remark(
         f"""
 What you see: what each policy paid, and how near it came to the 0.9 asked for.

@@ -71,12 +71,12 @@ def train(
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
-    setting = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
-    made = made_with(traces, setting.traces, job)
-    files.doubt_costs(setting.traces)
+    dataset = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
+    made = made_with(traces, dataset.traces, job)
+    files.doubt_costs(dataset.traces)
     with interruptible("nothing was saved"), trainings() as shown:
         trained = pipeline.train(
-            replace(setting, system=made.system),
+            replace(dataset, system=made.system),
             policy,
             alpha,
             out,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing.cli import files
-from farthing.cli.compare import Engine, File, Preset, Questions, Splits, Workers, read_setting
+from farthing.cli.compare import Engine, File, Preset, Questions, Splits, Workers, read_dataset
 from farthing.cli.console import interrupted, interruptible, remark, show, trainings
 from farthing.cli.options import (
     Alpha,
@@ -71,13 +71,13 @@ def sweep(
     from farthing.reports.tune import render_sweep, write_sweep
 
     files.check_folder(out)
-    setting, sizes = read_setting(traces, preset, n, seed, sizes_of(train, calibrate, test))
-    files.doubt_costs(setting.traces)
-    setting = replace(setting, features=tuple(feature))
+    dataset, sizes = read_dataset(traces, preset, n, seed, sizes_of(train, calibrate, test))
+    files.doubt_costs(dataset.traces)
+    dataset = replace(dataset, features=tuple(feature))
     search = room.Search(policy, tuple(choices), draw, folds)
     plan = Plan((alpha,), None, splits, seeds, seed, sizes, workers, population, engine=engine)
     with interruptible(KEPT), trainings() as shown:
-        done = room.sweep(setting, search, plan, out, shown.watch)
+        done = room.sweep(dataset, search, plan, out, shown.watch)
     if done.resumed:
         remark(f"{done.resumed} trainings were there already")
     show(render_sweep(done))

@@ -91,7 +91,7 @@ class _Played:
     figures: tuple[Mapping[str, float], ...]
 
 
-def compare(setting: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
+def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
     """Compare policies on the same splits of the same questions.
 
     Each policy is trained once for each alpha and seed, on one training part, and replayed once on
@@ -101,7 +101,7 @@ def compare(setting: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
     processes of their own, so a script calls this under `if __name__ == "__main__":`.
 
     Args:
-        setting: the questions.
+        dataset: the questions.
         plan: who is compared, and how thoroughly.
         watch: is told how far the work is.
 
@@ -112,27 +112,27 @@ def compare(setting: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
         InputError: the traces or the policies do not fit the action space.
     """
     warm_up(plan)
-    return compare_these(_taking_part(setting, plan), setting, plan, watch)
+    return compare_these(_taking_part(dataset, plan), dataset, plan, watch)
 
 
 def compare_these(
-    chosen: Sequence[Candidate], setting: Dataset, plan: Plan, watch: Watch = ignore
+    chosen: Sequence[Candidate], dataset: Dataset, plan: Plan, watch: Watch = ignore
 ) -> Comparison:
     """Compare candidates that the caller made; the plan's policies and action space say nothing."""
-    arrays = setting.arranged("rounds")
+    arrays = dataset.arranged("rounds")
     rng = np.random.default_rng(plan.seed)
     division = divide(arrays, rng, **plan.sizes)
     splits = [_places(division, rng) for _ in range(plan.splits)]
-    fitted = _train(chosen, plan, setting, division.train, watch)
-    lines = _lines(chosen, fitted, plan, setting, division.rest)
+    fitted = _train(chosen, plan, dataset, division.train, watch)
+    lines = _lines(chosen, fitted, plan, dataset, division.rest)
     played = _play_all(lines, splits, plan.population, watch)
     rows = [_row(line, [split[i] for split in played]) for i, line in enumerate(lines)]
-    best, why_not = _optimum(setting)
-    if best and setting.generator is not None:
-        rows = _beside_optimum(Fresh.draw(setting.generator, plan.seed), lines, rows, watch)
+    best, why_not = _optimum(dataset)
+    if best and dataset.generator is not None:
+        rows = _beside_optimum(Fresh.draw(dataset.generator, plan.seed), lines, rows, watch)
     return Comparison(
-        source=setting.name,
-        fingerprint=fingerprint(setting.traces),
+        source=dataset.name,
+        fingerprint=fingerprint(dataset.traces),
         sizes=division.sizes,
         horizon=arrays.horizon,
         roles=arrays.roles,
@@ -141,26 +141,26 @@ def compare_these(
         rows=rows,
         differences=differences(rows, division.n_test / len(division.rest)),
         optimum=best,
-        published=published(setting.preset) if setting.preset else [],
-        made_up=_made_up(setting),
+        published=published(dataset.preset) if dataset.preset else [],
+        made_up=_made_up(dataset),
         notes=[
-            *_notes(setting, plan, division, arrays.take(division.train)),
+            *_notes(dataset, plan, division, arrays.take(division.train)),
             *why_not,
             *_unfinished(plan, lines, played),
         ],
     )
 
 
-def _taking_part(setting: Dataset, plan: Plan) -> list[Candidate]:
+def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:
     """Return the candidates of a plan that its action space allows, if the traces do."""
-    if plan.space == "pool" and not setting.is_pool:
+    if plan.space == "pool" and not dataset.is_pool:
         raise InputError(
-            f"{setting.name} holds {setting.traces.horizon} rounds of "
-            f"{', '.join(setting.traces.roles)}, not a pool; use --action-space rounds or calls"
+            f"{dataset.name} holds {dataset.traces.horizon} rounds of "
+            f"{', '.join(dataset.traces.roles)}, not a pool; use --action-space rounds or calls"
         )
     if plan.space == "calls":
-        recorded_space("calls", setting.traces)  # refuses calls that saw others
-    chosen = candidates(setting, plan.policies)
+        recorded_space("calls", dataset.traces)  # refuses calls that saw others
+    chosen = candidates(dataset, plan.policies)
     if plan.space == "rounds":
         chosen = [one for one in chosen if "rounds" in one.method.action_spaces]
         if not chosen:
@@ -215,7 +215,7 @@ def _job(candidate: Candidate, alpha: Fraction, seed: int) -> Job | None:
 
 
 def _train(
-    chosen: Sequence[Candidate], plan: Plan, setting: Dataset, rows: IntArray, watch: Watch
+    chosen: Sequence[Candidate], plan: Plan, dataset: Dataset, rows: IntArray, watch: Watch
 ) -> Mapping[tuple[object, ...], Fitted | None]:
     """Run each training once, whoever shares it; those of one arrangement side by side."""
     done: dict[tuple[object, ...], Fitted | None] = {}
@@ -226,7 +226,7 @@ def _train(
             job = _job(candidate, alpha, seed)
             if job is not None:
                 jobs.setdefault(_key(candidate, alpha, seed), job)
-        train = setting.arranged("pool" if in_pool else "rounds").take(rows)
+        train = dataset.arranged("pool" if in_pool else "rounds").take(rows)
         found = ENGINES[plan.engine](list(jobs.values()), train, plan.workers or cores(), watch)
         done |= dict(zip(jobs, found, strict=True))
     return done
@@ -245,10 +245,10 @@ def _lines(
     chosen: Sequence[Candidate],
     fitted: Mapping[tuple[object, ...], Fitted | None],
     plan: Plan,
-    setting: Dataset,
+    dataset: Dataset,
     rows: IntArray,
 ) -> list[_Line]:
-    rest = {space: setting.arranged(space).take(rows) for space in _spaces(chosen)}
+    rest = {space: dataset.arranged(space).take(rows) for space in _spaces(chosen)}
 
     def line(candidate: Candidate, alpha: Fraction) -> _Line:
         trained = [fitted.get(_key(candidate, alpha, seed)) for seed in _seeds(plan)]
@@ -326,11 +326,11 @@ def _row(line: _Line, played: Sequence[_Played]) -> Row:
     )
 
 
-def _made_up(setting: Dataset) -> str:
+def _made_up(dataset: Dataset) -> str:
     """Say what made the questions up, also where they come from a file."""
-    if setting.preset:
-        return fitted_to(setting.preset)
-    generated = setting.generator is not None or setting.traces.models == MODELS
+    if dataset.preset:
+        return fitted_to(dataset.preset)
+    generated = dataset.generator is not None or dataset.traces.models == MODELS
     return "made-up questions of a generator" if generated else ""
 
 
@@ -359,24 +359,24 @@ def _times_optimum(fresh: Fresh, line: _Line, row: Row) -> list[float]:
     ]
 
 
-def _optimum(setting: Dataset) -> tuple[list[tuple[float, float]], list[str]]:
+def _optimum(dataset: Dataset) -> tuple[list[tuple[float, float]], list[str]]:
     """Return the frontier of the known optimum, or why there is none."""
-    if setting.generator is None:
+    if dataset.generator is None:
         return [], []
     try:
-        return optimum.frontier(setting.generator), []
+        return optimum.frontier(dataset.generator), []
     except InputError as problem:
         return [], [f"the optimum is not known: {problem}"]
 
 
-def _notes(setting: Dataset, plan: Plan, division: Division, train: TraceArrays) -> list[str]:
+def _notes(dataset: Dataset, plan: Plan, division: Division, train: TraceArrays) -> list[str]:
     notes = [f"questions: {division}"]
-    if train.roles != setting.traces.roles:
+    if train.roles != dataset.traces.roles:
         order = train.models[0]
         notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
     if plan.population == "solvable":
         notes.append(SOLVABLE_ONLY)
-    if plan.policies is None and (absent := left_out(setting)):
+    if plan.policies is None and (absent := left_out(dataset)):
         whom = [f"{', '.join(names)} ({why})" for why, names in absent.items()]
         notes.append(f"left out: {'; '.join(whom)}")
     off = FeatureSet.fit(train).off

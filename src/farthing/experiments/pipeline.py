@@ -93,7 +93,7 @@ class Calibrated:
 
 
 def train(
-    setting: Dataset,
+    dataset: Dataset,
     name: str,
     alpha: Fraction,
     folder: str | Path,
@@ -107,7 +107,7 @@ def train(
     gives the same bundle, byte for byte.
 
     Args:
-        setting: the questions; a pool of models is played as a cascade.
+        dataset: the questions; a pool of models is played as a cascade.
         name: a candidate's, such as `ccpo` or `fixed-2`.
         alpha: the share of misses to train for.
         folder: where the bundle goes.
@@ -120,14 +120,14 @@ def train(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder holds something else.
     """
-    candidate = _only(candidates(setting, [name]))
+    candidate = _only(candidates(dataset, [name]))
     if candidate.learner is None:
         raise InputError(f"the policy '{candidate.name}' cannot run: {candidate.note}")
-    arrays = setting.arranged(candidate.method.space)
+    arrays = dataset.arranged(candidate.method.space)
     parts = divided(arrays, split)
     questions = arrays.take(parts.train)
     fitted = fit(candidate.learner, questions, alpha, split.seed, progress or Silent())
-    bundles.write(folder, bundle_of(candidate, fitted, questions, setting.system))
+    bundles.write(folder, bundle_of(candidate, fitted, questions, dataset.system))
     return Trained(candidate, fitted, sizes_of(parts))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from farthing.calibration.base import Level, exact_level
-from farthing.calibration.guarantees.parity import Paired, parity_setting
+from farthing.calibration.guarantees.parity import Paired, parity_point
 from farthing.methods.base import Learner, load
 from farthing.methods.cards import cards
 from farthing.process.operating_points import OperatingPoints
@@ -89,10 +89,10 @@ def parity(
     calibrate, test = rows
     proof = points.take(calibrate)
     paired = Paired(proof.cost_nano, proof.correct, reference.right[calibrate])
-    setting = parity_setting(paired, epsilon, delta)
-    cost, right = _realised(points, reference, setting, test)
+    point = parity_point(paired, epsilon, delta)
+    cost, right = _realised(points, reference, point, test)
     goal = float(reference.right[test].mean()) - float(exact_level(epsilon, "epsilon"))
-    return Outcome(cost.mean() * PER_THOUSAND, float(right.mean()) - goal, setting is None)
+    return Outcome(cost.mean() * PER_THOUSAND, float(right.mean()) - goal, point is None)
 
 
 def coverage(
@@ -115,19 +115,19 @@ def coverage(
     calibrate, test = (part[fallback.right[part]] for part in rows)
     missed = np.logical_or.accumulate(~points.covered[calibrate][:, ::-1], axis=1)[:, ::-1]
     allowed = np.flatnonzero(missed.sum(axis=0) + 1 <= int(level * (len(calibrate) + 1)))
-    setting = int(allowed[0]) if allowed.size else None
-    covered = _realised(points.as_sets(), fallback, setting, test)[1]
-    cost = _realised(points, fallback, setting, rows[1])[0]
+    point = int(allowed[0]) if allowed.size else None
+    covered = _realised(points.as_sets(), fallback, point, test)[1]
+    cost = _realised(points, fallback, point, rows[1])[0]
     margin = float(covered.mean()) - float(1 - level)
-    return Outcome(cost.mean() * PER_THOUSAND, margin, setting is None)
+    return Outcome(cost.mean() * PER_THOUSAND, margin, point is None)
 
 
 def _realised(
-    points: OperatingPoints, fallback: Fallback, setting: int | None, rows: IntArray
+    points: OperatingPoints, fallback: Fallback, point: int | None, rows: IntArray
 ) -> tuple[IntArray, BoolArray]:
-    if setting is None:
+    if point is None:
         return fallback.cost_nano[rows], fallback.right[rows]
-    return points.cost_nano[rows, setting], points.correct[rows, setting]
+    return points.cost_nano[rows, point], points.correct[rows, point]
 
 
 @dataclass(frozen=True)

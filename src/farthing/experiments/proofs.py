@@ -1,7 +1,8 @@
 """Prove a promise about a trained policy, by choosing one of its thresholds.
 
-The menu is the policy at a row of thresholds. The row, its order and where testing begins come from
-training questions alone; calibration questions only prove a setting, and test questions judge it.
+The operating points are the policy at a row of thresholds. The row, its order and where testing
+begins come from training questions alone; calibration questions only prove an operating point, and
+test questions judge it.
 """
 
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from farthing.methods.selective.learner import Learned
 
 SETTINGS = 50
-"""Largest number of thresholds in a menu."""
+"""Largest number of thresholds in a row."""
 
 
 @dataclass(frozen=True)
@@ -225,12 +226,12 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
 
 
 def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    """Begin at the setting that is right most often in training, and go cheaper from there."""
+    """Begin at the point that is right most often in training, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
-    menu = _trained_points(plays, train)
-    right = menu.correct.sum(axis=0)
-    kappas = menu.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
+    points = _trained_points(plays, train)
+    right = points.correct.sum(axis=0)
+    kappas = points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
     proof = points_of(plays.replay(calibrate.played), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
     mark = fingerprint(calibrate.played)
@@ -244,9 +245,9 @@ def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certif
 
 
 def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    menu = _trained_points(plays, train)
-    proof = points_of(plays.replay(calibrate.played), menu.values)
-    spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=menu.values)
+    points = _trained_points(plays, train)
+    proof = points_of(plays.replay(calibrate.played), points.values)
+    spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=points.values)
     mark = fingerprint(calibrate.played)
     return guarantees.budget.certify(
         spending,

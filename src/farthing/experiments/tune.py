@@ -158,7 +158,7 @@ def fold(n: int, seed: int, folds: int, which: int) -> tuple[IntArray, IntArray]
 
 
 def sweep(
-    setting: Dataset, search: Search, plan: Plan, folder: Path, watch: Watch = ignore
+    dataset: Dataset, search: Search, plan: Plan, folder: Path, watch: Watch = ignore
 ) -> Sweep:
     """Try settings of one policy, choose one, and judge it on test questions.
 
@@ -167,7 +167,7 @@ def sweep(
     complete. The results do not depend on the workers, the engine, or on interruptions.
 
     Args:
-        setting: the questions.
+        dataset: the questions.
         search: what is tried.
         plan: alpha (one), sizes, seeds, splits to judge on, workers and engine, as in `compare`;
             its policies and its action space say nothing here.
@@ -180,8 +180,8 @@ def sweep(
         InputError: the policy cannot be swept, or cannot learn with one of the settings.
     """
     warm_up(replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds))
-    candidate = _swept(setting, search.policy)
-    arrays = setting.arranged(candidate.method.space)
+    candidate = _swept(dataset, search.policy)
+    arrays = dataset.arranged(candidate.method.space)
     settings = [{}, *_asked(candidate.learner, search, plan.seed)]
     division = divide(arrays, np.random.default_rng(plan.seed), **plan.sizes)
     train = arrays.take(division.train)
@@ -192,8 +192,8 @@ def sweep(
     figures = _figures(work, kept, plan, train, watch)
     each = search.folds * plan.seeds
     done = Sweep(
-        setting.name,
-        fingerprint(setting.traces),
+        dataset.name,
+        fingerprint(dataset.traces),
         search,
         plan,
         division.sizes,
@@ -206,15 +206,15 @@ def sweep(
             for i, changed in enumerate(settings)
         ),
         before,
-        setting.features,
+        dataset.features,
     )
     if any(one is None for one in figures):
         return done
-    return replace(done, test=_judged(done, candidate, setting, watch))
+    return replace(done, test=_judged(done, candidate, dataset, watch))
 
 
-def _swept(setting: Dataset, name: str) -> Candidate:
-    found = candidates(setting, [name])
+def _swept(dataset: Dataset, name: str) -> Candidate:
+    found = candidates(dataset, [name])
     if len(found) != 1:
         names = ", ".join(candidate.name for candidate in found) or "none that can run here"
         raise InputError(f"name one policy: {names}")
@@ -315,7 +315,7 @@ def _figures(
     return [kept.get(key) for key, _ in work]
 
 
-def _judged(done: Sweep, candidate: Candidate, setting: Dataset, watch: Watch) -> Comparison:
+def _judged(done: Sweep, candidate: Candidate, dataset: Dataset, watch: Watch) -> Comparison:
     best = done.ranked[0]
     variant = candidate.variant
     as_it_is = replace(variant, label=f"{candidate.label}, as it is")
@@ -325,4 +325,4 @@ def _judged(done: Sweep, candidate: Candidate, setting: Dataset, watch: Watch) -
         label = f"{candidate.label}, {written(best.changed)}"
         tuned = replace(variant, name=candidate.name + TUNED, label=label, learner=learner)
         taking_part.append(replace(candidate, variant=tuned))
-    return compare_these(taking_part, setting, done.plan, watch)
+    return compare_these(taking_part, dataset, done.plan, watch)

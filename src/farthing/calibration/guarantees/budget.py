@@ -18,7 +18,7 @@ from farthing.calibration.base import (
     exact_level,
 )
 from farthing.calibration.betting import mean_p_value
-from farthing.calibration.sequence import proven, setting_kappa
+from farthing.calibration.sequence import point_kappa, proven
 from farthing.errors import CalibrationError
 from farthing.money import usd_from_nano
 
@@ -27,23 +27,24 @@ DEAREST = "No question can cost more than the largest cost that was assumed."
 
 @dataclass(frozen=True)
 class Spending:
-    """What each setting costs and achieves."""
+    """What each operating point costs and achieves."""
 
     cost_nano: IntArray
-    """[n, G] nano-dollars, settings from the cheapest to the dearest."""
+    """[n, G] nano-dollars, operating points from the cheapest to the dearest."""
     achieved: BoolArray
     """[n, G] whether the question is covered, or its answer right."""
     most_nano: int
     """The largest possible cost of a question, from prices and limits and not from these costs."""
     kappas: FloatArray | None = None
-    """[G] the threshold of each setting, where the menu is one policy at several thresholds."""
+    """[G] the threshold of each operating point, where they are one policy at several
+    thresholds."""
 
     def __post_init__(self) -> None:
         shape = self.cost_nano.shape
         if len(shape) != 2 or not shape[0] or self.achieved.shape != shape:
             raise CalibrationError(
                 f"cost_nano has shape {shape} and achieved {self.achieved.shape}; give both one "
-                "row a question and one column a setting"
+                "row a question and one column an operating point"
             )
         if self.cost_nano.min() < 0 or self.cost_nano.max() > self.most_nano:
             raise CalibrationError(
@@ -70,23 +71,23 @@ class BudgetPromise(
     """The largest possible cost of a question that was assumed, in nano-dollars."""
     delta: Fraction
     """How often the promise may fail over calibration draws."""
-    settings: int
-    """Number of settings in the menu."""
-    setting: int | None = None
-    """Index of the promised setting in its menu, from 0; None: nothing of the menu is proved."""
+    points: int
+    """Number of operating points."""
+    point: int | None = None
+    """Index of the promised operating point, from 0; None: none of them is proved."""
 
     @property
     def promises(self) -> bool:
-        """Whether a setting is proved."""
-        return self.setting is not None
+        """Whether an operating point is proved."""
+        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
         usd = f"${usd_from_nano(self.budget_nano):.3g}"
-        if self.setting is None:
-            claim = f"any setting costs less than {usd} a question, so none is chosen."
+        if self.point is None:
+            claim = f"any operating point costs less than {usd} a question, so none is chosen."
             return phrases.unproved(self.delta, of, claim)
-        chosen = phrases.chosen(self.setting, self.settings)
+        chosen = phrases.chosen(self.point, self.points)
         claim = f"{chosen} costs less than {usd} a question in expectation."
         return phrases.confident(self.delta, of, claim)
 
@@ -94,7 +95,7 @@ class BudgetPromise(
         """Say what it means for a thousand questions."""
         del of
         if not self.promises:
-            return "No setting is known to be cheap enough, so none is used."
+            return "No operating point is known to be cheap enough, so none is used."
         usd = f"${usd_from_nano(1_000 * self.budget_nano):.3g}"
         return (
             f"A thousand questions cost less than {usd} on average, {phrases.how_sure(self.delta)};"
@@ -120,29 +121,29 @@ def certify(
     fingerprint: str,
     question_budget_nano: int | None = None,
 ) -> Certificate:
-    """Choose the setting that achieves most among those proved to cost less than the budget.
+    """Choose the operating point that achieves most of those proved to cost less than the budget.
 
     Args:
-        spending: what the settings cost and achieve on the calibration questions.
+        spending: what the operating points cost and achieve on the calibration questions.
         budget_nano: nano-dollars a question, in expectation.
         delta: how often the promise may fail over calibration draws, in (0, 1).
         fingerprint: SHA-256 of the traces that the costs are from.
         question_budget_nano: the budget that each question was played under; None: without.
 
     Raises:
-        CalibrationError: as `budget_setting`.
+        CalibrationError: as `budget_point`.
     """
-    setting = budget_setting(spending, budget_nano, delta)
-    n, settings = spending.cost_nano.shape
+    point = budget_point(spending, budget_nano, delta)
+    n, points = spending.cost_nano.shape
     return Certificate(
         promise=BudgetPromise(
             budget_nano=budget_nano,
             most_nano=spending.most_nano,
             delta=exact_level(delta, "delta"),
-            setting=setting,
-            settings=settings,
+            point=point,
+            points=points,
         ),
-        kappa=setting_kappa(spending.kappas, setting),
+        kappa=point_kappa(spending.kappas, point),
         n=n,
         question_budget_nano=question_budget_nano,
         conditional_on=(*phrases.MENU, DEAREST),
@@ -151,12 +152,12 @@ def certify(
     )
 
 
-def budget_setting(spending: Spending, budget_nano: int, delta: Level) -> int | None:
-    """Return the setting that achieves most here among those proved to cost less than the budget.
+def budget_point(spending: Spending, budget_nano: int, delta: Level) -> int | None:
+    """Return the point that achieves most here among those proved to cost less than the budget.
 
     With confidence 1 - delta over the draw of independent questions its expected cost a question
-    is below the budget. Settings are tested from the cheapest up until one fails; what they achieve
-    is not part of the promise.
+    is below the budget. Operating points are tested from the cheapest up until one fails; what they
+    achieve is not part of the promise.
 
     Returns:
         Its index; None where nothing is proved: not even the cheapest fits.
@@ -166,7 +167,7 @@ def budget_setting(spending: Spending, budget_nano: int, delta: Level) -> int | 
 
     >>> cost = np.tile([10, 40, 90], (300, 1))
     >>> right = np.tile([False, True, True], (300, 1))
-    >>> budget_setting(Spending(cost, right, 100), 50, 0.1)
+    >>> budget_point(Spending(cost, right, 100), 50, 0.1)
     1
     """
     if budget_nano < 1:
@@ -182,28 +183,29 @@ def budget_setting(spending: Spending, budget_nano: int, delta: Level) -> int | 
 
 @dataclass(frozen=True)
 class Price:
-    """One setting on the frontier of cost and coverage."""
+    """One operating point on the frontier of cost and coverage."""
 
-    setting: int
-    """Index in the menu."""
+    point: int
+    """Index among the operating points."""
     cost_nano: Fraction
     """Mean nano-dollars a question, exactly."""
     coverage: Fraction
     """Share of the questions that it achieves, exactly."""
     point_nano: Fraction | None
-    """Nano-dollars a question for one more point (1 %) of coverage from the setting before it on
-    the frontier; None for the first."""
+    """Nano-dollars a question for 1 % more coverage from the operating point before it on the
+    frontier; None for the first."""
 
 
 def price_of_coverage(spending: Spending) -> tuple[Price, ...]:
-    """Return the frontier of the menu and the price of a point of coverage along it.
+    """Return the frontier of operating points and the price of a point of coverage along it.
 
-    The frontier is the upper concave hull of (mean cost, coverage): a setting below it is beaten by
-    a mixture of two others. So the price rises from setting to setting. An estimate, no promise.
+    The frontier is the upper concave hull of (mean cost, coverage): an operating point below it is
+    beaten by a mixture of two others. So the price rises from one to the next. An estimate, no
+    promise.
 
     >>> cost = np.tile([10, 60, 90], (4, 1))
     >>> right = np.array([[0, 0, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]], bool)
-    >>> [(at.setting, float(at.coverage), at.point_nano) for at in price_of_coverage(
+    >>> [(at.point, float(at.coverage), at.point_nano) for at in price_of_coverage(
     ...     Spending(cost, right, 100))]
     [(0, 0.25, None), (2, 1.0, Fraction(16, 15))]
     """

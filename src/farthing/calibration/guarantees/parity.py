@@ -1,4 +1,4 @@
-"""Parity: the cheapest setting whose accuracy is proved close to the reference model's."""
+"""Parity: the cheapest operating point whose accuracy is proved close to the reference model's."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +17,7 @@ from farthing.calibration.base import (
     exact_level,
     exact_text,
 )
-from farthing.calibration.sequence import proven, setting_kappa
+from farthing.calibration.sequence import point_kappa, proven
 from farthing.calibration.trinomial import loss_p_value
 from farthing.errors import CalibrationError
 
@@ -26,25 +26,26 @@ COMPARED = "The reference model answers as it did on the calibration questions."
 
 @dataclass(frozen=True)
 class Paired:
-    """A menu and a reference model on the same questions."""
+    """Operating points and a reference model on the same questions."""
 
     cost_nano: IntArray
-    """[n, G] nano-dollars, settings from the cheapest to the dearest."""
+    """[n, G] nano-dollars, operating points from the cheapest to the dearest."""
     correct: BoolArray
-    """[n, G] whether the setting's answer is right; an abstention is not."""
+    """[n, G] whether the operating point's answer is right; an abstention is not."""
     reference: BoolArray
     """[n] whether the reference model's answer is right."""
     role: str | None = None
     """The role that the reference model fills, where it is known."""
     kappas: FloatArray | None = None
-    """[G] the threshold of each setting, where the menu is one policy at several thresholds."""
+    """[G] the threshold of each operating point, where they are one policy at several
+    thresholds."""
 
     def __post_init__(self) -> None:
         shape = self.correct.shape
         if len(shape) != 2 or not shape[0] or self.cost_nano.shape != shape:
             raise CalibrationError(
                 f"correct has shape {shape} and cost_nano {self.cost_nano.shape}; give both one "
-                "row a question and one column a setting"
+                "row a question and one column an operating point"
             )
         if self.reference.shape != shape[:1]:
             raise CalibrationError(
@@ -70,28 +71,28 @@ class ParityPromise(
     """How much accuracy may be lost against the reference."""
     delta: Fraction
     """How often the promise may fail over calibration draws."""
-    settings: int
-    """Number of settings in the menu."""
-    setting: int | None = None
-    """Index of the promised setting in its menu, from 0; None: nothing of the menu is proved."""
+    points: int
+    """Number of operating points."""
+    point: int | None = None
+    """Index of the promised operating point, from 0; None: none of them is proved."""
     reference: str | None = None
     """The role that the reference model fills, where it is known."""
 
     @property
     def promises(self) -> bool:
-        """Whether a setting is proved."""
-        return self.setting is not None
+        """Whether an operating point is proved."""
+        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
         epsilon = exact_text(self.epsilon)
-        if self.setting is None:
+        if self.point is None:
             claim = (
-                f"any setting is within {epsilon} of {self._whose}'s accuracy, so {self._whose} "
-                "answers, which is always valid."
+                f"any operating point is within {epsilon} of {self._whose}'s accuracy, so "
+                f"{self._whose} answers, which is always valid."
             )
             return phrases.unproved(self.delta, of, claim)
-        chosen = phrases.chosen(self.setting, self.settings)
+        chosen = phrases.chosen(self.point, self.points)
         claim = f"the accuracy of {chosen} is above {self._whose}'s minus {epsilon}."
         return phrases.confident(self.delta, of, claim)
 
@@ -128,28 +129,28 @@ def certify(
     fingerprint: str,
     question_budget_nano: int | None = None,
 ) -> Certificate:
-    """Choose the cheapest setting proved to lose less than epsilon against the reference.
+    """Choose the cheapest operating point proved to lose less than epsilon against the reference.
 
     Args:
-        paired: the menu and the reference on the calibration questions.
+        paired: the operating points and the reference on the calibration questions.
         epsilon: how much accuracy may be lost, in (0, 1).
         delta: how often the promise may fail over calibration draws, in (0, 1).
         fingerprint: SHA-256 of the traces that the answers are from.
         question_budget_nano: the budget a question that they were given under; None: without.
 
     Raises:
-        CalibrationError: as `parity_setting`.
+        CalibrationError: as `parity_point`.
     """
-    setting = parity_setting(paired, epsilon, delta)
+    point = parity_point(paired, epsilon, delta)
     return Certificate(
         promise=ParityPromise(
             epsilon=exact_level(epsilon, "epsilon"),
             delta=exact_level(delta, "delta"),
-            setting=setting,
-            settings=paired.correct.shape[1],
+            point=point,
+            points=paired.correct.shape[1],
             reference=paired.role,
         ),
-        kappa=setting_kappa(paired.kappas, setting),
+        kappa=point_kappa(paired.kappas, point),
         n=len(paired.reference),
         question_budget_nano=question_budget_nano,
         conditional_on=(*phrases.MENU, COMPARED),
@@ -158,12 +159,12 @@ def certify(
     )
 
 
-def parity_setting(paired: Paired, epsilon: Level, delta: Level) -> int | None:
-    """Return the cheapest setting proved to lose less than epsilon against the reference.
+def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
+    """Return the cheapest operating point proved to lose less than epsilon against the reference.
 
     With confidence 1 - delta over the draw of independent questions its accuracy is above the
-    reference's minus epsilon. Settings are tested from the dearest down until one fails, so the
-    menu's order must not come from these questions.
+    reference's minus epsilon. Operating points are tested from the dearest down until one fails, so
+    the order must not come from these questions.
 
     Returns:
         Its index; None where nothing is proved: use the reference model, which needs no proof.
@@ -173,7 +174,7 @@ def parity_setting(paired: Paired, epsilon: Level, delta: Level) -> int | None:
 
     >>> right = np.ones((200, 2), bool)
     >>> cost = np.tile([10, 90], (200, 1))
-    >>> parity_setting(Paired(cost, right, right[:, 0]), 0.02, 0.1)
+    >>> parity_point(Paired(cost, right, right[:, 0]), 0.02, 0.1)
     0
     """
     p_values = parity_p_values(paired, epsilon)
@@ -183,7 +184,7 @@ def parity_setting(paired: Paired, epsilon: Level, delta: Level) -> int | None:
 
 
 def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
-    """Return the exact p-value of each setting's losing epsilon or more, [G]."""
+    """Return the exact p-value of each operating point's losing epsilon or more, [G]."""
     margin, n = float(exact_level(epsilon, "epsilon")), len(paired.reference)
     reference = paired.reference[:, None]
     lost = (reference & ~paired.correct).sum(axis=0)

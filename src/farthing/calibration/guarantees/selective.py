@@ -17,28 +17,31 @@ from farthing.calibration.base import (
     exact_text,
 )
 from farthing.calibration.binomial import binomial_cdf
-from farthing.calibration.sequence import proven, setting_kappa
+from farthing.calibration.sequence import point_kappa, proven
 from farthing.errors import CalibrationError
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What each setting answered, from the most cautious setting to the boldest."""
+    """What each operating point answered, from the most cautious operating point to the boldest."""
 
     answered: BoolArray
-    """[n, G] whether the setting answers the question; where not, it abstains or escalates."""
+    """[n, G] whether the operating point answers the question; where not, it abstains or
+    escalates."""
     correct: BoolArray
     """[n, G] whether its answer is right; not read where there is none."""
     thresholds: FloatArray | None = None
-    """[G] the confidence from which each setting answers, where that is what sets them apart."""
+    """[G] the confidence from which each operating point answers, where that is what sets them
+    apart."""
     kappas: FloatArray | None = None
-    """[G] the threshold of each setting, where the menu is one policy at several thresholds."""
+    """[G] the threshold of each operating point, where they are one policy at several
+    thresholds."""
 
     def __post_init__(self) -> None:
         if self.answered.ndim != 2 or self.answered.shape != self.correct.shape:
             raise CalibrationError(
                 f"answered has shape {self.answered.shape} and correct {self.correct.shape}; "
-                "give both one row a question and one column a setting"
+                "give both one row a question and one column an operating point"
             )
         if self.answered.dtype != np.bool_ or self.correct.dtype != np.bool_:
             raise CalibrationError("answered and correct must be arrays of bool")
@@ -60,30 +63,30 @@ class SelectivePromise(
     """The promised share of wrong answers among those given."""
     delta: Fraction
     """How often the promise may fail over calibration draws."""
-    settings: int
-    """Number of settings in the menu."""
-    setting: int | None = None
-    """Index of the promised setting in its menu, from 0; None: nothing of the menu is proved."""
+    points: int
+    """Number of operating points."""
+    point: int | None = None
+    """Index of the promised operating point, from 0; None: none of them is proved."""
     threshold: float | None = None
-    """The confidence from which an answer is given, where settings are thresholds."""
+    """The confidence from which an answer is given, where operating points are thresholds."""
     answered: int = 0
-    """Number of the n calibration questions that the setting answers."""
+    """Number of the n calibration questions that the operating point answers."""
 
     @property
     def promises(self) -> bool:
-        """Whether a setting is proved."""
-        return self.setting is not None
+        """Whether an operating point is proved."""
+        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
         level = exact_text(1 - self.alpha)
-        if self.setting is None:
+        if self.point is None:
             claim = (
-                f"answers of any setting are right with probability {level}, so every question is "
-                "left unanswered or escalated."
+                f"answers of any operating point are right with probability {level}, so every "
+                "question is left unanswered or escalated."
             )
             return phrases.unproved(self.delta, of, claim)
-        chosen = phrases.chosen(self.setting, self.settings)
+        chosen = phrases.chosen(self.point, self.points)
         if self.threshold is not None:
             chosen = f"a confidence of {self.threshold:.3g} or more"
         claim = (
@@ -121,31 +124,31 @@ def certify(
     fingerprint: str,
     question_budget_nano: int | None = None,
 ) -> Certificate:
-    """Choose the setting that answers most among those whose answers are proved right.
+    """Choose the operating point that answers most among those whose answers are proved right.
 
     Args:
-        answers: of every setting to the calibration questions.
+        answers: of every operating point to the calibration questions.
         alpha: share of wrong answers among those given, in (0, 1).
         delta: how often the promise may fail over calibration draws, in (0, 1).
         fingerprint: SHA-256 of the traces that the answers are from.
         question_budget_nano: the budget a question that they were given under; None: without.
 
     Raises:
-        CalibrationError: as `selective_setting`.
+        CalibrationError: as `selective_point`.
     """
-    setting = selective_setting(answers, alpha, delta)
-    n, settings = answers.answered.shape
+    point = selective_point(answers, alpha, delta)
+    n, points = answers.answered.shape
     thresholds = answers.thresholds
     return Certificate(
         promise=SelectivePromise(
             alpha=exact_level(alpha),
             delta=exact_level(delta, "delta"),
-            setting=setting,
-            settings=settings,
-            threshold=None if setting is None or thresholds is None else float(thresholds[setting]),
-            answered=0 if setting is None else int(answers.answered[:, setting].sum()),
+            point=point,
+            points=points,
+            threshold=None if point is None or thresholds is None else float(thresholds[point]),
+            answered=0 if point is None else int(answers.answered[:, point].sum()),
         ),
-        kappa=setting_kappa(answers.kappas, setting),
+        kappa=point_kappa(answers.kappas, point),
         n=n,
         question_budget_nano=question_budget_nano,
         conditional_on=phrases.MENU,
@@ -154,12 +157,12 @@ def certify(
     )
 
 
-def selective_setting(answers: Answers, alpha: Level, delta: Level) -> int | None:
-    """Return the setting that answers most among those proved right often enough.
+def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
+    """Return the operating point that answers most among those proved right often enough.
 
     With confidence 1 - delta over the draw of independent questions, Pr[wrong | answered] <= alpha
-    at that setting. Settings are tested in their order, each by the exact binomial distribution of
-    wrong answers given how many were answered, until one fails.
+    at that operating point. Operating points are tested in their order, each by the exact binomial
+    distribution of wrong answers given how many were answered, until one fails.
 
     Returns:
         Its index; None where nothing is proved: abstain from everything.
@@ -170,9 +173,9 @@ def selective_setting(answers: Answers, alpha: Level, delta: Level) -> int | Non
     Source: learn then test (Angelopoulos et al. 2025); Trust or Escalate (Jung et al. 2025).
 
     >>> right = np.array([[True]] * 30)
-    >>> selective_setting(Answers(right, right), 0.1, 0.05)
+    >>> selective_point(Answers(right, right), 0.1, 0.05)
     0
-    >>> selective_setting(Answers(right[:28], right[:28]), 0.1, 0.05) is None
+    >>> selective_point(Answers(right[:28], right[:28]), 0.1, 0.05) is None
     True
     """
     level, limit = float(exact_level(alpha)), float(exact_level(delta, "delta"))
@@ -186,7 +189,7 @@ def selective_setting(answers: Answers, alpha: Level, delta: Level) -> int | Non
 
 
 def answers_above(confidence: FloatArray, correct: BoolArray, thresholds: FloatArray) -> Answers:
-    """Return the menu of answering where confidence >= threshold.
+    """Return the operating points of answering where confidence >= threshold.
 
     Args:
         confidence: [n] of the single answer to each question.
