@@ -119,7 +119,8 @@ def paint(rows: list[Row], figure: Figure) -> None:
             axes.errorbar(x, mean, error, label=way, color=color, marker=marker, capsize=2)
         axes.axhline(float(1 - ALPHA), color=TARGET, linestyle="--", linewidth=1)
         axes.set_xlabel("budget a question, in dearest calls")
-        axes.set_title(f"{source}: coverage that the budget can reach")
+        axes.set_ylabel("coverage within reach")
+        axes.set_title(source)
         axes.legend()
 
 
