@@ -5,6 +5,7 @@ Numbers that are floats count as the decimals that they print as, so 0.9 leaves 
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 from farthing.calibration.base import Level, Population, exact_level
 from farthing.errors import InputError
@@ -82,8 +83,9 @@ class Parity:
 class Budget:
     """A question costs less than a budget in expectation.
 
-    >>> Budget(usd=0.002, most_usd=0.02).nano
-    2000000
+    >>> budget = Budget(usd=0.002, most_usd="0.0200000001")
+    >>> budget.nano, budget.most_nano
+    (2000000, 20000001)
 
     Raises:
         InputError: the budget is not above 0 and below the largest possible cost.
@@ -104,13 +106,13 @@ class Budget:
 
     @property
     def nano(self) -> int:
-        """The budget in nano-dollars."""
+        """The budget in nano-dollars, rounded down: what is promised is never more."""
         return int(_exactly(self.usd) * NANO_PER_USD)
 
     @property
     def most_nano(self) -> int:
-        """The largest possible cost in nano-dollars."""
-        return int(_exactly(self.most_usd) * NANO_PER_USD)
+        """The largest possible cost in nano-dollars, rounded up: no cost may exceed it."""
+        return ceil(_exactly(self.most_usd) * NANO_PER_USD)
 
 
 @dataclass(frozen=True)
