@@ -1,6 +1,7 @@
 """The Python door passes each part of the questions to whom it is for."""
 
 import asyncio
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import farthing as ft
 from farthing import bundle as bundles
 from farthing.calibration.guarantees import split
-from farthing.errors import InputError
+from farthing.errors import FarthingError, InputError
 from farthing.models.scripted import ScriptedModel
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import preset
@@ -102,3 +103,40 @@ def test_a_policy_shows_itself_in_a_line(parts: list[ft.Traces]) -> None:
     shown = repr(ft.fit("stopping", parts[0]).calibrate(parts[1]))
     assert shown.startswith("<stopping: A new question is covered")
     assert len(shown) < 400
+
+
+def test_a_bundle_from_a_folder_proves_again_what_it_proved(
+    parts: list[ft.Traces], tmp_path: Path
+) -> None:
+    train, held_out, _ = parts
+    policy = ft.fit("stopping", train, alpha=0.2).calibrate(held_out)
+    policy.save(tmp_path / "b")
+    assert ft.load(tmp_path / "b").calibrate(held_out).certificate == policy.certificate
+    ft.fit("stopping", train).save(tmp_path / "c")
+    with pytest.raises(InputError, match="say what is to be proved"):
+        ft.load(tmp_path / "c").calibrate(held_out)
+
+
+def test_figures_on_questions_that_trained_say_so(parts: list[ft.Traces]) -> None:
+    trained = ft.fit("stopping", parts[0])
+    flattering = str(trained.evaluate(parts[0]))
+    assert "note: 270 of the 270 test questions trained the policy" in flattering
+    assert "note:" not in str(trained.evaluate(parts[2]))
+
+
+def test_wrong_input_is_refused_in_a_line(parts: list[ft.Traces]) -> None:
+    train, held_out, _ = parts
+    trained = ft.fit("fixed-1", train)
+    wrong: dict[str, Callable[[], object]] = {
+        "0.9 is no promise": lambda: trained.calibrate(held_out, 0.9),  # type: ignore[arg-type]
+        "give more": lambda: train.split(0.0001, 0.5),
+        "above 0": lambda: train.split(float("nan")),
+        "cannot be made up": lambda: ft.generate("hotpotqa-llama2-7b", -3),
+        "0 splits": lambda: ft.compare(train, splits=0),
+        "unknown policy 'lazi'": lambda: ft.compare(train, "lazi"),
+        "infinite": lambda: ft.from_records([{"id": 1, "model": "m", "cost_usd": float("inf")}]),
+        "the budget is": lambda: asyncio.run(trained.answer("?", {}, budget_usd=-1)),
+    }
+    for message, call in wrong.items():
+        with pytest.raises(FarthingError, match=message):
+            call()

@@ -233,6 +233,9 @@ def _read_body(folder: Path) -> dict[str, Any]:
     path = folder / BODY
     try:
         body = _parse(path)
+    except FileNotFoundError:
+        what = f"has no {BODY}" if folder.is_dir() else "does not exist"
+        raise BundleError(f"{folder} is not a policy bundle: it {what}") from None
     except OSError:
         raise BundleError(f"{folder} is not a policy bundle: it has no readable {BODY}") from None
     except (ValueError, RecursionError):

@@ -68,18 +68,23 @@ class Traces:
             seed: of the division.
 
         Raises:
-            InputError: a share is not above 0, or they exceed 1.
+            InputError: a share is not above 0, they exceed 1, or a part would be empty.
 
         >>> import farthing as ft
         >>> [len(part) for part in ft.generate("mmlu-llama2-7b", 10).split(0.3, 0.5, 0.2)]
         [3, 5, 2]
         """
-        exact = [Fraction(repr(float(share))) for share in shares]
-        if not exact or min(exact) <= 0 or sum(exact) > 1:
+        known = shares and all(0 < share <= 1 for share in shares)  # which NaN is not
+        exact = [Fraction(repr(float(share))) for share in shares] if known else []
+        if not exact or sum(exact) > 1:
             raise InputError(f"shares are {shares}; give numbers above 0 that add up to 1 at most")
         order = np.random.default_rng(seed).permutation(len(self))
         ends = [int(sum(exact[: i + 1]) * len(self)) for i in range(len(exact))]
         rows = np.split(order, ends)[: len(exact)]
+        if not all(map(len, rows)):
+            raise InputError(
+                f"a share of {shares} is less than one of {len(self)} questions; give more"
+            )
         return [self.take(np.sort(part)) for part in rows]
 
     def take(self, rows: np.ndarray) -> "Traces":
@@ -92,8 +97,8 @@ class Policy:
     """A trained policy, and what it promises so far."""
 
     bundle: Bundle
-    alpha: Fraction = Fraction(1, 10)
-    """The share of misses that training aimed at."""
+    alpha: Fraction | None = None
+    """The share of misses that training aimed at; None where the folder of a bundle is silent."""
     train: Traces | None = None
     """The questions that it was trained on, where they are at hand."""
 
@@ -119,7 +124,8 @@ class Policy:
 
         Args:
             held_out: those questions.
-            promise: what is to be proved; None: coverage of 1 - alpha, as training aimed at.
+            promise: what is to be proved; None: coverage of 1 - alpha, as training aimed at or, of
+                a bundle from a folder, as was proved before.
             budget_usd: what a question may cost when it is served; the policy sees what is left.
             largest_usd: role to the most that one of its calls can cost, where traces do not say.
 
@@ -129,7 +135,7 @@ class Policy:
         Raises:
             InputError: the questions trained the policy, or the promise cannot be calibrated.
         """
-        asked = promise or Coverage(1 - self.alpha)
+        asked = self._asked(promise)
         prove = self._part(held_out)
         train = self._part(self.train) if self.train else prove
         if self.train is None and not isinstance(asked, Coverage):
@@ -183,12 +189,23 @@ class Policy:
         from farthing.runtime.orchestrator import Orchestrator  # noqa: PLC0415
         from farthing.tasks.base import Question  # noqa: PLC0415
 
+        if budget_usd is not None and not budget_usd >= 0:
+            raise InputError(f"the budget is ${budget_usd}; give 0 or more")
         serving = Orchestrator.with_models(self.bundle, models, plugins.load("tasks", task))
         nano = None if budget_usd is None else nano_from_usd(budget_usd)
         return await serving.answer(Question(question[:64], question), budget_nano=nano)
 
+    def _asked(self, promise: Promise | None) -> Promise:
+        if promise is None:
+            if self.alpha is None:
+                raise InputError("say what is to be proved, such as farthing.Coverage(0.9)")
+            return Coverage(1 - self.alpha)
+        if not isinstance(promise, Promise):
+            raise InputError(f"{promise!r} is no promise; give one such as farthing.Coverage(0.9)")
+        return promise
+
     def _part(self, traces: Traces) -> Part:
-        played = pipeline.laid_out("these traces", self.bundle, traces.arrays)
+        played = pipeline.arranged("these traces", self.bundle, traces.arrays)
         return Part(traces.arrays, played)
 
 
@@ -209,10 +226,10 @@ class Evaluation:
         return self.found.intervals
 
     def __str__(self) -> str:
-        """Return the table, and what came of the promise."""
+        """Return the table, what came of the promise, and what to doubt."""
         from farthing.reports.pipeline import measured  # noqa: PLC0415 - only where it is drawn
 
-        return _drawn(measured(self.found))
+        return "\n".join([_drawn(measured(self.found)), *(f"note: {n}" for n in self.found.notes)])
 
 
 @dataclass(frozen=True)
@@ -273,7 +290,10 @@ def generate(name: str, n: int, *, seed: int = 0) -> Traces:
 
     Raises:
         UnknownNameError: there is no such preset.
+        InputError: `n` is below 1.
     """
+    if n < 1:
+        raise InputError(f"{n} questions cannot be made up; ask for 1 or more")
     config = preset(name).config
     questions = generate_questions(config, n, np.random.default_rng(seed))
     return Traces(Dataset(name, questions, config, name))
@@ -321,7 +341,9 @@ def load(folder: str | Path) -> Policy:
     Raises:
         BundleError: it is no bundle, or was changed; the message names the file.
     """
-    return Policy(bundles.load(folder))
+    bundle = bundles.load(folder)
+    alpha = getattr(bundle.certificate.promise, "alpha", None) if bundle.certificate else None
+    return Policy(bundle, alpha)
 
 
 def compare(
@@ -344,6 +366,10 @@ def compare(
         splits: times that calibration and test are drawn anew.
         seed: of the divisions and of the training.
     """
+    if isinstance(methods, str):
+        methods = [methods]
+    if splits < 1:
+        raise InputError(f"{splits} splits compare nothing; ask for 1 or more")
     names = None if methods is None else tuple(methods)
     plan = Plan((exact_level(alpha),), names, splits=splits, seed=seed)
     return Compared(compare_methods(traces.dataset, plan))

@@ -62,7 +62,7 @@ def test_an_interrupted_sweep_says_what_it_has_and_goes_on(
         done = farthing("sweep", "--traces", runs, *QUICK, *SMALL)
     assert done.code == 130
     assert "2 of 6 trainings are done" in done.out
-    assert "as it is" in done.out
+    assert "unchanged" in done.out
     assert "the same command goes on" in done.err
     assert json.loads(Path("swept/results.json").read_text())["winner"] is None
     again = farthing("sweep", "--traces", runs, *QUICK, *SMALL)

@@ -181,14 +181,14 @@ def trained(config: GeneratorConfig) -> tuple[Bundle, Part]:
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [CONFIG, OF_MMLU], ids=["hotpotqa", "mmlu"])
 def test_it_is_kept_and_seldom_refused_under_covariate_shift(config: GeneratorConfig) -> None:
-    bundle, laid_out = trained(config)
+    bundle, train_part = trained(config)
     pool, rng = drawn(config, POOL, 9), np.random.default_rng(10)
     critical, chance = replay(bundle.policy, pool, bundle.empty).critical, unsure(pool)
     refused = missed = 0
     for _ in range(RUNS):
         held, target = pool.take(rng.integers(POOL, size=200)), covariate_shifted(pool, 200, rng)
         try:
-            made = promise(Shift(LEVEL, target), bundle, laid_out, Part(held, held), None)
+            made = promise(Shift(LEVEL, target), bundle, train_part, Part(held, held), None)
         except CalibrationError:
             refused += 1
             continue
@@ -208,13 +208,13 @@ def test_it_is_kept_and_seldom_refused_under_covariate_shift(config: GeneratorCo
 def test_questions_of_hidden_difficulty_are_refused(
     config: GeneratorConfig, harder: GeneratorConfig
 ) -> None:
-    bundle, laid_out = trained(config)
+    bundle, train_part = trained(config)
     pool, others, rng = drawn(config, POOL, 9), drawn(harder, POOL, 11), np.random.default_rng(12)
     refused = 0
     for _ in range(RUNS):
         held, target = (of.take(rng.integers(POOL, size=200)) for of in (pool, others))
         try:
-            promise(Shift(LEVEL, target), bundle, laid_out, Part(held, held), None)
+            promise(Shift(LEVEL, target), bundle, train_part, Part(held, held), None)
         except CalibrationError:
             refused += 1
     assert stats.binomtest(refused, RUNS, 0.97, alternative="less").pvalue > 1e-4

@@ -122,12 +122,12 @@ class Options:
         Raises:
             InputError: which, and what to do.
         """
-        told = [f.name for f in fields(self) if f.name not in {"method", "population"}]
-        population = [name for name in told if getattr(self, name) is not None]
+        names = [f.name for f in fields(self) if f.name not in {"method", "population"}]
+        used = [name for name in names if getattr(self, name) is not None]
         for name in NEEDS[promise]:
-            if name not in population:
+            if name not in used:
                 raise InputError(f"--promise {promise} needs {SUCH_AS[name]}")
-        for name in population:
+        for name in used:
             if name not in TAKES[promise]:
                 whose = " or ".join(kind for kind, takes in TAKES.items() if name in takes)
                 raise InputError(f"--{name} means nothing to --promise {promise}, only to {whose}")

@@ -61,7 +61,7 @@ def sweep(
     """Try settings of one policy; the cheapest at the asked coverage wins.
 
     The choice is made by cross-validation within the training part; test questions only judge
-    what won, beside the policy as it is. Interrupted, the same command goes on where it stopped.
+    what won, beside the unchanged policy. Interrupted, the same command goes on where it stopped.
 
     Example: farthing sweep --traces runs.jsonl.gz --policy lookahead --try leaf=10,20,40 --out
     sweep

@@ -7,7 +7,7 @@ import numpy as np
 
 from farthing.calibration.label_shift import scores_p_value
 from farthing.errors import InputError
-from farthing.experiments import pipeline as single
+from farthing.experiments import pipeline
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.replayed import Nested, Points, followed, replay
@@ -54,7 +54,7 @@ def check(
     traces: TraceArrays,
     new: TraceArrays,
     *,
-    split: single.Split = single.DEFAULT,
+    split: pipeline.Split = pipeline.DEFAULT,
 ) -> Drift:
     """Compare a policy's scores on new questions with those on its calibration questions.
 
@@ -72,15 +72,15 @@ def check(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = single.opened(folder, traces, split)
+    bundle, arrays, parts = pipeline.opened(folder, traces, split)
     old = arrays.take(parts.calibrate)
     if marks(old) != bundle.questions.get("calibrate"):
         raise InputError(
             f"{folder}: it was not calibrated on the calibration part of these traces; calibrate "
-            f"it, and {single.AS_BEFORE}"
+            f"it, and {pipeline.AS_BEFORE}"
         )
     before = _scores(bundle.policy, old)
-    after = _scores(bundle.policy, single.laid_out(folder, bundle, new))
+    after = _scores(bundle.policy, pipeline.arranged(folder, bundle, new))
     if (np.concatenate([before, after]) == before[0]).all():
         raise InputError(f"the policy '{bundle.kind}' scores every question alike; nothing to test")
     p_value = scores_p_value(before, after, np.random.default_rng(split.seed))

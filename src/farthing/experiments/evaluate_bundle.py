@@ -147,10 +147,10 @@ def _evaluated(
         ours = marks(batch.played) if bundle.questions else NO_MARKS
         met = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in met.items()}
     found = Outcome.joined(outcomes)
-    told = _met({which: len(those) for which, those in met.items()}, len(parts.test))
+    overlap = _met({which: len(those) for which, those in met.items()}, len(parts.test))
     judged = judge(bundle.certificate, found, np.concatenate(references))
     return Evaluated(
-        bundle, metrics(found), _intervals(found), sizes_of(parts), (*notes, *told), judged
+        bundle, metrics(found), _intervals(found), sizes_of(parts), (*notes, *overlap), judged
     )
 
 

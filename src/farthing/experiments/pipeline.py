@@ -219,7 +219,7 @@ def promised(
     """
     _check_held_out(bundle, prove.played)
     if isinstance(asked, Shift):
-        asked = replace(asked, target=laid_out("the target mix", bundle, asked.target))
+        asked = replace(asked, target=arranged("the target mix", bundle, asked.target))
     try:
         found = promise(asked, bundle, train, prove, serving.budget)
     except CalibrationError as problem:
@@ -273,11 +273,11 @@ def opened(
 ) -> tuple[Bundle, TraceArrays, Parts]:
     """Load a bundle and lay the traces out for it."""
     bundle = bundles.load(folder)
-    arrays = laid_out(folder, bundle, traces)
+    arrays = arranged(folder, bundle, traces)
     return bundle, arrays, divided(arrays, split)
 
 
-def laid_out(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
+def arranged(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     """Return traces as the bundle plays them; raise InputError where it cannot."""
     space: Space = "pool" if bundle.origin.is_pool else "rounds"
     arrays = Dataset("", traces).arranged(space)

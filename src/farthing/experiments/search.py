@@ -144,9 +144,9 @@ def written(settings: Settings) -> str:
     """Write settings as people do.
 
     >>> written({"leaf": 10, "trees": 32}), written({})
-    ('leaf=10 trees=32', 'as it is')
+    ('leaf=10 trees=32', 'unchanged')
     """
-    return " ".join(f"{name}={_text(value)}" for name, value in settings.items()) or "as it is"
+    return " ".join(f"{name}={_text(value)}" for name, value in settings.items()) or "unchanged"
 
 
 def _text(value: Value) -> str:

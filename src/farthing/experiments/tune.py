@@ -64,7 +64,7 @@ class Tried:
     """One setting and how it did."""
 
     changed: Settings
-    """What differs from the policy as it is."""
+    """What differs from the unchanged policy."""
     settings: Settings
     """Everything that can be set."""
     figures: tuple[Figures, ...]
@@ -87,13 +87,13 @@ class Sweep:
     sizes: Mapping[str, int]
     """Questions in `train`, `calibrate` and `test`."""
     tried: tuple[Tried, ...]
-    """The policy as it is, then every setting, in the order of the search."""
+    """The unchanged policy, then every setting, in the order of the search."""
     resumed: int
     """Trainings that an earlier run had finished."""
     features: tuple[str, ...] = ()
     """Recorded numbers that the policy sees beside the built-in features."""
     test: Comparison | None = None
-    """The winner beside the policy as it is; None where the sweep was interrupted before."""
+    """The winner beside the unchanged policy; None where the sweep was interrupted before."""
 
     @property
     def alpha(self) -> Fraction:
@@ -318,8 +318,8 @@ def _figures(
 def _judged(done: Sweep, candidate: Candidate, dataset: Dataset, watch: Watch) -> Comparison:
     best = done.ranked[0]
     variant = candidate.variant
-    as_it_is = replace(variant, label=f"{candidate.label}, as it is")
-    taking_part = [replace(candidate, variant=as_it_is)]
+    unchanged = replace(variant, label=f"{candidate.label}, unchanged")
+    taking_part = [replace(candidate, variant=unchanged)]
     if best.changed:
         learner = with_settings(candidate.learner, best.changed)
         label = f"{candidate.label}, {written(best.changed)}"

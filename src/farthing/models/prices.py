@@ -56,9 +56,9 @@ class TokenPrice:
 
     def __str__(self) -> str:
         """Say every figure; equal prices read alike."""
-        told = [f"{_tier(r)}{_usd(r.input)} in and {_usd(r.output)} out" for r in self.rates]
+        rates = [f"{_tier(r)}{_usd(r.input)} in and {_usd(r.output)} out" for r in self.rates]
         extra = f", and {_usd(self.request)} a call" if self.request else ""
-        return f"{'; '.join(told)} per million tokens{extra}"
+        return f"{'; '.join(rates)} per million tokens{extra}"
 
     def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
         """Return the price of a call in nano-dollars, from its tokens."""

@@ -31,7 +31,7 @@ from farthing.reports.tables import Fitted
 
 SHOWN = 20
 """Settings that the table has room for; the files have all of them."""
-KEY = "Change: in cost, against the policy as it is; Len: rounds; Set: answers"
+KEY = "Change: in cost, against the unchanged policy; Len: rounds; Set: answers"
 
 
 def render_sweep(sweep: Sweep) -> Group:
@@ -54,11 +54,11 @@ def verdict(sweep: Sweep) -> str:
     on = f"On {before['splits']} splits of questions that took no part in the choice"
     if not after:
         return (
-            f"Nothing tried is cheaper than {sweep.search.policy} as it is. {on}: "
+            f"Nothing tried is cheaper than {sweep.search.policy} unchanged. {on}: "
             f"{_judged(before)}."
         )
     return (
-        f"Best: {written(sweep.ranked[0].changed)}. {on}: {_judged(after[0])}, and as it is "
+        f"Best: {written(sweep.ranked[0].changed)}. {on}: {_judged(after[0])}, and unchanged "
         f"{_judged(before)}{_difference(sweep)}"
     )
 

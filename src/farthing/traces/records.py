@@ -91,4 +91,6 @@ def _plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and math.isnan(value):
         return None
+    if isinstance(value, float) and math.isinf(value):
+        raise InputError("a record holds an infinite number; every number must be finite")
     return value

@@ -97,9 +97,9 @@ class LatentDifficulty:
         guide = self._spoken(guide, said, 1, self.guide_persistence)
         agrees = np.where(right[..., :1], self.yes_if_right, self.yes_if_wrong)
         guide = np.where(said.agrees[:, :, None], agrees, (1 - agrees) * guide)
-        told = np.where(right[..., 1], self.if_right[bins], self.if_wrong[bins])
+        confidence = np.where(right[..., 1], self.if_right[bins], self.if_wrong[bins])
         with np.errstate(divide="ignore"):  # a bin that was ruled out
-            log_likelihood: FloatArray = np.log(base * guide * told[..., None])
+            log_likelihood: FloatArray = np.log(base * guide * confidence[..., None])
         return log_likelihood
 
     def fresh(self, said: "Said", right: BoolArray) -> tuple[FloatArray, FloatArray]:

@@ -123,8 +123,8 @@ class _Training:
             for k, held_out in enumerate(parts):
                 mine = np.flatnonzero(self.fold[row] == k)
                 seen, step = self._look(row[mine], bought[mine]), bought[mine].sum(axis=1)
-                told = self._told(row[mine], step, seen)
-                gain[mine], cost[mine] = held_out.predict(seen, told, step)
+                linear = self._linear_features(row[mine], step, seen)
+                gain[mine], cost[mine] = held_out.predict(seen, linear, step)
             return gain, cost
 
         visits = visited(self.items, ordered(self.items.offered, judge))
@@ -138,7 +138,7 @@ class _Training:
     def _look(self, row: IntArray, bought: IntArray) -> FloatArray:
         return self.features.look(self.train, row, self.space.known(bought))
 
-    def _told(self, row: IntArray, step: IntArray, seen: FloatArray) -> FloatArray:
+    def _linear_features(self, row: IntArray, step: IntArray, seen: FloatArray) -> FloatArray:
         """Return what the linear model looks at: what the conversation's model expects, if any."""
         return seen if self.outlook is None else self.outlook[row, step]
 
@@ -161,10 +161,10 @@ class _Training:
         weights = np.zeros((2, 0, 1))
         if self.space.lines == 1:
             row, step = lesson.row[use][possible[:, 0]], lesson.step[use][possible[:, 0]]
-            told = self._told(row, step, seen[possible[:, 0]])
+            linear = self._linear_features(row, step, seen[possible[:, 0]])
             strength = STRENGTH if self.outlook is None else OUTLOOK_STRENGTH
             target = np.stack([gain[possible], cost[possible]])
-            weights = linear_weights(told, step, steps, target, strength)
+            weights = linear_weights(linear, step, steps, target, strength)
         return Estimate(forest, weights[0], weights[1], unit, share=1.0)
 
     def _mixed(self, parts: Sequence[Estimate]) -> list[Estimate]:
@@ -174,7 +174,7 @@ class _Training:
         for k, part in enumerate(parts):
             new = (self.fold[lesson.row] == k) & lesson.possible[:, 0]
             row, step, seen = lesson.row[new], lesson.step[new], lesson.seen[new]
-            gains = part.gains(seen, self._told(row, step, seen), step)
+            gains = part.gains(seen, self._linear_features(row, step, seen), step)
             likely.append(np.abs(gains - (lesson.gain[new, :1] == 0)))
         share = best_share(*np.concatenate(likely).T)
         return [replace(part, share=share) for part in parts]

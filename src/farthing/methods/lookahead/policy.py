@@ -114,8 +114,8 @@ class LookaheadPolicy:
 
     def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
         """Follow its order through many questions; the conversations are weighed once."""
-        told = outlooks(self.latent, traces)
-        return follow(self, traces, budget, lambda state: self._decide(state, told))
+        outlook = outlooks(self.latent, traces)
+        return follow(self, traces, budget, lambda state: self._decide(state, outlook))
 
     def _decide(self, state: State, outlook: FloatArray | None) -> Decision:
         """Decide by what a model of the conversation expects after each round, [n, T + 1, 2]."""
@@ -125,8 +125,8 @@ class LookaheadPolicy:
         seen = self.features.look(state.recorded, np.arange(n), state.known)
         # one that ended earlier has bought fewer; one that bought everything is not asked
         step = np.minimum(state.bought.sum(axis=1), state.space.steps - 1)
-        told = seen if outlook is None else outlook[np.arange(n), step]
-        line, worth = best_line(*self.estimate.predict(seen, told, step), state.can_buy)
+        linear_features = seen if outlook is None else outlook[np.arange(n), step]
+        line, worth = best_line(*self.estimate.predict(seen, linear_features, step), state.can_buy)
         worth = np.maximum(worth * self.price_nano, 0.0)
         return Decision(line, worth / (1.0 + worth), np.ones((n, width)))
 
