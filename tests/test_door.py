@@ -140,3 +140,29 @@ def test_wrong_input_is_refused_in_a_line(parts: list[ft.Traces]) -> None:
     for message, call in wrong.items():
         with pytest.raises(FarthingError, match=message):
             call()
+
+
+def test_another_model_under_the_name_of_a_role_ends_the_promise() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"id": f"q{i}", "model": model, "correct": bool(rng.random() < skill), "cost_usd": cost}
+        for i in range(300)
+        for model, skill, cost in (("small", 0.6, 0.0001), ("large", 0.95, 0.001))
+    ]
+    for row in rows:
+        row["answer"] = "4" if row["correct"] else "5"
+    train, held_out = ft.from_records(rows).split(0.5, 0.5)
+    policy = ft.fit("lazy", train).calibrate(held_out)
+
+    def ask(name: str) -> tuple[bool, str]:
+        models = {
+            "small": ScriptedModel(lambda _: "Answer: 4", name="small"),
+            "large": ScriptedModel(lambda _: "Answer: 4", name=name),
+        }
+        answer = asyncio.run(policy.answer("What is 2 + 2?", models))
+        return answer.guaranteed, answer.promise
+
+    assert ask("large")[0]
+    guaranteed, promise = ask("huge")
+    assert not guaranteed
+    assert "made for the models small and large, and these are small and huge" in promise

@@ -68,6 +68,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Role to the most that one of its calls may cost, in nano-dollars, where that is declared."""
     system: System | None = None
     """What the traces were made with that calibrated it, or trained it before; None likewise."""
+    named: tuple[str, ...] = ()
+    """The models that its traces name: of a pool that is asked in turn, its line holds the roles of
+    the others."""
 
     @property
     def is_pool(self) -> bool:

@@ -332,7 +332,7 @@ def fit(
         raise InputError(f"the method '{candidate.name}' cannot run: {candidate.note}")
     questions = dataset.arranged(candidate.method.space)
     fitted = fit_learner(candidate.learner, questions, level, seed, Silent())
-    return Policy(pipeline.bundle_of(candidate, fitted, questions, dataset.system), level, train)
+    return Policy(pipeline.bundle_of(candidate, fitted, questions, dataset), level, train)
 
 
 def load(folder: str | Path) -> Policy:

@@ -127,7 +127,7 @@ def train(
     parts = divided(arrays, split)
     questions = arrays.take(parts.train)
     fitted = fit(candidate.learner, questions, alpha, split.seed, progress or Silent())
-    bundles.write(folder, bundle_of(candidate, fitted, questions, dataset.system))
+    bundles.write(folder, bundle_of(candidate, fitted, questions, dataset))
     return Trained(candidate, fitted, sizes_of(parts))
 
 
@@ -135,7 +135,7 @@ def bundle_of(
     candidate: Candidate,
     fitted: Fitted,
     questions: TraceArrays,
-    system: System | None = None,
+    dataset: Dataset | None = None,
 ) -> Bundle:
     """Return a trained policy as a bundle that promises nothing yet.
 
@@ -143,12 +143,15 @@ def bundle_of(
         candidate: the method.
         fitted: what its training left behind.
         questions: those that it was trained on.
-        system: what they were made with; None where nobody knows.
+        dataset: what they are of; None: nothing more is known of them.
 
     Raises:
         InputError: the policy cannot be saved.
     """
-    origin = origin_of(questions, fingerprint(questions), system)
+    origin = origin_of(questions, fingerprint(questions), dataset.system if dataset else None)
+    if dataset is not None:
+        named = dict.fromkeys(model for model in dataset.traces.models if model)
+        origin = structs.replace(origin, named=tuple(named))
     kappa = None if candidate.calibration == "none" else fitted.kappa
     return Bundle(
         policy=_saveable(fitted.policy, candidate.name),

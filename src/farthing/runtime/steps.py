@@ -135,13 +135,16 @@ def _recorded_as(role: str, theirs: System, ours: System) -> str:
 def _other_models(bundle: Bundle, lines: Lines) -> str | None:
     """Say which models the bundle was made for, where these are others; None where they are not."""
     if bundle.origin.roles == CASCADE:
-        return None  # they were found by name
-    agents = {agent.role: agent for line in lines for agent in line[0].agents}
-    ours = [agents[role].model.name for role in bundle.origin.roles]
-    pairs = zip(bundle.origin.models, ours, strict=True)
-    if all(theirs in {"", mine} for theirs, mine in pairs):
+        line = bundle.origin.models[0].split(" -> ")
+        models = [name if name in bundle.origin.named else "" for name in line]
+        ours = [step.agents[0].model.name for line in lines for step in line]
+    else:
+        agents = {agent.role: agent for line in lines for agent in line[0].agents}
+        models = list(bundle.origin.models)
+        ours = [agents[role].model.name for role in bundle.origin.roles]
+    if all(theirs in {"", mine} for theirs, mine in zip(models, ours, strict=True)):
         return None
-    theirs = " and ".join(bundle.origin.models)
+    theirs = " and ".join(model or "any" for model in models)
     return f"the bundle was made for the models {theirs}, and these are {' and '.join(ours)}"
 
 
