@@ -166,3 +166,11 @@ def test_another_model_under_the_name_of_a_role_ends_the_promise() -> None:
     guaranteed, promise = ask("huge")
     assert not guaranteed
     assert "made for the models small and large, and these are small and huge" in promise
+
+
+def test_a_model_without_costs_is_said_to_count_as_free() -> None:
+    calls = [("small", 0.001), ("large", None)]
+    call = {"id": 1, "answer": "4", "correct": True}
+    rows = [{**call, "model": model, "cost_usd": usd} for model, usd in calls]
+    with pytest.warns(UserWarning, match="no call of large has a cost, so it counts as free"):
+        ft.from_records(rows)

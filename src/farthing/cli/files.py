@@ -27,6 +27,8 @@ def check_folder(path: Path) -> None:
 
 
 def doubt_costs(traces: "TraceArrays") -> None:
-    """Say so where no call has a cost: then the dearest policy looks as cheap as any."""
-    if not traces.cost_nano.any():
-        remark("note: no call has a cost, so every policy looks free; record `cost_usd`")
+    """Say whose calls have no cost: they look free to every policy."""
+    from farthing.traces.costs import doubt
+
+    if (found := doubt(traces)) is not None:
+        remark(f"note: {found}")

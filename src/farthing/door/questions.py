@@ -1,0 +1,120 @@
+"""Recorded questions: read, made of records, made up, divided."""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.methods.base import Dataset
+from farthing.process.generator.generate import generate as generate_questions
+from farthing.process.generator.presets import preset
+from farthing.traces.arrays import TraceArrays
+from farthing.traces.assemble import assemble
+from farthing.traces.costs import doubt
+from farthing.traces.files import STORES, read_arrays
+from farthing.traces.records import Frame
+from farthing.traces.records import from_records as traces_from_records
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Recorded questions."""
+
+    dataset: Dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset.traces)
+
+    def __repr__(self) -> str:
+        """Say how many questions there are, and who was asked."""
+        arrays = self.dataset.traces
+        who = ", ".join(arrays.roles)
+        return f"<{len(self):,} questions of {self.dataset.name}: {arrays.horizon} x {who}>"
+
+    @property
+    def arrays(self) -> TraceArrays:
+        """The questions as arrays."""
+        return self.dataset.traces
+
+    def split(self, *shares: float, seed: int = 0) -> list["Traces"]:
+        """Divide the questions at random, each share of them into a part of its own.
+
+        Args:
+            shares: of the parts, of at most 1 in all.
+            seed: of the division.
+
+        Raises:
+            InputError: a share is not above 0, they exceed 1, or a part would be empty.
+
+        >>> import farthing as ft
+        >>> [len(part) for part in ft.generate("mmlu-llama2-7b", 10).split(0.3, 0.5, 0.2)]
+        [3, 5, 2]
+        """
+        known = shares and all(0 < share <= 1 for share in shares)  # which NaN is not
+        exact = [Fraction(repr(float(share))) for share in shares] if known else []
+        if not exact or sum(exact) > 1:
+            raise InputError(f"shares are {shares}; give numbers above 0 that add up to 1 at most")
+        order = np.random.default_rng(seed).permutation(len(self))
+        ends = [int(sum(exact[: i + 1]) * len(self)) for i in range(len(exact))]
+        rows = np.split(order, ends)[: len(exact)]
+        if not all(map(len, rows)):
+            raise InputError(
+                f"a share of {shares} is less than one of {len(self)} questions; give more"
+            )
+        return [self.take(np.sort(part)) for part in rows]
+
+    def take(self, rows: np.ndarray) -> "Traces":
+        """Return the questions at an index."""
+        return Traces(replace(self.dataset, traces=self.arrays.take(rows)))
+
+
+def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
+    """Read recorded questions: JSON Lines (also gzipped), Parquet, or a store.
+
+    Args:
+        path: the file.
+        job: the configuration of the job that made them. A store knows it; without either, a
+            bundle cannot notice that a prompt, a parameter or a price was changed.
+
+    Raises:
+        TraceFormatError: the file breaks the form; the message names line and field.
+        InputError: the suffix says nothing, or the job cannot have made these traces.
+    """
+    path, job = Path(path), None if job is None else Path(job)
+    arrays, system = read_arrays(path), None
+    if job is not None or path.suffix in STORES:
+        from farthing.runtime.made_with import made_with  # noqa: PLC0415 - models, where needed
+
+        system = made_with(path, arrays, job).system
+    return _known(Dataset(path.name, arrays, system=system))
+
+
+def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "records") -> Traces:
+    """Read recorded questions from dictionaries or a data frame; see `traces.records`."""
+    return _known(Dataset(name, assemble(traces_from_records(records))))
+
+
+def _known(dataset: Dataset) -> Traces:
+    """Return recorded questions, with a warning where calls would count as free."""
+    if (found := doubt(dataset.traces)) is not None:
+        warnings.warn(found, stacklevel=3)
+    return Traces(dataset)
+
+
+def generate(name: str, n: int, *, seed: int = 0) -> Traces:
+    """Make up questions of a preset, whose cheapest policy is known.
+
+    Raises:
+        UnknownNameError: there is no such preset.
+        InputError: `n` is below 1.
+    """
+    if n < 1:
+        raise InputError(f"{n} questions cannot be made up; ask for 1 or more")
+    config = preset(name).config
+    questions = generate_questions(config, n, np.random.default_rng(seed))
+    return Traces(Dataset(name, questions, config, name))
