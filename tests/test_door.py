@@ -99,7 +99,7 @@ def test_a_store_tells_the_bundle_what_its_traces_were_made_with(tmp_path: Path)
 
 def test_a_policy_shows_itself_in_a_line(parts: list[ft.Traces]) -> None:
     trained = ft.fit("fixed-2", parts[0])
-    assert repr(trained) == "<fixed: nothing is promised yet>"
+    assert repr(trained) == "<fixed-2: nothing is promised yet>"
     shown = repr(ft.fit("stopping", parts[0]).calibrate(parts[1]))
     assert shown.startswith("<stopping: A new question is covered")
     assert len(shown) < 400

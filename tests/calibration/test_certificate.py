@@ -254,8 +254,8 @@ def test_one_plain_sentence_says_what_is_promised(name: str) -> None:
 
 
 def test_a_budget_a_question_is_said_and_nothing_is_claimed_beyond_it() -> None:
-    population: dict[str, Any] = {"fingerprint": MARK, "question_budget_nano": 500_000}
-    made = split.certify(SCORES, "0.1", **population)
+    kept: dict[str, Any] = {"fingerprint": MARK, "question_budget_nano": 500_000}
+    made = split.certify(SCORES, "0.1", **kept)
     assert made.sentence() == (
         f"{SENTENCES['split'][1]} This was calibrated under a budget of $0.0005 a question, and "
         "holds under that budget alone."
@@ -268,10 +268,10 @@ def test_a_budget_a_question_is_said_and_nothing_is_claimed_beyond_it() -> None:
         "Another budget than $0.0005 or a failed call stops an episode that the policy would have "
         "continued."
     )
-    few = split.certify(SCORES[:5], "0.1", **population)
+    few = split.certify(SCORES[:5], "0.1", **kept)
     assert "so every answer that the budget pays for is returned." in few.sentence()
     assert few.plain_language().startswith("Nothing is promised: every answer that the budget")
-    by_group = groups.certify(Grouped(SCORES, GROUP, NAMES), "0.1", **population).sentence()
+    by_group = groups.certify(Grouped(SCORES, GROUP, NAMES), "0.1", **kept).sentence()
     assert "within each of 3 groups (too few questions to promise it in: physics)" in by_group
 
 

@@ -31,17 +31,17 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def candidates(*_: object) -> list[Candidate]:
         return [ccpo_by(CcpoLearner(CcpoConfig(updates=30)))]
 
-    monkeypatch.setattr("farthing.experiments.pipeline.candidates", candidates)
+    monkeypatch.setattr("farthing.experiments.candidates.candidates", candidates)
 
 
 def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
-    population = ("--bundle", "b", "--traces", runs)
+    common = ("--bundle", "b", "--traces", runs)
     assert farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b").code == 0
-    assert "Nothing is promised" in farthing("evaluate", *population).out
-    promised = farthing("calibrate", *population, "--alpha", "0.2").out
+    assert "Nothing is promised" in farthing("evaluate", *common).out
+    promised = farthing("calibrate", *common, "--alpha", "0.2").out
     assert "probability at least 0.8" in promised
     assert "of the 40 calibration questions" in promised
-    measured = farthing("evaluate", *population)
+    measured = farthing("evaluate", *common)
     assert promised.splitlines()[0] in measured.out
     for out in (promised, measured.out):
         facts = " ".join(out.split())
@@ -188,7 +188,7 @@ def test_an_interrupted_training_is_kept_and_said_so(
     def candidates(*_: object) -> list[Candidate]:
         return [ccpo_by(Stopped())]
 
-    monkeypatch.setattr("farthing.experiments.pipeline.candidates", candidates)
+    monkeypatch.setattr("farthing.experiments.candidates.candidates", candidates)
     done = farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")
     assert done.code == 130
     assert "interrupted; the bundle holds" in done.err
@@ -207,34 +207,32 @@ def test_an_interrupted_training_is_kept_and_said_so(
 def test_another_promise_is_made_and_judged(
     farthing: Farthing, runs: Path, asked: list[str], says: str
 ) -> None:
-    population = ("--bundle", "b", "--traces", runs)
+    common = ("--bundle", "b", "--traces", runs)
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
-    made = farthing("calibrate", *population, "--promise", *asked)
+    made = farthing("calibrate", *common, "--promise", *asked)
     assert made.code == 0, made
     assert made.out.startswith("With confidence 0.8 in the draw of 40 questions")
-    measured = " ".join(farthing("evaluate", *population).out.split())
+    measured = " ".join(farthing("evaluate", *common).out.split())
     assert " ".join(made.out.split()) in measured
     assert says in measured
     assert "was promised: kept." in measured
 
 
 def test_parity_on_a_pool_is_with_one_of_its_models(farthing: Farthing, pool: Path) -> None:
-    population = ("--bundle", "b", "--traces", pool, "--train", 10, "--calibrate", 15, "--test", 5)
-    farthing("train", *population[2:], "--policy", "fixed-2", "--out", "b")
+    common = ("--bundle", "b", "--traces", pool, "--train", 10, "--calibrate", 15, "--test", 5)
+    farthing("train", *common[2:], "--policy", "fixed-2", "--out", "b")
     asked = ("--promise", "parity", "--epsilon", "0.4", "--delta", "0.3", "--reference")
     assert "large's minus 0.4" in " ".join(
-        farthing("calibrate", *population, *asked, "large").out.split()
+        farthing("calibrate", *common, *asked, "large").out.split()
     )
-    refused = farthing("calibrate", *population, *asked, "medium")
+    refused = farthing("calibrate", *common, *asked, "medium")
     assert (refused.code, "small" in refused.err) == (2, True)
 
 
 def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> None:
-    population = ("--bundle", "b", "--traces", runs)
+    common = ("--bundle", "b", "--traces", runs)
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
-    made = farthing(
-        "calibrate", *population, "--promise", "shift", "--target", runs, "--alpha", "0.2"
-    )
+    made = farthing("calibrate", *common, "--promise", "shift", "--target", runs, "--alpha", "0.2")
     assert "under the target mix, if that differs only in what round 1" in " ".join(
         made.out.split()
     )
@@ -246,22 +244,22 @@ def test_a_mix_that_differs_in_more_than_round_1_is_refused(
     other = ("--preset", "mmlu-llama3.2-3b", "--n", "200", "--out", "new.jsonl.gz")
     assert farthing("generate", *other).code == 0
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
-    population = ("--bundle", "b", "--traces", runs)
-    said = refused("calibrate", *population, "--promise", "shift", "--target", "new.jsonl.gz")
+    common = ("--bundle", "b", "--traces", runs)
+    said = refused("calibrate", *common, "--promise", "shift", "--target", "new.jsonl.gz")
     assert "differs in more than round 1 shows" in said
     assert "--promise coverage" in said
-    assert "not calibrated" in farthing("evaluate", *population).out
+    assert "not calibrated" in farthing("evaluate", *common).out
 
 
 def test_what_cannot_be_proved_ends_in_exit_code_1(farthing: Farthing, runs: Path) -> None:
-    population = ("--bundle", "b", "--traces", runs)
+    common = ("--bundle", "b", "--traces", runs)
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
     asked = ("--promise", "parity", "--epsilon", "0.001", "--delta", "0.1")
-    done = farthing("calibrate", *population, *asked)
+    done = farthing("calibrate", *common, *asked)
     assert done.code == 1
     assert "so guide answers, which is always valid" in " ".join(done.out.split())
     assert "the bundle is left as it was" in done.err
-    assert "not calibrated" in farthing("evaluate", *population).out
+    assert "not calibrated" in farthing("evaluate", *common).out
 
 
 @pytest.mark.parametrize(

@@ -196,10 +196,10 @@ def test_a_judged_figure_is_what_was_counted() -> None:
     sure = SelectivePromise(alpha=ALPHA, delta=DELTA, point=0, points=1)
     judged = judge(Certificate(promise=sure, kappa=0.9), found)
     assert judged is not None
-    population, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
-    assert 0 < population < 100
-    assert judged.value == right / population
-    exact = stats.binomtest(right, population).proportion_ci(method="exact")
+    answered, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
+    assert 0 < answered < 100
+    assert judged.value == right / answered
+    exact = stats.binomtest(right, answered).proportion_ci(method="exact")
     assert judged.interval == pytest.approx((exact.low, exact.high))
     assert judge(Certificate(promise=NoPromise()), found) is None
 

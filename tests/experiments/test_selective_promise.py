@@ -45,8 +45,8 @@ def learned(request: pytest.FixtureRequest) -> Learned:
 def answers(replayed: Nested | Points, kappa: float) -> tuple[float, float]:
     """Return the share answered, and of those the share that is right."""
     found = replayed.act(kappa)
-    population = found.set_size > 0
-    return float(population.mean()), float(found.best_correct[population].mean())
+    answered = found.set_size > 0
+    return float(answered.mean()), float(found.best_correct[answered].mean())
 
 
 def test_a_set_holds_at_most_one_answer(learned: Learned) -> None:

@@ -171,16 +171,14 @@ def live(bundle: Bundle, last: BaseAgent | None, budget_nano: int | None = None)
 
 def test_the_threshold_alone_decides_whether_an_answer_is_given() -> None:
     last = BaseAgent(model("huge", "Answer: Lisbon"), role="escalation")
-    population = live(unsure(0.3), last)
-    assert (population.best, population.abstained, population.guaranteed, population.escalated) == (
+    sure = live(unsure(0.3), last)
+    assert (sure.best, sure.abstained, sure.guaranteed, sure.escalated) == (
         "Lisbon",
         False,
         True,
         None,
     )
-    assert population.promise.startswith(
-        "With confidence 0.9 in the draw of 99 questions, an answer"
-    )
+    assert sure.promise.startswith("With confidence 0.9 in the draw of 99 questions, an answer")
     withheld = live(unsure(0.5), None)
     assert (withheld.best, withheld.abstained, withheld.guaranteed) == (None, True, False)
     passed_on = live(unsure(0.5), last)

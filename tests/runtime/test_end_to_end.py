@@ -25,8 +25,8 @@ def say(messages: Messages) -> str:
     assert asked
     number = int(asked[1])
     if "Judge an answer" in messages[0]["content"]:
-        population = re.findall(r"Answer: (\d+)", messages[0]["content"])
-        return "Yes" if population and population[-1] == str(2 * number) else "No 0"
+        shown = re.findall(r"Answer: (\d+)", messages[0]["content"])
+        return "Yes" if shown and shown[-1] == str(2 * number) else "No 0"
     earlier = sum(message["role"] == "assistant" for message in messages)
     right = number % 4 or earlier
     return f"I add them up.\nAnswer: {2 * number if right else 1}"

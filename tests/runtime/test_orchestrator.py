@@ -186,8 +186,8 @@ def check_against_replay(
         assert found.trace.truncated == (found.rounds < laid.horizon)
         assert found.ended_by == "policy"
         assert found.caveats == ()
-        population = [returned.score for returned in found.answers]
-        assert population == sorted(population, reverse=True)
+        by_score = [returned.score for returned in found.answers]
+        assert by_score == sorted(by_score, reverse=True)
         made = [call for call in found.trace.calls if call.role not in REPLIES]
         assert all(known(call, found.trace, trace) in trace.calls for call in made)
 

@@ -333,8 +333,8 @@ def test_a_job_that_made_no_such_traces_is_refused(
         (in_job('"corpus.jsonl"', '"gone.jsonl"'), "gone.jsonl: cannot be read", file),
     ):
         edit(folder)
-        population = folder / "absent.toml" if "absent" in says else job
-        command = (*CALIBRATE, folder / "bundle", "--traces", folder / traces, "--job", population)
+        named = folder / "absent.toml" if "absent" in says else job
+        command = (*CALIBRATE, folder / "bundle", "--traces", folder / traces, "--job", named)
         assert farthing(*command) == 2, says
         said = capsys.readouterr().err
         assert said.count("\n") == 1

@@ -11,7 +11,7 @@ from farthing.bundle import Bundle
 from farthing.calibration.base import Certificate, Level, exact_level
 from farthing.errors import InputError
 from farthing.experiments import evaluate_bundle, pipeline
-from farthing.experiments.candidates import candidates
+from farthing.experiments.candidates import the_only
 from farthing.experiments.promises import Coverage, Promise
 from farthing.experiments.proofs import Part
 from farthing.experiments.run import fit as fit_learner
@@ -36,11 +36,13 @@ class Policy:
     """The share of misses that training aimed at; None where the folder of a bundle is silent."""
     train: Traces | None = None
     """The questions that it was trained on, where they are at hand."""
+    method: str = ""
+    """What trained it, where that is at hand; a bundle knows the family of policies alone."""
 
     def __repr__(self) -> str:
         """Name the method, and say what is promised."""
         promised = self.certificate or "nothing is promised yet"
-        return f"<{self.bundle.kind}: {promised}>"
+        return f"<{self.method or self.bundle.kind}: {promised}>"
 
     @property
     def certificate(self) -> Certificate | None:
@@ -191,16 +193,11 @@ def fit(
     """
     level = exact_level(alpha)
     dataset = replace(train.dataset, features=tuple(features))
-    found = candidates(dataset, [method])
-    if len(found) != 1:
-        names = ", ".join(candidate.name for candidate in found) or "none that can run here"
-        raise InputError(f"name one method: {names}")
-    (candidate,) = found
-    if candidate.learner is None:
-        raise InputError(f"the method '{candidate.name}' cannot run: {candidate.note}")
+    candidate, learner = the_only(dataset, method)
     questions = dataset.arranged(candidate.method.space)
-    fitted = fit_learner(candidate.learner, questions, level, seed, Silent())
-    return Policy(pipeline.bundle_of(candidate, fitted, questions, dataset), level, train)
+    fitted = fit_learner(learner, questions, level, seed, Silent())
+    bundle = pipeline.bundle_of(candidate, fitted, questions, dataset)
+    return Policy(bundle, level, train, candidate.name)
 
 
 def load(folder: str | Path) -> Policy:

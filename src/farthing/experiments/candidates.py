@@ -7,7 +7,7 @@ from typing import Any
 
 from farthing.errors import InputError, MissingExtraError, UnknownNameError
 from farthing.experiments.base import Candidate
-from farthing.methods.base import Dataset, Method
+from farthing.methods.base import Dataset, Learner, Method
 from farthing.methods.cards import cards
 
 
@@ -32,6 +32,23 @@ def candidates(dataset: Dataset, names: Iterable[str] | None = None) -> list[Can
         asked = f"{', '.join(chosen)} read no features of their own choice"
         raise InputError(f"{asked}: leave {', '.join(dataset.features)} out")
     return list(chosen.values())
+
+
+def the_only(dataset: Dataset, name: str) -> tuple[Candidate, Learner]:
+    """Return the one candidate of a name, and what trains it.
+
+    Raises:
+        UnknownNameError: nothing has that name.
+        InputError: several have, or none that can run on these questions.
+    """
+    found = candidates(dataset, [name])
+    if len(found) != 1:
+        names = ", ".join(candidate.name for candidate in found) or "none that can run here"
+        raise InputError(f"name one policy: {names}")
+    (candidate,) = found
+    if candidate.learner is None:
+        raise InputError(f"the policy '{candidate.name}' cannot run: {candidate.note}")
+    return candidate, candidate.learner
 
 
 def left_out(dataset: Dataset) -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.base import Candidate
-from farthing.experiments.candidates import candidates
+from farthing.experiments.candidates import the_only
 from farthing.experiments.promises import Coverage, Promise, Shift
 from farthing.experiments.proofs import Part, promise
 from farthing.experiments.run import fit
@@ -120,13 +120,11 @@ def train(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder holds something else.
     """
-    candidate = _only(candidates(dataset, [name]))
-    if candidate.learner is None:
-        raise InputError(f"the policy '{candidate.name}' cannot run: {candidate.note}")
+    candidate, learner = the_only(dataset, name)
     arrays = dataset.arranged(candidate.method.space)
     parts = divided(arrays, split)
     questions = arrays.take(parts.train)
-    fitted = fit(candidate.learner, questions, alpha, split.seed, progress or Silent())
+    fitted = fit(learner, questions, alpha, split.seed, progress or Silent())
     bundles.write(folder, bundle_of(candidate, fitted, questions, dataset))
     return Trained(candidate, fitted, sizes_of(parts))
 
@@ -242,13 +240,6 @@ def promised(
         questions={**bundle.questions, "calibrate": marks(prove.played)},
     )
     return kept, found.certificate
-
-
-def _only(found: list[Candidate]) -> Candidate:
-    if len(found) != 1:
-        names = ", ".join(candidate.name for candidate in found) or "none that can run here"
-        raise InputError(f"name one policy: {names}")
-    return found[0]
 
 
 def divided(arrays: Divisible, split: Split) -> Parts:

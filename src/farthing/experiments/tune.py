@@ -19,7 +19,7 @@ from farthing.calibration.base import Population
 from farthing.calibration.guarantees.split import split_rank, split_threshold
 from farthing.errors import CalibrationError, InputError, TooFewTracesError
 from farthing.experiments.base import Candidate, Comparison, Event, Watch, ignore
-from farthing.experiments.candidates import candidates
+from farthing.experiments.candidates import the_only
 from farthing.experiments.compare import ENGINES, Plan, compare_these, cores, warm_up
 from farthing.experiments.evaluate import metrics
 from farthing.experiments.run import fit
@@ -214,19 +214,13 @@ def sweep(
 
 
 def _swept(dataset: Dataset, name: str) -> Candidate:
-    found = candidates(dataset, [name])
-    if len(found) != 1:
-        names = ", ".join(candidate.name for candidate in found) or "none that can run here"
-        raise InputError(f"name one policy: {names}")
-    (candidate,) = found
-    if candidate.learner is None:
-        raise InputError(f"the policy '{name}' cannot run: {candidate.note}")
+    candidate, learner = the_only(dataset, name)
     if candidate.calibration != "split":
         raise InputError(
             f"the policy '{name}' promises no coverage to compare costs at; sweep one that does, "
             "such as ccpo, cpo-batch or lookahead"
         )
-    if not settings_of(candidate.learner):
+    if not settings_of(learner):
         raise InputError(f"the policy '{name}' has nothing that can be set")
     return candidate
 

@@ -184,10 +184,8 @@ class Episode:
     def _hear(
         self, calls: Sequence[Call], state: State, decision: Decision, action: Action
     ) -> None:
-        population = [call for call in calls if not is_reply(call.role)]
-        for unit, (call, place) in enumerate(
-            zip(population, state.latest[0].tolist(), strict=True)
-        ):
+        asked = [call for call in calls if not is_reply(call.role)]
+        for unit, (call, place) in enumerate(zip(asked, state.latest[0].tolist(), strict=True)):
             if call.answer is not None and is_answer(call.answer):
                 score, joins = float(decision.answers[0, unit]), bool(action.joins[0, unit])
                 self.heard.append(Heard(call, place, len(self._history) - 1, score, joins))

@@ -307,8 +307,8 @@ class _Answering:
         if selective(self.orchestrator.bundle.certificate):
             return answers
         if not self.steps:
-            population = [c for c in self.broken if is_answer(c.answer) and not is_reply(c.role)]
-            return tuple(Returned(c.answer or "", 0.0, 1, c.role) for c in population[-1:])
+            given = [c for c in self.broken if is_answer(c.answer) and not is_reply(c.role)]
+            return tuple(Returned(c.answer or "", 0.0, 1, c.role) for c in given[-1:])
         if self.ended_by == "policy" or answers:
             return answers
         return self.episode.otherwise()
