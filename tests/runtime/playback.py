@@ -3,14 +3,23 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from farthing import bundle as bundles
+from farthing.bundle import Bundle, Origin
+from farthing.calibration.guarantees import none
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import nano_from_usd
+from farthing.process.base import Policy
+from farthing.process.replay import Outcome
+from farthing.process.replayed import replay
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent, Client, Turn
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.tasks.base import Question
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
+from farthing.traces.store import Store
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,31 @@ def playback(traces: Sequence[Trace], roles: Sequence[str]) -> tuple[Agent, ...]
         return Playback(role, Recorded(role), calls)
 
     return tuple(agent(role) for role in roles)
+
+
+def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = "argmax") -> Bundle:
+    certificate = None if kappa is None else none.certify(kappa, fingerprint="f")
+    return Bundle(
+        policy=policy,
+        kind="any",
+        origin=origin,
+        kappa=kappa,
+        empty=empty,
+        certificate=certificate,
+        features=None,
+        farthing_version="0",
+    )
+
+
+def replayed_from_store(found: Sequence[Mapping[str, Any]]) -> tuple[list[Trace], Outcome]:
+    """Return the stored questions of answers, in their order, and what a replay makes of them."""
+    bundle = bundles.load("bundle")
+    with Store.open("traces.db", create=False) as store:
+        stored = {trace.id: trace for trace in store.traces()}
+    traces = [stored[answer["id"]] for answer in found]
+    assert bundle.kappa is not None
+    outcome = replay(bundle.policy, assemble(traces), bundle.empty).act(bundle.kappa)
+    return traces, outcome
 
 
 def ask(orchestrator: Orchestrator, question: Question, **options: object) -> Answer:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
+from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing import bundle as bundles
 from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate, Promise
 from farthing.calibration.guarantees.budget import BudgetPromise
@@ -27,7 +27,6 @@ from farthing.errors import AuthenticationError, InputError
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
-from farthing.process.replayed import replay
 from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.orchestrator import Orchestrator
@@ -35,8 +34,6 @@ from farthing.runtime.rounds import Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.assemble import assemble
-from farthing.traces.store import Store
 
 QUESTIONS = 150
 TENTH = Fraction(1, 10)
@@ -75,12 +72,7 @@ def test_answers_are_withheld_where_a_replay_withholds_them(
     assert farthing(*config, *store) == 0
     assert endpoint.requests == []
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    bundle = bundles.load("bundle")
-    with Store.open("traces.db", create=False) as opened:
-        stored = {trace.id: trace for trace in opened.traces()}
-    whole = assemble([stored[answer["id"]] for answer in found])
-    assert bundle.kappa is not None
-    expected = replay(bundle.policy, whole, bundle.empty).act(bundle.kappa)
+    _, expected = replayed_from_store(found)
     withheld = expected.set_size == 0
     assert [answer["abstained"] for answer in found] == withheld.tolist()
     assert [answer["answer"] is None for answer in found] == withheld.tolist()

@@ -8,10 +8,11 @@ from itertools import count
 import msgspec
 import numpy as np
 import pytest
+from playback import ask, bundle_of
 
 from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate, Threshold
-from farthing.calibration.guarantees import none, online, split
+from farthing.calibration.guarantees import online, split
 from farthing.calibration.guarantees.groups import GroupsPromise
 from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.errors import (
@@ -49,24 +50,6 @@ ORIGIN = Origin(
     fingerprint="f",
 )
 QUESTION = Question("q", "What is the capital of Portugal?")
-
-
-def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = "argmax") -> Bundle:
-    certificate = None if kappa is None else none.certify(kappa, fingerprint="f")
-    return Bundle(
-        policy=policy,
-        kind="any",
-        origin=origin,
-        kappa=kappa,
-        empty=empty,
-        certificate=certificate,
-        features=None,
-        farthing_version="0",
-    )
-
-
-def ask(orchestrator: Orchestrator, question: Question, **options: object) -> Answer:
-    return asyncio.run(orchestrator.answer(question, **options))  # type: ignore[arg-type]
 
 
 def scripted(name: str, *replies: Reply, cost_nano: int = CENT) -> ScriptedModel:

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
+from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing import bundle as bundles
 from farthing.bundle import Bundle, Origin
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.split import SplitPromise
@@ -29,7 +29,6 @@ from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
 from farthing.models.base import Completion, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
-from farthing.process.replayed import replay
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.orchestrator import Orchestrator
@@ -38,7 +37,6 @@ from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces import jsonl
 from farthing.traces.assemble import assemble
-from farthing.traces.store import Store
 
 QUESTIONS, ROUNDS = 110, 2
 
@@ -84,22 +82,16 @@ def the_log_answers_as_a_replay_does(
     assert farthing("ask", *config, "--questions", "questions.jsonl") == 0
     assert endpoint.requests == []
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    bundle = bundles.load("bundle")
-    with Store.open("traces.db", create=False) as store:
-        stored = {trace.id: trace for trace in store.traces()}
-    whole = assemble([stored[answer["id"]] for answer in found])
-    assert whole.independent.all()
-    assert bundle.kappa is not None
-    expected = replay(bundle.policy, whole, bundle.empty).act(bundle.kappa)
+    traces, expected = replayed_from_store(found)
+    assert all(trace.independent for trace in traces)
     assert [answer["cost_nano"] for answer in found] == expected.cost_nano.tolist()
     assert [answer["rounds"] for answer in found] == expected.length.tolist()
     assert [len(answer["answers"]) for answer in found] == expected.set_size.tolist()
-    assert [answer["answer"] == stored[answer["id"]].gold[0] for answer in found] == (
-        expected.best_correct.tolist()
-    )
+    right = [a["answer"] == trace.gold[0] for a, trace in zip(found, traces, strict=True)]
+    assert right == expected.best_correct.tolist()
     assert all(answer["guaranteed"] and answer["bought"] == "calls" for answer in found)
-    assert Fraction(int(expected.covered.sum()), len(whole)) >= Fraction(9, 10)
-    assert expected.cost_nano.sum() < 0.3 * whole.cost_nano.sum()
+    assert Fraction(int(expected.covered.sum()), len(traces)) >= Fraction(9, 10)
+    assert expected.cost_nano.sum() < 0.3 * assemble(traces).cost_nano.sum()
     for answer in found:
         jsonl.decode(json.dumps(answer["trace"]).encode())  # a trace like any other
 

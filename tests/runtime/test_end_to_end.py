@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, Messages
+from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing import bundle as bundles
 from farthing.bundle import Origin
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
-from farthing.process.replayed import replay
 from farthing.traces.assemble import assemble
-from farthing.traces.store import Store
 
 QUESTIONS, ROUNDS = 60, 3
 
@@ -61,17 +60,12 @@ def the_log_answers_what_was_collected(
     assert farthing("ask", *config, "--questions", "questions.jsonl") == 0
     assert len(endpoint.requests) == before
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    bundle = bundles.load("bundle")
-    with Store.open("traces.db", create=False) as store:
-        stored = {trace.id: trace for trace in store.traces()}
-    whole = assemble([stored[answer["id"]] for answer in found])
-    assert bundle.kappa is not None
-    expected = replay(bundle.policy, whole, bundle.empty).act(bundle.kappa)
+    traces, expected = replayed_from_store(found)
     assert [answer["cost_nano"] for answer in found] == expected.cost_nano.tolist()
     assert [answer["rounds"] for answer in found] == expected.length.tolist()
     assert [len(answer["answers"]) for answer in found] == expected.set_size.tolist()
     assert all(answer["guaranteed"] for answer in found)
-    assert expected.cost_nano.sum() < 0.6 * whole.round_cost_nano.sum()
+    assert expected.cost_nano.sum() < 0.6 * assemble(traces).round_cost_nano.sum()
 
 
 def new_questions_stop_as_soon_as_they_may(

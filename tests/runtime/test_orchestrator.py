@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from playback import ask, playback, question_of
+from playback import ask, bundle_of, playback, question_of
 
-from farthing.bundle import Bundle, Origin, origin_of
-from farthing.calibration.guarantees import none
+from farthing.bundle import origin_of
 from farthing.features.rounds import FeatureSet
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
@@ -131,20 +130,6 @@ POLICIES: Mapping[str, Callable[[TraceArrays], Policy]] = {
     "llm-policy": lambda _: LlmPolicy("policy-x"),
     "llm-exit": lambda _: LlmExitPolicy("exit-guide", "guide"),
 }
-
-
-def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = "argmax") -> Bundle:
-    certificate = None if kappa is None else none.certify(kappa, fingerprint="f")
-    return Bundle(
-        policy=policy,
-        kind="any",
-        origin=origin,
-        kappa=kappa,
-        empty=empty,
-        certificate=certificate,
-        features=None,
-        farthing_version="0",
-    )
 
 
 def said(trace: Trace, whole: TraceArrays, t: int, place: int) -> str:

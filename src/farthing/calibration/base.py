@@ -3,7 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import entry_points
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -65,6 +65,15 @@ class Promise(Protocol):
         ...
 
 
+class About(TypedDict):
+    """What every kind of guarantee keeps of the evidence that it comes from."""
+
+    fingerprint: str
+    """SHA-256 of the traces."""
+    question_budget_nano: int | None
+    """The budget that each question was played under; None: without."""
+
+
 class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is promised, on what evidence, and until when."""
 
@@ -84,6 +93,11 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What ends it, a sentence each."""
     fingerprint: str = ""
     """SHA-256 of the traces that it was computed from."""
+
+    @property
+    def about(self) -> About:
+        """The evidence that it comes from."""
+        return About(fingerprint=self.fingerprint, question_budget_nano=self.question_budget_nano)
 
     @property
     def acts_as(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.bundle import Bundle
 from farthing.calibration import guarantees
-from farthing.calibration.base import Certificate
+from farthing.calibration.base import About, Certificate
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold, run_online
@@ -118,46 +118,40 @@ class Plays:
         budget = None if self.budget is None else self.budget.of(questions)
         return replay(self.policy, questions, self.empty, budget)
 
-    @property
-    def question_budget_nano(self) -> int | None:
-        """What a question may cost."""
-        return self.budget.nano if self.budget else None
+    def about(self, part: TraceArrays) -> About:
+        """Say which questions a certificate comes from, and under which budget."""
+        nano = self.budget.nano if self.budget else None
+        return About(fingerprint=fingerprint(part), question_budget_nano=nano)
 
 
 def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
     part = calibrate.played
-    critical, mark = plays.replay(part).critical, fingerprint(part)
-    nano = plays.question_budget_nano
+    critical, about = plays.replay(part).critical, plays.about(part)
     if asked.within_groups:
         sample = Grouped(critical, part.group.astype(np.int64), part.group_names)
         return guarantees.groups.certify(
             sample,
             asked.alpha,
-            fingerprint=mark,
             population=asked.population,
-            question_budget_nano=nano,
+            **about,
         )
     if asked.online:
         kappas = run_online(critical, asked.alpha)
         state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
-        return guarantees.online.certify(
-            state, asked.alpha, fingerprint=mark, question_budget_nano=nano
-        )
+        return guarantees.online.certify(state, asked.alpha, **about)
     if asked.delta is not None:
         return guarantees.pac.certify(
             critical,
             asked.alpha,
             asked.delta,
-            fingerprint=mark,
             population=asked.population,
-            question_budget_nano=nano,
+            **about,
         )
     return guarantees.split.certify(
         critical,
         asked.alpha,
-        fingerprint=mark,
         population=asked.population,
-        question_budget_nano=nano,
+        **about,
     )
 
 
@@ -172,13 +166,12 @@ def selective(
     plays = Plays(learned.policy, "allow", budget)
     proof = points_of(plays.replay(calibrate.played), kappas)
     answers = Answers(proof.answered, proof.correct, thresholds=kappas, kappas=kappas)
-    mark = fingerprint(calibrate.played)
+    about = plays.about(calibrate.played)
     certificate = guarantees.selective.certify(
         answers,
         asked.alpha,
         asked.delta,
-        fingerprint=mark,
-        question_budget_nano=plays.question_budget_nano,
+        **about,
     )
     return Promised(certificate, learned.policy, "allow")
 
@@ -234,13 +227,12 @@ def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certif
     kappas = points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
     proof = points_of(plays.replay(calibrate.played), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
-    mark = fingerprint(calibrate.played)
+    about = plays.about(calibrate.played)
     return guarantees.parity.certify(
         paired,
         asked.epsilon,
         asked.delta,
-        fingerprint=mark,
-        question_budget_nano=plays.question_budget_nano,
+        **about,
     )
 
 
@@ -248,13 +240,12 @@ def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certif
     points = _trained_points(plays, train)
     proof = points_of(plays.replay(calibrate.played), points.values)
     spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=points.values)
-    mark = fingerprint(calibrate.played)
+    about = plays.about(calibrate.played)
     return guarantees.budget.certify(
         spending,
         asked.nano,
         asked.delta,
-        fingerprint=mark,
-        question_budget_nano=plays.question_budget_nano,
+        **about,
     )
 
 
@@ -273,12 +264,11 @@ def _shift(asked: Shift, plays: Plays, train: Part, calibrate: Part) -> Certific
     critical = plays.replay(calibrate.played).critical
     sample = Weighted(critical, weights, max(float(weights.max()), float(theirs.max())))
     check_covariate_shift(features, old, Weighed(mine, weights), Weighed(new, theirs))
-    mark = fingerprint(calibrate.played)
+    about = plays.about(calibrate.played)
     return guarantees.weighted.certify(
         sample,
         asked.alpha,
-        fingerprint=mark,
-        question_budget_nano=plays.question_budget_nano,
+        **about,
     )
 
 

@@ -108,8 +108,7 @@ class BudgetPromise(
             evidence,
             self.budget_nano,
             self.delta,
-            fingerprint=of.fingerprint,
-            question_budget_nano=of.question_budget_nano,
+            **of.about,
         )
 
 

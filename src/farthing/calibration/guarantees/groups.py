@@ -94,9 +94,8 @@ class GroupsPromise(
         return certify(
             evidence,
             self.alpha,
-            fingerprint=of.fingerprint,
             population=self.population,
-            question_budget_nano=of.question_budget_nano,
+            **of.about,
         )
 
 

@@ -93,10 +93,7 @@ class OnlinePromise(
 
     def recompute(self, evidence: OnlineThreshold, of: Certificate) -> Certificate:
         """State again what another threshold promises."""
-        budget = of.question_budget_nano
-        return certify(
-            evidence, self.alpha, fingerprint=of.fingerprint, question_budget_nano=budget
-        )
+        return certify(evidence, self.alpha, **of.about)
 
 
 def certify(

@@ -75,9 +75,8 @@ class PacPromise(
             evidence,
             self.alpha,
             self.delta,
-            fingerprint=of.fingerprint,
             population=self.population,
-            question_budget_nano=of.question_budget_nano,
+            **of.about,
         )
 
 

@@ -116,8 +116,7 @@ class ParityPromise(
             evidence,
             self.epsilon,
             self.delta,
-            fingerprint=of.fingerprint,
-            question_budget_nano=of.question_budget_nano,
+            **of.about,
         )
 
 

@@ -111,8 +111,7 @@ class SelectivePromise(
             evidence,
             self.alpha,
             self.delta,
-            fingerprint=of.fingerprint,
-            question_budget_nano=of.question_budget_nano,
+            **of.about,
         )
 
 

@@ -72,9 +72,8 @@ or had none to find, on average over what chance gives one to calibrate on.
         return certify(
             evidence,
             self.alpha,
-            fingerprint=of.fingerprint,
             population=self.population,
-            question_budget_nano=of.question_budget_nano,
+            **of.about,
         )
 
 

@@ -93,10 +93,7 @@ class WeightedPromise(
 
     def recompute(self, evidence: Weighted, of: Certificate) -> Certificate:
         """Certify again from other critical thresholds and weights."""
-        budget = of.question_budget_nano
-        return certify(
-            evidence, self.alpha, fingerprint=of.fingerprint, question_budget_nano=budget
-        )
+        return certify(evidence, self.alpha, **of.about)
 
 
 def certify(
