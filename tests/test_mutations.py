@@ -665,7 +665,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
-        "proofs:_parity",
+        "proofs:_down_from_the_best",
         "_trained_points(plays, train)",
         "_trained_points(plays, calibrate)",
         "test_held_out_questions",

@@ -32,7 +32,7 @@ from farthing.methods import cards
 from farthing.methods.base import Saveable
 from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import RIGHT, TraceArrays
 from farthing.traces.question_hashes import Marks
 from farthing.traces.shapes import PROTOCOL_ROLES
 from farthing.traces.system import System
@@ -40,7 +40,8 @@ from farthing.traces.system import System
 Array = NDArray[Any]
 
 FORMAT = "farthing policy bundle"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+"""Version 2 marks questions by their grades as well, so that none would be known again."""
 BODY = "bundle.json"
 WEIGHTS = "weights.safetensors"
 
@@ -71,6 +72,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     named: tuple[str, ...] = ()
     """The models that its traces name: of a pool that is asked in turn, its line holds the roles of
     the others."""
+
+    grade: str = RIGHT
+    """What an answer was judged by in training."""
 
     @property
     def is_pool(self) -> bool:
@@ -117,6 +121,7 @@ def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = Non
         signals=tuple(traces.signals),
         independent=bool(traces.independent.all()),
         system=system,
+        grade=traces.grade,
     )
 
 

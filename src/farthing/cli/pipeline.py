@@ -15,6 +15,7 @@ from farthing.cli.options import (
     Bundle,
     CalibrateSize,
     Features,
+    Grade,
     Job,
     Population,
     Seed,
@@ -38,6 +39,7 @@ from farthing.cli.promises import (
     per_question,
 )
 from farthing.errors import InputError
+from farthing.traces.arrays import RIGHT
 
 if TYPE_CHECKING:
     from farthing.calibration.base import Certificate
@@ -52,6 +54,7 @@ def train(
     out: Out,
     alpha: Alpha = Fraction(1, 10),
     feature: Features = [],  # noqa: B006 - typer copies it
+    grade: Grade = RIGHT,
     job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
@@ -68,10 +71,12 @@ def train(
     from farthing.methods.base import Dataset
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
+    from farthing.traces.grades import graded
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
-    dataset = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
+    arrays = graded(read_arrays(traces), grade)
+    dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
     with interruptible("nothing was saved"), trainings() as shown:
@@ -130,6 +135,7 @@ def calibrate(
     | coverage | --alpha, --method, --delta, --population |
     | selective | --alpha, --delta |
     | parity | --epsilon, --delta, --reference |
+    | agreement | --epsilon, --delta, --reference |
     | budget | --budget, --most, --delta |
     | shift | --alpha, --target |
 

@@ -21,7 +21,7 @@ from farthing.errors import CalibrationError, InputError
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
 from farthing.experiments.promises import Coverage, Promise, Shift
-from farthing.experiments.proofs import Part, promise
+from farthing.experiments.proofs import Part, promise, read_for
 from farthing.experiments.run import fit
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.cards import name_of
@@ -191,6 +191,7 @@ def calibrate(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
+    traces = read_for(asked, traces, bundles.load(folder).origin.grade)
     bundle, arrays, parts = opened(folder, traces, split)
     lay_out, prove = (
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
