@@ -27,11 +27,13 @@ from safetensors import numpy as safetensors
 
 from farthing import __version__
 from farthing.calibration.base import Certificate
+from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.errors import BundleError, CalibrationError
 from farthing.methods import cards
 from farthing.methods.base import Saveable
 from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS
+from farthing.process.value import Value
 from farthing.traces.arrays import RIGHT, TraceArrays
 from farthing.traces.question_hashes import Marks
 from farthing.traces.shapes import PROTOCOL_ROLES
@@ -69,6 +71,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Role to the most that one of its calls may cost, in nano-dollars, where that is declared."""
     system: System | None = None
     """What the traces were made with that calibrated it, or trained it before; None likewise."""
+    reference: str | None = None
+    """The role that was right most often alone in training, or that was named; None where none was
+    recorded alone, or nobody says."""
     named: tuple[str, ...] = ()
     """The models that its traces name: of a pool that is asked in turn, its line holds the roles of
     the others."""
@@ -106,6 +111,16 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """The version that wrote the bundle."""
     questions: Mapping[str, Marks] = {}
     """`train` and `calibrate` to the marks of the questions that did it; empty where unknown."""
+    value: Value | None = None
+    """What it costs and gets right beside the reference, on the calibration questions; None before
+    calibration, and in bundles that do not say."""
+
+    @property
+    def reference(self) -> str | None:
+        """The single model that it is held against: that of its parity, or of its training."""
+        promise = self.certificate and self.certificate.promise
+        named = promise.reference if isinstance(promise, ParityPromise) else None
+        return named or self.origin.reference
 
 
 def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = None) -> Origin:
@@ -192,6 +207,7 @@ def write(folder: str | Path, bundle: Bundle) -> None:
         "empty": bundle.empty,
         "certificate": certificate and certificate.to_json(),
         "questions": {part: _packed(of) for part, of in bundle.questions.items()},
+        "value": bundle.value and msgspec.to_builtins(bundle.value),
         "sha256": {WEIGHTS: _hash(weights)},
     }
     try:
@@ -227,6 +243,7 @@ def load(folder: str | Path) -> Bundle:
             features=settings.get("features"),
             farthing_version=body["farthing_version"],
             questions={part: _unpacked(of) for part, of in body.get("questions", {}).items()},
+            value=msgspec.convert(body.get("value"), Value | None),
         )
     except CalibrationError as problem:
         raise BundleError(f"{folder / BODY}: {problem}") from None

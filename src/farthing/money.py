@@ -5,6 +5,7 @@ for display and for files that people read.
 """
 
 from decimal import ROUND_CEILING, Decimal
+from math import floor, isfinite, log10
 
 NANO_PER_USD = 1_000_000_000
 
@@ -28,3 +29,17 @@ def usd_from_nano(nano: float) -> float:
     4.89e-05
     """
     return float(nano) / NANO_PER_USD
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits and no exponent.
+
+    >>> significant(0.00004712), significant(12.3456), significant(1234.5)
+    ('0.0000471', '12.3', '1,234')
+    """
+    if not isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - floor(log10(abs(value))))
+    return f"{value:,.{places}f}"

@@ -38,11 +38,15 @@ def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
     common = ("--bundle", "b", "--traces", runs)
     assert farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b").code == 0
     assert "Nothing is promised" in farthing("evaluate", *common).out
-    promised = farthing("calibrate", *common, "--alpha", "0.2").out
+    worth, _, promised = farthing("calibrate", *common, "--alpha", "0.2").out.partition("\n\n")
+    assert worth.startswith("You: $0.000")
+    assert worth.endswith("These figures are of the 40 questions that set the threshold.")
     assert "probability at least 0.8" in promised
     assert "of the 40 calibration questions" in promised
     measured = farthing("evaluate", *common)
     assert promised.splitlines()[0] in measured.out
+    assert re.search(r"40 test questions +USD a question +Accuracy\n", measured.out)
+    assert re.search(r"You +0.000\d+ +0.\d{3}\nAlways base +not recorded alone\n", measured.out)
     for out in (promised, measured.out):
         facts = " ".join(out.split())
         assert "rank 8 of 40 questions" in facts
@@ -211,9 +215,10 @@ def test_another_promise_is_made_and_judged(
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
     made = farthing("calibrate", *common, "--promise", *asked)
     assert made.code == 0, made
-    assert made.out.startswith("With confidence 0.8 in the draw of 40 questions")
+    promised = made.out.partition("\n\n")[2]
+    assert promised.startswith("With confidence 0.8 in the draw of 40 questions")
     measured = " ".join(farthing("evaluate", *common).out.split())
-    assert " ".join(made.out.split()) in measured
+    assert " ".join(promised.split()) in measured
     assert says in measured
     assert "was promised: kept." in measured
 
@@ -227,6 +232,22 @@ def test_parity_on_a_pool_is_with_one_of_its_models(farthing: Farthing, pool: Pa
     )
     refused = farthing("calibrate", *common, *asked, "medium")
     assert (refused.code, "small" in refused.err) == (2, True)
+
+
+def test_money_comes_first_beside_every_single_model(farthing: Farthing, pool: Path) -> None:
+    """`large` is always right; `small`, at a tenth of its price, on two questions of three."""
+    common = ("--traces", pool, "--train", 10, "--calibrate", 15, "--test", 5)
+    farthing("train", *common, "--policy", "fixed-2", "--out", "b")
+    said = farthing("calibrate", "--bundle", "b", *common, "--alpha", "0.4").out
+    assert said.startswith("You: $0.0")
+    assert "Always large alone: $0.0100 a question at accuracy 1.000.\n" in said
+    assert "Saved against always large: " in said
+    lines = farthing("evaluate", "--bundle", "b", *common).out.splitlines()
+    assert lines[0].split() == ["5", "test", "questions", "USD", "a", "question", "Accuracy"]
+    assert lines[2].startswith("You ")
+    assert re.fullmatch(r"Always small +0\.00100 +0\.\d00", lines[3])
+    assert re.fullmatch(r"Always large +0\.0100 +1\.000", lines[4])
+    assert lines[5].startswith("Saved against always large: ")
 
 
 def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> None:

@@ -29,6 +29,7 @@ def names(dataset: Dataset, asked: list[str] | None = None) -> list[str]:
 def test_all_of_them_in_the_order_of_the_table(small: Dataset) -> None:
     families = {
         "fixed": [f"fixed-{depth}" for depth in range(1, 5)],
+        "always": ["always-base", "always-guide"],
         "ccpo-published-lambda": [f"ccpo-published-lambda-{price}" for price in ("1e-4", "2e-4")],
     }
     ours = [card.name for card in cards() if card.action_spaces != ("pool",)]

@@ -11,9 +11,12 @@ from scipy import stats
 
 from farthing.experiments.base import Row
 from farthing.experiments.significance import (
+    accuracy_difference,
     clopper_pearson,
     differences,
     paired_interval,
+    proved_positive,
+    ratio_interval,
     t_quantile,
 )
 from farthing.methods.base import Calibration
@@ -104,3 +107,56 @@ def test_no_pair_comes_twice_and_nobody_promising_gives_none() -> None:
     rows = [row("ccpo", "split", 1.0), row("cpo-batch", "split", 2.0)]
     assert [(d.policy, d.other) for d in differences(rows, 0.5)] == [("cpo-batch", "ccpo")] * 2
     assert differences([row("random", "none", 1.0), row("optimum", "split", 1.0)], 0.5) == []
+
+
+def bill(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw what a cascade and a dear model cost: the cascade asks it on three questions of ten."""
+    dear = rng.integers(800_000, 1_200_001, n)
+    return 100_000 + dear * (rng.random(n) < 0.3), dear
+
+
+def test_the_interval_of_a_ratio_keeps_its_level() -> None:
+    """The true ratio is (0.1 + 0.3 * 1.0) / 1.0."""
+    rng = np.random.default_rng(2)
+    repeats = 3_000
+    held = 0
+    for _ in range(repeats):
+        found = ratio_interval(*bill(rng, 250))
+        assert found is not None
+        held += found[0] <= 0.4 <= found[1]
+    assert stats.binomtest(held, repeats, 0.95).pvalue > 0.01
+
+
+def test_a_ratio_is_in_its_interval_where_the_paired_t_test_does_not_reject_it() -> None:
+    """Brute force: along a grid of ratios, scipy's test of ours - r theirs."""
+    ours, theirs = bill(np.random.default_rng(3), 40)
+    low, high = ratio_interval(ours, theirs) or (0.0, 0.0)
+    for ratio in np.linspace(low - 0.1, high + 0.1, 60):
+        kept = stats.ttest_1samp(ours - ratio * theirs, 0).pvalue > 0.05
+        assert kept == (low < ratio < high)
+
+
+def test_no_interval_of_a_ratio_where_any_ratio_is_possible() -> None:
+    assert ratio_interval(np.array([1]), np.array([2])) is None
+    assert ratio_interval(np.array([1, 1]), np.array([0, 2])) is None
+
+
+def test_the_difference_of_accuracies_by_hand() -> None:
+    """2 lost and 1 won of 10: each share's exact interval at 97.5 %."""
+    ours = np.array([True] * 6 + [False] * 2 + [True] + [False])
+    theirs = np.array([True] * 6 + [True] * 2 + [False] + [False])
+    value, (low, high) = accuracy_difference(ours, theirs)
+    lost, won = clopper_pearson(2, 10, 0.975), clopper_pearson(1, 10, 0.975)
+    assert value == pytest.approx(-0.1)
+    assert (low, high) == pytest.approx((won[0] - lost[1], won[1] - lost[0]))
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-50, 60), min_size=2, max_size=60), st.sampled_from([0.05, 0.005]))
+def test_a_positive_mean_is_proved_as_by_scipy(difference: list[int], level: float) -> None:
+    values = np.array(difference)
+    if np.ptp(values):
+        p = float(stats.ttest_1samp(values, 0, alternative="greater").pvalue)
+        assert proved_positive(values, level) == (p < level) or p == pytest.approx(level)
+    else:
+        assert proved_positive(values, level) == (difference[0] > 0)

@@ -127,7 +127,7 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
 
 def in_rounds_or_calls() -> list[Method]:
     """Return the methods whose policies recorded questions can be replayed under, but pools'."""
-    return [card for card in cards() if card.replayable and card.action_spaces != ("pool",)]
+    return [card for card in cards() if card.replayable and card.space != "pool"]
 
 
 @cache

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from farthing.experiments.base import Comparison, Row
+from farthing.money import significant
 from farthing.reports import base
 
 
@@ -54,4 +55,4 @@ def test_cheapest_counts_only_exact_promises(comparison: Comparison) -> None:
     ],
 )
 def test_significant_digits(value: float, written: str) -> None:
-    assert base.significant(value) == written
+    assert significant(value) == written

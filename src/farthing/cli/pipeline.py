@@ -160,7 +160,7 @@ def calibrate(
     done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving)
     _say_sizes(done.sizes)
     _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
-    show(promised(done.certificate))
+    show(promised(done.certificate, done.value))
     if promise != "coverage" and not done.certificate.promises:
         remark("the bundle is left as it was")
         raise typer.Exit(1)

@@ -24,6 +24,7 @@ from farthing.traces.grades import graded
 if TYPE_CHECKING:
     from farthing.experiments.evaluate_bundle import Evaluated
     from farthing.models.base import Model
+    from farthing.process.value import Value
     from farthing.runtime.answer import Answer
 from farthing.door.drawing import drawn
 from farthing.door.questions import Traces
@@ -50,6 +51,11 @@ class Policy:
     def certificate(self) -> Certificate | None:
         """What is promised; None before calibration. Printed, it is one sentence."""
         return self.bundle.certificate
+
+    @property
+    def value(self) -> "Value | None":
+        """What it costs beside the reference, on the questions that calibrated it."""
+        return self.bundle.value
 
     def calibrate(
         self,
@@ -166,6 +172,11 @@ class Evaluation:
         """Name to its exact 95 % interval, where there is one."""
         return self.found.intervals
 
+    @property
+    def value(self) -> "Value":
+        """What it costs and gets right beside the reference; printed, it is a paragraph."""
+        return self.found.value
+
     def __str__(self) -> str:
         """Return the table, what came of the promise, and what to doubt."""
         from farthing.reports.pipeline import measured  # noqa: PLC0415 - only where it is drawn
@@ -204,7 +215,7 @@ def fit(
     candidate, learner = the_only(dataset, method)
     questions = dataset.arranged(candidate.method.space)
     fitted = fit_learner(learner, questions, level, seed, Silent())
-    bundle = pipeline.bundle_of(candidate, fitted, questions, dataset)
+    bundle = pipeline.bundle_of(candidate, fitted, questions, dataset, dataset.traces)
     return Policy(bundle, level, train, candidate.name)
 
 

@@ -18,15 +18,19 @@ from farthing.bundle import Bundle, origin_of
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
+from farthing.experiments.acting import act
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
+from farthing.experiments.evaluate import stream
 from farthing.experiments.promises import Coverage, Promise, Shift
 from farthing.experiments.proofs import Part, promise, read_for
 from farthing.experiments.run import fit
+from farthing.experiments.value import Singles, most_accurate, value_of
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.cards import name_of
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
+from farthing.process.value import Value
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.question_hashes import Marks, marks
@@ -90,6 +94,8 @@ class Calibrated:
     sizes: Mapping[str, int]
     notes: tuple[str, ...]
     """What to doubt."""
+    value: Value | None = None
+    """What it costs and gets right on the calibration questions; None where nothing was proved."""
 
 
 def train(
@@ -125,7 +131,8 @@ def train(
     parts = divided(arrays, split)
     questions = arrays.take(parts.train)
     fitted = fit(learner, questions, alpha, split.seed, progress or Silent())
-    bundles.write(folder, bundle_of(candidate, fitted, questions, dataset))
+    recorded = dataset.traces.take(parts.train)
+    bundles.write(folder, bundle_of(candidate, fitted, questions, dataset, recorded))
     return Trained(candidate, fitted, sizes_of(parts))
 
 
@@ -134,6 +141,7 @@ def bundle_of(
     fitted: Fitted,
     questions: TraceArrays,
     dataset: Dataset | None = None,
+    recorded: TraceArrays | None = None,
 ) -> Bundle:
     """Return a trained policy as a bundle that promises nothing yet.
 
@@ -142,6 +150,8 @@ def bundle_of(
         fitted: what its training left behind.
         questions: those that it was trained on.
         dataset: what they are of; None: nothing more is known of them.
+        recorded: the same questions as they were recorded, to choose a reference on; None: they
+            are.
 
     Raises:
         InputError: the policy cannot be saved.
@@ -149,7 +159,8 @@ def bundle_of(
     origin = origin_of(questions, fingerprint(questions), dataset.system if dataset else None)
     if dataset is not None:
         named = dict.fromkeys(model for model in dataset.traces.models if model)
-        origin = structs.replace(origin, named=tuple(named))
+        reference = dataset.reference or most_accurate(questions if recorded is None else recorded)
+        origin = structs.replace(origin, named=tuple(named), reference=reference)
     kappa = None if candidate.calibration == "none" else fitted.kappa
     return Bundle(
         policy=_saveable(fitted.policy, candidate.name),
@@ -197,10 +208,11 @@ def calibrate(
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
     kept, certificate = promised(bundle, asked, lay_out, prove, serving)
-    if isinstance(asked, Coverage) or certificate.promises:
+    written = isinstance(asked, Coverage) or certificate.promises
+    if written:
         bundles.write(folder, kept)
     notes = (*doubts(bundle, arrays, parts), *_other_system(bundle, serving.system))
-    return Calibrated(certificate, sizes_of(parts), notes)
+    return Calibrated(certificate, sizes_of(parts), notes, kept.value if written else None)
 
 
 def promised(
@@ -240,7 +252,12 @@ def promised(
         empty=found.empty,
         questions={**bundle.questions, "calibrate": marks(prove.played)},
     )
-    return kept, found.certificate
+    return structs.replace(kept, value=_value(kept, prove)), found.certificate
+
+
+def _value(bundle: Bundle, prove: Part) -> Value:
+    done = act(bundle, prove.played, stream(bundle.kind, 0))
+    return value_of(done, Singles.of(prove.recorded), bundle.reference, "calibrate")
 
 
 def divided(arrays: Divisible, split: Split) -> Parts:

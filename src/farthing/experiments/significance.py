@@ -7,6 +7,7 @@ import numpy as np
 
 from farthing.calibration.beta import beta_quantile
 from farthing.experiments.base import OPTIMUM, Difference, Row
+from farthing.traces.arrays import BoolArray, IntArray
 
 METRICS = ("cost_usd", "coverage")
 """What is compared in pairs."""
@@ -80,6 +81,72 @@ def paired_interval(
     variance = float(difference.var(ddof=1)) * (1 / n + test_share / (1 - test_share))
     half = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
     return mean, mean - half, mean + half
+
+
+def ratio_interval(
+    ours: IntArray, theirs: IntArray, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the interval of mean(ours) / mean(theirs), of the same questions.
+
+    It holds the ratios r at which the paired t-test does not reject that ours - r theirs has mean
+    0: Fieller's theorem. Its level is as near as means of so many questions are to normal.
+
+    Args:
+        ours: [n] costs.
+        theirs: [n] costs, not all 0.
+        level: probability that the interval is to hold the true ratio with.
+
+    Returns:
+        None of one question, or where the mean of theirs may well be 0: any ratio is possible.
+
+    Source: Fieller 1954.
+
+    >>> ratio_interval(np.array([1, 1, 1, 1]), np.array([2, 2, 2, 2]))
+    (0.5, 0.5)
+    >>> low, high = ratio_interval(np.array([1, 2, 1, 2]), np.array([4, 4, 4, 4]))
+    >>> round(low, 3), round(high, 3)
+    (0.145, 0.605)
+    """
+    n = len(ours)
+    if n < 2:
+        return None
+    x, y = (np.asarray(values, dtype=np.float64) for values in (ours, theirs))
+    scale = y.mean()
+    x, y = x / scale, y / scale
+    spread = t_quantile((1 + level) / 2, n - 1) ** 2 / n * np.cov(x, y)
+    a, b, c = 1 - spread[1, 1], x.mean() - spread[0, 1], x.mean() ** 2 - spread[0, 0]
+    if a <= 0:
+        return None
+    half = math.sqrt(max(b * b - a * c, 0.0))
+    return float((b - half) / a), float((b + half) / a)
+
+
+def accuracy_difference(ours: BoolArray, theirs: BoolArray) -> tuple[float, tuple[float, float]]:
+    """Return how much more often ours are right, and an interval of at least 95 %, exact.
+
+    The interval joins those of the shares lost and won, at half the error each.
+
+    Args:
+        ours: [n] whether one answer a question is right.
+        theirs: [n] the same of somebody else, on the same questions.
+    """
+    n = len(ours)
+    lost = clopper_pearson(int((theirs & ~ours).sum()), n, 0.975)
+    won = clopper_pearson(int((~theirs & ours).sum()), n, 0.975)
+    return float(ours.mean() - theirs.mean()), (won[0] - lost[1], won[1] - lost[0])
+
+
+def proved_positive(difference: IntArray, level: float) -> bool:
+    """Return whether a one-sided t-test rejects that the mean difference is 0 or less.
+
+    >>> proved_positive(np.array([3, 4, 5, 4]), 0.05), proved_positive(np.array([3, -4, 5]), 0.05)
+    (True, False)
+    """
+    n = len(difference)
+    if n < 2:
+        return False
+    error = float(difference.std(ddof=1)) / math.sqrt(n)
+    return float(difference.mean()) > t_quantile(1 - level, n - 1) * error
 
 
 def t_quantile(probability: float, degrees: int) -> float:

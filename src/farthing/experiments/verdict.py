@@ -15,7 +15,7 @@ from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.calibration.guarantees.weighted import WeightedPromise
-from farthing.experiments.significance import clopper_pearson
+from farthing.experiments.significance import accuracy_difference, clopper_pearson
 from farthing.money import usd_from_nano
 from farthing.process.replay import Outcome
 from farthing.traces.arrays import BoolArray
@@ -110,14 +110,9 @@ def _share(what: str, right: BoolArray, alpha: Fraction) -> Judged | None:
 
 
 def _parity(promise: ParityPromise, right: BoolArray, reference: BoolArray | None) -> Judged | None:
-    """The interval joins those of the shares lost and won, at half the error each."""
     if reference is None:
         return None
-    n = len(right)
-    lost = clopper_pearson(int((reference & ~right).sum()), n, 0.975)
-    won = clopper_pearson(int((~reference & right).sum()), n, 0.975)
-    value = float(right.mean() - reference.mean())
-    interval = (won[0] - lost[1], won[1] - lost[0])
+    value, interval = accuracy_difference(right, reference)
     what = f"accuracy less that of {promise.reference}"
     return Judged(what, value, interval, -float(promise.epsilon))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.process import latency
 from farthing.process.replay import Counts
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import asked
@@ -34,6 +35,8 @@ class OperatingPoints:
     """[n, G] number of distinct answers that were paid for."""
     answers: Counts
     """[n, G] number of answers that were paid for, repetitions counted."""
+    latency_s: FloatArray | None = None
+    """[n, G] seconds that the calls take, NaN where unknown; None where nothing was recorded."""
 
     def __len__(self) -> int:
         return len(self.cost_nano)
@@ -58,7 +61,9 @@ class OperatingPoints:
 
     def _map(self, change: Callable[[np.ndarray], np.ndarray]) -> "OperatingPoints":
         names = [field.name for field in fields(self) if field.name != "values"]
-        return replace(self, **{name: change(getattr(self, name)) for name in names})
+        columns = {name: getattr(self, name) for name in names}
+        kept = {name: values for name, values in columns.items() if values is not None}
+        return replace(self, **{name: change(values) for name, values in kept.items()})
 
 
 def of_calls(
@@ -83,6 +88,7 @@ def of_calls(
     given = (chosen >= 0) & (answer[rows, chosen] != NO_ANSWER)
     possible = asked(traces)[:, 0] | (traces.complete[:, None] & (traces.n_roles > 1))
     heard = made & (answer != NO_ANSWER)[:, None]
+    seconds = latency.of_calls(traces)
     return OperatingPoints(
         values=np.asarray(values, dtype=np.float64),
         cost_nano=(made * cost[:, None, :]).sum(axis=2),
@@ -92,6 +98,7 @@ def of_calls(
         calls=(made & possible[:, None]).sum(axis=2, dtype=np.int16),
         set_size=distinct(heard, answer),
         answers=heard.sum(axis=2, dtype=np.int16),
+        latency_s=None if seconds is None else np.where(made, seconds[:, None], 0.0).sum(axis=2),
     )
 
 

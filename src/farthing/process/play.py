@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from farthing.process import latency
 from farthing.process.action_space import arrange, cells_of, items_of, recorded_space
 from farthing.process.base import NOTHING, Budget, Decision, Policy, State
 from farthing.process.operating_points import OperatingPoints, distinct
@@ -210,15 +211,19 @@ def outcome_of(played: Played) -> Outcome:
     correct = traces.correct.reshape(n, -1)
     in_set: BoolArray = np.any(played.returned & correct, axis=1)
     given = played.best >= 0
+    history, space = played.state.history, played.state.space
+    seconds = latency.of_purchases(traces, cells_of(space, history))
+    purchases = (history != NOTHING).sum(axis=1)
     return Outcome(
         cost_nano=played.state.spent_nano,
         in_set=in_set,
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,
         best_correct=given & correct[np.arange(n), played.best],
-        length=(played.state.history != NOTHING).sum(axis=1).astype(np.int16),
+        length=purchases.astype(np.int16),
         set_size=distinct(played.returned[:, None], traces.answer.reshape(n, -1))[:, 0],
         set_size_leaves=played.returned.sum(axis=1).astype(np.int16),
+        latency_s=latency.after(seconds, purchases),
     )
 
 
@@ -238,6 +243,7 @@ def points_of(parameters: FloatArray, played: Sequence[Played]) -> OperatingPoin
         calls=stacked("length").astype(np.int16),
         set_size=stacked("set_size").astype(np.int16),
         answers=stacked("set_size_leaves").astype(np.int16),
+        latency_s=None if found[0].latency_s is None else stacked("latency_s").astype(float),
     )
 
 

@@ -6,6 +6,7 @@ number per question: the critical threshold kappa* (`spec` of CCPO, section 2).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +53,23 @@ class Outcome:
     """[n] number of distinct answers returned."""
     set_size_leaves: Counts
     """[n] number of answers returned, repetitions counted (the paper's count)."""
+    latency_s: FloatArray | None = None
+    """[n] seconds that its calls take, NaN where unknown; None where nothing was recorded."""
 
     def take(self, index: IntArray) -> "Outcome":
         """Return the outcome of the questions at an index."""
-        return Outcome(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+        columns: list[Any] = [getattr(self, name) for name in self.__dataclass_fields__]
+        taken: list[Any] = [None if column is None else column[index] for column in columns]
+        return Outcome(*taken)
 
     @classmethod
     def joined(cls, pieces: Sequence["Outcome"]) -> "Outcome":
         """Return what happened to the questions of several pieces, one piece after another."""
-        columns = (
-            np.concatenate([getattr(piece, name) for piece in pieces])
-            for name in cls.__dataclass_fields__
-        )
+        columns: list[Any] = []
+        for name in cls.__dataclass_fields__:
+            parts = [getattr(piece, name) for piece in pieces]
+            unknown = any(part is None for part in parts)
+            columns.append(None if unknown else np.concatenate(parts))
         return cls(*columns)
 
 

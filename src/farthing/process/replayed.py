@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from farthing.process import latency
 from farthing.process.action_space import action_space
 from farthing.process.base import Budget, InRounds, Policy
 from farthing.process.operating_points import OperatingPoints
@@ -80,6 +81,8 @@ class Nested:
     """[n, T, L + 1]"""
     decision_cost_nano: IntArray | None
     """[n, T]"""
+    latency_s: FloatArray | None = None
+    """[n, T] seconds of each purchase; None where they were not recorded."""
 
     @property
     def critical(self) -> FloatArray:
@@ -91,7 +94,7 @@ class Nested:
 
     def take(self, index: IntArray) -> "Nested":
         """Return the same for the questions at an index."""
-        decision = self.decision_cost_nano
+        decision, seconds = self.decision_cost_nano, self.latency_s
         return Nested(
             self.traces.take(index),
             Paths(
@@ -102,15 +105,18 @@ class Nested:
             ),
             self.probabilities[index],
             None if decision is None else decision[index],
+            None if seconds is None else seconds[index],
         )
 
     def act(self, kappa: float) -> Outcome:
         """Act on every question with one threshold."""
-        return outcome(self.followed, self.traces, kappa, self.decision_cost_nano)
+        found = outcome(self.followed, self.traces, kappa, self.decision_cost_nano)
+        return replace(found, latency_s=latency.after(self.latency_s, found.length))
 
     def draw(self, rng: np.random.Generator) -> Outcome:
         """Draw one action a round on every question."""
-        return sample(self.probabilities, self.traces, rng, self.decision_cost_nano)
+        found = sample(self.probabilities, self.traces, rng, self.decision_cost_nano)
+        return replace(found, latency_s=latency.after(self.latency_s, found.length))
 
     def thresholds(self) -> FloatArray:
         """Return the thresholds in (0, 1] at which something changes, rising."""
@@ -164,6 +170,7 @@ class Points:
             length=points.calls[:, at],
             set_size=points.set_size[:, at],
             set_size_leaves=points.answers[:, at],
+            latency_s=None if points.latency_s is None else points.latency_s[:, at],
         )
 
     def thresholds(self) -> FloatArray:
@@ -209,7 +216,9 @@ def replay(
     decision = policy.decision_cost_nano(traces) if isinstance(policy, Priced) else None
     bought = None if budget is None else along.bought
     then = paths(along.scores, along.traces, empty, bought)
-    return Nested(along.traces, then, along.scores, decision)
+    # How long a model takes to decide was not recorded.
+    seconds = None if decision is not None else latency.of_purchases(traces, along.calls)
+    return Nested(along.traces, then, along.scores, decision, seconds)
 
 
 def followed(policy: Policy, traces: TraceArrays, budget: Budget | None = None) -> Followed:

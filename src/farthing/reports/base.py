@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.experiments.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Row
+from farthing.money import significant
 
 GROUPS = {
     "none": "No promise",
@@ -132,20 +133,6 @@ def knows_optimum(comparison: Comparison) -> bool:
 def ran(row: Row) -> bool:
     """Say whether a row has results."""
     return bool(row.per_split.get("cost_usd"))
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits and no exponent.
-
-    >>> significant(0.00004712), significant(12.3456), significant(1234.5)
-    ('0.0000471', '12.3', '1,234')
-    """
-    if not np.isfinite(value):
-        return "–"
-    if value == 0:
-        return "0"
-    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{places}f}"
 
 
 def thousand(usd: float) -> str:

@@ -11,7 +11,9 @@ from farthing.calibration.guarantees.pac import PacPromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.experiments.evaluate_bundle import Evaluated
-from farthing.reports.base import significant
+from farthing.money import significant
+from farthing.process.value import Value
+from farthing.reports.value import beside
 
 LINES = {
     "cost_usd": "cost, USD a question",
@@ -31,9 +33,9 @@ MONEY = ("cost_usd", "total_cost_usd")
 
 
 def measured(found: Evaluated) -> Group:
-    """Show every metric, the interval where there is one, and what was promised."""
+    """Show the money first, then every metric, its interval, and what was promised."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column(f"{found.sizes['test']:,} test questions")
+    table.add_column("Of these questions")
     table.add_column("Value", justify="right")
     table.add_column("95 % interval", justify="right")
     for metric, heading in LINES.items():
@@ -41,13 +43,15 @@ def measured(found: Evaluated) -> Group:
         shown = significant(value) if metric in MONEY else f"{value:.3f}"
         interval = found.intervals.get(metric)
         table.add_row(heading, shown, f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "")
-    return Group(table, Text(""), *_promise(found))
+    worth = beside(found.value, found.alone)
+    return Group(worth, Text(""), table, Text(""), *_promise(found))
 
 
-def promised(certificate: Certificate) -> Group:
-    """Show what is promised, in plain words too, on what evidence, and until when."""
+def promised(certificate: Certificate, value: Value | None = None) -> Group:
+    """Show what it costs, what is promised, in plain words too, on what evidence, until when."""
     plain = f"In plain words: {certificate.plain_language()}"
-    return Group(Text(certificate.sentence()), Text(plain), Text(""), _facts(certificate))
+    worth = [] if value is None else [*map(Text, value.lines()), Text("")]
+    return Group(*worth, Text(certificate.sentence()), Text(plain), Text(""), _facts(certificate))
 
 
 def _facts(certificate: Certificate) -> Table:

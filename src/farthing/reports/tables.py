@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farthing.experiments.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference, Row
+from farthing.money import significant
 from farthing.reports.base import (
     GROUPS,
     PER_THOUSAND,
@@ -29,7 +30,6 @@ from farthing.reports.base import (
     ran,
     returns_everything,
     rows_at,
-    significant,
     standard_error_of,
 )
 from farthing.reports.published import beside

@@ -11,8 +11,7 @@ from rich.text import Text
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
-from farthing.money import usd_from_nano
-from farthing.reports.base import significant
+from farthing.money import significant, usd_from_nano
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
 from farthing.traces.grades import ungraded_questions
 

@@ -16,6 +16,7 @@ from farthing.experiments.base import METRICS
 from farthing.experiments.results import results
 from farthing.experiments.search import written
 from farthing.experiments.tune import Sweep, Tried
+from farthing.money import significant
 from farthing.reports.base import (
     PER_THOUSAND,
     Cell,
@@ -23,7 +24,6 @@ from farthing.reports.base import (
     Line,
     decimal,
     percent,
-    significant,
     thousand,
 )
 from farthing.reports.folder import write_all

@@ -150,7 +150,8 @@ def test_a_question_is_answered_as_it_would_be_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in LEARNERS if n not in {"Always all", "Best single model"}]
+    "name",
+    [n for n in LEARNERS if n not in {"Always all", "Always one model", "Best single model"}],
 )
 def test_confidence_or_difficulty_saves_money_at_the_best_models_accuracy(name: str) -> None:
     """The planted pool: the last model alone costs 8 and is right on about 0.93."""

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from farthing.methods.base import Dataset, Method, Variant
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
-from farthing.methods.baselines.learner import FixedLearner, UalaLearner
+from farthing.methods.baselines.learner import AlwaysLearner, FixedLearner, UalaLearner
 from farthing.methods.baselines.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
+from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.methods.baselines.optimum import OptimumPolicy
 from farthing.methods.baselines.random import RandomPolicy
 
@@ -13,6 +14,10 @@ HERE = "farthing.methods.baselines"
 
 RANDOM_LEARNER = FixedLearner(RandomPolicy())
 UALA_LEARNER = UalaLearner()
+ALWAYS_LEARNER = AlwaysLearner()
+
+NOT_ALONE = "not recorded alone"
+"""Why nothing is known of a role by itself: its calls saw those of others."""
 
 RANDOM = Method(
     name="random",
@@ -151,6 +156,36 @@ BEST_SINGLE = Method(
     extras=("train",),
     varies_with=frozenset(),
     place=93,
+)
+
+
+def _roles(dataset: Dataset) -> Sequence[Variant]:
+    """Return a variant for each role; what one says alone is known where no call saw another."""
+    traces = dataset.arranged("pool")
+    alone = bool(traces.independent.all())
+    return [
+        Variant(
+            f"{ALWAYS.name}-{role}",
+            f"Always {role}",
+            FixedLearner(AlwaysPolicy(place)) if alone else None,
+            "" if alone else NOT_ALONE,
+        )
+        for place, role in enumerate(traces.roles)
+    ]
+
+
+ALWAYS = Method(
+    name="always",
+    label="Always one model",
+    meaning="One model answers everything: what anything else is held against",
+    policy=f"{HERE}.models:AlwaysPolicy",
+    learner=f"{HERE}:ALWAYS_LEARNER",
+    action_spaces=("pool", "calls"),
+    needs=("independent calls",),
+    calibration="none",
+    varies_with=frozenset(),
+    variants=_roles,
+    place=92,
 )
 ALWAYS_ALL = Method(
     name="always-all",

@@ -1,12 +1,14 @@
 """The yardsticks of a pool: one model for everything, and every model for everything."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from farthing.methods.pool_policy import RowPolicy, Stages, everyone
+from farthing.methods.pool_policy import PoolPolicy, RowPolicy, Stages, everyone
 from farthing.methods.scorer import Scorers
+from farthing.process.base import NOTHING, State
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 
@@ -30,6 +32,44 @@ class BestSinglePolicy(RowPolicy):
         del k
         chosen = everyone(stages.traces, int(self.values[point]))
         return chosen < 0, chosen
+
+
+@dataclass(frozen=True)
+class AlwaysPolicy(PoolPolicy):
+    """One role answers everything with its first call: a model of a pool, or a role of rounds."""
+
+    role: int
+    """Its place among the roles."""
+    values: FloatArray = field(default_factory=lambda: np.ones(1))
+    """[1] there is one operating point."""
+
+    def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
+        """Buy the first item of the role's line, and nothing after it."""
+        del point
+        asks = (state.bought[:, self.role] == 0) & state.can_buy[:, self.role]
+        line = np.where(asks, self.role, NOTHING)
+        return line, asks, everyone(state.recorded, self.role)  # in round 1 a call is its role
+
+    def points(self, traces: TraceArrays) -> OperatingPoints:
+        """Price and grade the role's first calls."""
+        first = _first_round(traces)
+        made = np.zeros((len(traces), 1, traces.n_roles), dtype=bool)
+        made[:, :, self.role] = True
+        return of_calls(first, self.values, made, everyone(traces, self.role)[:, None])
+
+
+def _first_round(traces: TraceArrays) -> TraceArrays:
+    """Return questions with nothing but round 1, [n, 1, L]."""
+    return replace(
+        traces,
+        answer=traces.answer[:, :1],
+        correct=traces.correct[:, :1],
+        cost_nano=traces.cost_nano[:, :1],
+        largest_cost_nano=traces.largest_cost_nano[:, :1],
+        signals={name: values[:, :1] for name, values in traces.signals.items()},
+        recorded=np.minimum(traces.recorded, 1),
+        replies={},
+    )
 
 
 @dataclass(frozen=True)

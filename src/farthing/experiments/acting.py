@@ -1,0 +1,44 @@
+"""What a bundle does on questions, with its threshold or, where it has none, as it acts."""
+
+import numpy as np
+
+from farthing.bundle import Bundle
+from farthing.calibration.guarantees.groups import groups_of
+from farthing.experiments.evaluate import AS_IT_IS
+from farthing.process.replay import Outcome
+from farthing.process.replayed import Nested, Replayed, replay
+from farthing.traces.arrays import FloatArray, TraceArrays
+
+
+def act(bundle: Bundle, part: TraceArrays, rng: np.random.Generator) -> Outcome:
+    """Play questions as a bundle would answer them.
+
+    Args:
+        bundle: the policy.
+        part: the questions, as it plays them.
+        rng: draws the actions of a policy that has no threshold and acts by lot.
+    """
+    replayed = replay(bundle.policy, part, bundle.empty)
+    if bundle.kappa is None and bundle.policy.stochastic and isinstance(replayed, Nested):
+        return replayed.draw(rng)
+    return _act_with(replayed, _kappas(bundle, part))
+
+
+def _kappas(bundle: Bundle, part: TraceArrays) -> FloatArray:
+    """Return each question's threshold, [n]: its group's, where the promise is per group."""
+    whole = AS_IT_IS if bundle.kappa is None else bundle.kappa
+    of_group = groups_of(bundle.certificate)
+    if not of_group:
+        return np.full(len(part), whole)
+    named = [of_group[n].kappa if n in of_group else whole for n in part.group_names]
+    return np.array([*named, whole])[part.group]  # no group is -1, and takes the last
+
+
+def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
+    """Act with a threshold a question: once for all that share one."""
+    values, which = np.unique(kappas, return_inverse=True)
+    places = [np.flatnonzero(which == i) for i in range(len(values))]
+    pieces = [
+        replayed.take(place).act(float(kappa)) for place, kappa in zip(places, values, strict=True)
+    ]
+    return Outcome.joined(pieces).take(np.argsort(np.concatenate(places)))

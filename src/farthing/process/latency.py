@@ -1,0 +1,52 @@
+"""How long calls take one after another; those of a round that saw nothing of each other, at once.
+
+It is read from the recorded signal `latency_s`, and unknown (NaN) where a call that was made has
+none.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.traces.assemble import asked
+
+
+def of_calls(traces: TraceArrays) -> FloatArray | None:
+    """Return the seconds of each call, [n, T * L], 0 for none; None where nothing was recorded."""
+    recorded = traces.signals.get("latency_s")
+    if recorded is None:
+        return None
+    seconds = np.where(asked(traces), recorded.astype(np.float64), 0.0)
+    return seconds.reshape(len(traces), -1)
+
+
+def of_purchases(traces: TraceArrays, calls: IntArray) -> FloatArray | None:
+    """Return the seconds of each purchase, [n, S]; None where nothing was recorded.
+
+    Args:
+        traces: the questions.
+        calls: [n, S, U] the calls of each purchase, t * L + l.
+    """
+    seconds = of_calls(traces)
+    if seconds is None:
+        return None
+    each = seconds[np.arange(len(traces))[:, None, None], calls]
+    together = traces.independent[:, None]
+    taken: FloatArray = np.where(together, each.max(axis=2), each.sum(axis=2))
+    return taken
+
+
+def after(purchases: FloatArray | None, number: NDArray[Any]) -> FloatArray | None:
+    """Return the seconds that the first purchases of each question take, [n].
+
+    Args:
+        purchases: [n, S] or None, as `of_purchases` returns them.
+        number: [n] how many were made.
+    """
+    if purchases is None:
+        return None
+    made = np.arange(purchases.shape[1]) < number[:, None]
+    total: FloatArray = np.where(made, purchases, 0.0).sum(axis=1)
+    return total

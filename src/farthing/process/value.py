@@ -1,0 +1,132 @@
+"""What a policy costs and how often it is right, beside one model that answers everything alone.
+
+The records and their sentences; `experiments.value` computes them.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from farthing.money import significant, usd_from_nano
+
+Interval = tuple[float, float]
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What answering some questions came to, one answer each."""
+
+    questions: int
+    cost_nano: int
+    """In all, in nano-dollars."""
+    right: int
+    unanswered: int = 0
+    """Questions that were given no answer, which count as not right."""
+    latency_s: tuple[float, float] | None = None
+    """Median and 95th percentile, in seconds, of the questions for which it was recorded."""
+
+    @property
+    def cost_usd(self) -> float:
+        """US dollars a question."""
+        return usd_from_nano(self.cost_nano) / self.questions
+
+    @property
+    def accuracy(self) -> float:
+        """The share of questions whose single answer is right."""
+        return self.right / self.questions
+
+    def sentence(self, who: str) -> str:
+        """Say what somebody's answers came to.
+
+        >>> print(Figures(questions=4, cost_nano=800_000, right=3).sentence("You"))
+        You: $0.0002 a question at accuracy 0.750.
+        """
+        said = f"{who}: ${significant(self.cost_usd)} a question at accuracy {self.accuracy:.3f}"
+        if self.unanswered:
+            said += f" ({self.unanswered:,} of {self.questions:,} left unanswered)"
+        if self.latency_s is None:
+            return f"{said}."
+        median, slow = map(significant, self.latency_s)
+        return f"{said}; latency: median {median} s, 95th percentile {slow} s."
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy and a reference on the same questions: money, answers, time."""
+
+    part: Literal["calibrate", "test"]
+    """Whether these questions set the threshold, or only judge it."""
+    yours: Figures
+    reference: str | None = None
+    """The model that answers alone; None: `missing` says why there is none."""
+    theirs: Figures | None = None
+    """Of the reference, on the same questions."""
+    saved: float | None = None
+    """1 - cost / the reference's cost; None where the reference is free."""
+    saved_interval: Interval | None = None
+    """95 %, of a ratio of means (Fieller)."""
+    gained: float | None = None
+    """Accuracy less the reference's."""
+    gained_interval: Interval | None = None
+    """95 % or more, exact."""
+    instead: str | None = None
+    """A single model that is cheaper and at least as often right; None: none is known to be."""
+    missing: str = ""
+
+    def lines(self) -> list[str]:
+        """Return the statement, money first, a sentence each."""
+        found = [self.yours.sentence("You")]
+        if self.theirs is not None:
+            found.append(self.theirs.sentence(f"Always {self.reference} alone"))
+        found += self.findings()
+        if self.part == "calibrate":
+            asked = f"{self.yours.questions:,} questions that set the threshold"
+            found.append(f"These figures are of the {asked}.")
+        return found
+
+    def __str__(self) -> str:
+        """Return the statement as one paragraph."""
+        return " ".join(self.lines())
+
+    def findings(self) -> list[str]:
+        """Say what is saved, or why that is not known, and whether one model would do better."""
+        found = [self._difference() if self.theirs is not None else f"{self.missing}."]
+        if self.instead is not None:
+            found.append(
+                f"{self.instead} alone is cheaper and at least as often right: use "
+                f"always-{self.instead} instead of this policy."
+            )
+        return found
+
+    def _difference(self) -> str:
+        accuracy = ""
+        if self.gained is not None and self.gained_interval is not None:
+            low, high = self.gained_interval
+            accuracy = f"accuracy {signed(self.gained)} ({signed(low)} to {signed(high)})"
+        if self.saved is None:
+            return f"{self.reference} is free; {accuracy}."
+        within = ""
+        if self.saved_interval is not None:
+            low, high = self.saved_interval
+            within = f" (95 % interval {_percent(low)} to {_percent(high)})"
+        against = f"Saved against always {self.reference}"
+        return f"{against}: {_percent(self.saved)} %{within}; {accuracy}."
+
+
+def signed(value: float) -> str:
+    """Write a difference of shares with its sign.
+
+    >>> signed(-0.0312), signed(0.0001)
+    ('−0.031', '0.000')
+    """
+    written = f"{abs(value):.3f}"
+    sign = "" if float(written) == 0 else "−" if value < 0 else "+"
+    return f"{sign}{written}"
+
+
+def _percent(share: float) -> str:
+    """Write a share in percent with one decimal, without its unit.
+
+    >>> _percent(0.9012), _percent(-0.2)
+    ('90.1', '−20.0')
+    """
+    written = f"{abs(100 * share):.1f}"
+    return f"−{written}" if share < 0 and float(written) else written
