@@ -277,7 +277,7 @@ def test_a_failed_save_leaves_the_old_bundle(
         monkeypatch.setattr("os.fsync", lambda _: broken(saved))
     else:
         monkeypatch.setattr(Path, "rename", broken)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(BundleError, match="no space"):
         save(saved, tiny(2 * TABLE), origin=ORIGIN)
     assert load(saved).certificate == before.certificate
     assert {path.name for path in saved.parent.iterdir()} == names

@@ -321,7 +321,18 @@ def _canonical(body: Mapping[str, Any]) -> bytes:
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files beside the folder, then put them in its place by renaming."""
-    _check_replaceable(folder)
+    if not folder.name:
+        raise BundleError(f"{folder}: the bundle needs a folder of its own; name one")
+    try:
+        _check_replaceable(folder)
+        _write_beside(folder, files)
+    except OSError as error:
+        raise BundleError(
+            f"{folder}: cannot be written ({error.strerror or error}); name a folder that can be"
+        ) from error
+
+
+def _write_beside(folder: Path, files: Mapping[str, bytes]) -> None:
     mark = secrets.token_hex(4)
     partial = folder.with_name(f".{folder.name}.{mark}.partial")
     old = folder.with_name(f".{folder.name}.{mark}.old")

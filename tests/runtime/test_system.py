@@ -276,7 +276,7 @@ def test_a_store_of_two_systems_makes_a_bundle_of_none(
     assert bundles.load(bundle).origin.system == job.system()
     refused = (*CALIBRATE, folder / "new", "--traces", store, *sizes, "--job", folder / "job.toml")
     assert farthing(*refused) == 2
-    assert "leave --job out" in capsys.readouterr().err
+    assert "leave the job out" in capsys.readouterr().err
 
 
 def test_a_store_with_imports_is_known_once_a_job_declares_them(

@@ -53,9 +53,8 @@ STRANGERS = (
     "make sure that none of these questions trained it"
 )
 
-AS_BEFORE = (
-    "give the same --seed, --train, --calibrate and --test to every step, or other questions"
-)
+SAME_OPTIONS = "give the same --seed, --train, --calibrate and --test to every step"
+AS_BEFORE = f"take other questions, or, on the command line, {SAME_OPTIONS}"
 NO_MARKS: Marks = frozenset()
 
 

@@ -53,8 +53,7 @@ class PerQuestion:
         if late and not traces.independent.all():
             raise InputError(
                 f"calls of {' and '.join(late)} saw others of their round, so the most that they "
-                "can cost is not known before it; give "
-                + " ".join(f"--largest {role}=USD" for role in late)
+                f"can cost is not known before it; {_declare(*late)}"
             )
 
     def _check(self, traces: TraceArrays, largest: IntArray) -> None:
@@ -68,12 +67,19 @@ class PerQuestion:
         if not bound:
             raise InputError(
                 f"{which}: nothing says the most that this call could have cost, so no budget can "
-                f"be kept to; give --largest {role}=USD, or record `largest_cost_usd`"
+                f"be kept to; record `largest_cost_usd`, or {_declare(role)}"
             )
         raise InputError(
             f"{which}: this call cost ${cost:.6g}, more than its bound of "
-            f"${usd_from_nano(bound):.6g}; give a larger one with --largest {role}=USD"
+            f"${usd_from_nano(bound):.6g}; {_declare(role)}, with a larger one"
         )
+
+
+def _declare(*roles: str) -> str:
+    """Say how a bound is declared, through either door."""
+    options = " ".join(f"--largest {role}=USD" for role in roles)
+    given = ", ".join(f'"{role}": USD' for role in roles)
+    return f"give {options} (in Python largest_usd={{{given}}})"
 
 
 def calls_of(traces: TraceArrays) -> dict[str, tuple[slice | int, int]]:

@@ -64,7 +64,7 @@ class Orchestrator:
         if self.escalation is not None and not selective(self.bundle.certificate):
             raise InputError(
                 "the bundle never abstains, so there is nothing to escalate; leave that out, or "
-                "calibrate with --promise selective"
+                "calibrate for a selective promise (--promise selective, in Python Selective)"
             )
         object.__setattr__(self, "_lines", course(self.bundle, self.plan))
         ours = system_of(self.plan) if self.system is None else self.system
