@@ -17,7 +17,7 @@ from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import assemble
+from farthing.traces.assemble import assemble, missing
 from farthing.traces.costs import doubt
 from farthing.traces.files import STORES, read_arrays
 from farthing.traces.records import Frame
@@ -34,10 +34,12 @@ class Traces:
         return len(self.dataset.traces)
 
     def __repr__(self) -> str:
-        """Say how many questions there are, and who was asked."""
+        """Say how many questions there are, who was asked, and whose calls some lack."""
         arrays = self.dataset.traces
         who = ", ".join(arrays.roles)
-        return f"<{len(self):,} questions of {self.dataset.name}: {arrays.horizon} x {who}>"
+        lack = ", ".join(f"{n:,} lack {role}" for role, n in missing(arrays).items())
+        some = f" ({lack})" if lack else ""
+        return f"<{len(self):,} questions of {self.dataset.name}: {arrays.horizon} x {who}{some}>"
 
     @property
     def arrays(self) -> TraceArrays:

@@ -165,6 +165,17 @@ def asked(arrays: TraceArrays) -> BoolArray:
     return made
 
 
+def missing(arrays: TraceArrays) -> dict[str, int]:
+    """Return, of a pool, each model that some questions lack, and how many do; it may be empty.
+
+    A call that failed and left nothing, not even a cost, counts as lacking.
+    """
+    if not is_pool(arrays):
+        return {}
+    lack = (~asked(arrays)).sum(axis=(0, 1)).tolist()
+    return {role: n for role, n in zip(arrays.roles, lack, strict=True) if n}
+
+
 def fingerprint(arrays: TraceArrays) -> str:
     """Return the SHA-256 of everything the arrays hold, in hexadecimal.
 
