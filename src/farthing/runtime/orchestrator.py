@@ -181,7 +181,7 @@ class _Answering:
         """Take steps until the policy, the budget or a failure ends it."""
         while True:
             bounds = await self._bounds()
-            line = self.episode.decide(self.steps, bounds)
+            line = self.episode.decide(self.steps, bounds, self.budget.left_nano)
             if line == NOTHING:
                 break
             if not await self._run(self.episode.next(line)):
