@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from farthing.door import (
         Policy,
+        Shift,
         Traces,
         compare,
         fit,
@@ -16,14 +17,7 @@ if TYPE_CHECKING:
         load,
         read_traces,
     )
-    from farthing.experiments.promises import (
-        Agreement,
-        Budget,
-        Coverage,
-        Parity,
-        Selective,
-        Shift,
-    )
+    from farthing.experiments.promises import Agreement, Budget, Coverage, Parity, Selective
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,7 +36,7 @@ __all__ = [
     "load",
     "read_traces",
 ]
-_PROMISES = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective", "Shift"})
+_PROMISES = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
 
 
 def __getattr__(name: str) -> Any:

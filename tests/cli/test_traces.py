@@ -10,6 +10,8 @@ from typing import Any
 
 import jsonschema
 
+from farthing import read_traces
+
 Farthing = Callable[..., Any]
 
 
@@ -83,6 +85,20 @@ def test_the_schema_accepts_what_is_generated(farthing: Farthing, runs: Path) ->
     schema = json.loads(farthing("traces", "schema").out)
     for line in gzip.decompress(runs.read_bytes()).decode().splitlines()[:5]:
         jsonschema.validate(json.loads(line), schema)
+
+
+def test_info_says_which_models_some_questions_lack(farthing: Farthing, pool: Path) -> None:
+    assert "lack" not in farthing("traces", "info", pool).out
+    lines = [json.loads(line) for line in pool.read_text().splitlines()]
+    for line, kept in ((lines[0], "small"), (lines[1], "large"), (lines[2], "small")):
+        line["calls"] = [call for call in line["calls"] if call["role"] == kept]
+    Path("gaps.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = farthing("traces", "info", "gaps.jsonl").out
+    assert "missing   2 questions lack a call of large, 1 of small; a model cannot" in said
+    assert repr(read_traces("gaps.jsonl")).endswith(
+        "1 x small, large (1 lack small, 2 lack large)>"
+    )
+    assert repr(read_traces(pool)).endswith("1 x small, large>")
 
 
 def test_generated_traces_depend_on_the_seed_alone(farthing: Farthing) -> None:

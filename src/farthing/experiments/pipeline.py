@@ -14,7 +14,7 @@ from msgspec import structs
 
 from farthing import __version__
 from farthing import bundle as bundles
-from farthing.bundle import Bundle, origin_of
+from farthing.bundle import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
@@ -33,6 +33,7 @@ from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.origin import origin_of
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 from farthing.traces.system import System, changes
@@ -57,9 +58,8 @@ STRANGERS = (
     "make sure that none of these questions trained it"
 )
 
-AS_BEFORE = (
-    "give the same --seed, --train, --calibrate and --test to every step, or other questions"
-)
+SAME_OPTIONS = "give the same --seed, --train, --calibrate and --test to every step"
+AS_BEFORE = f"take other questions, or, on the command line, {SAME_OPTIONS}"
 NO_MARKS: Marks = frozenset()
 
 

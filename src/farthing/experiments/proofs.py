@@ -37,6 +37,7 @@ from farthing.experiments.target_mix import (
     check_covariate_shift,
 )
 from farthing.features.rounds import FeatureSet
+from farthing.methods.baselines.llm_replies import replies_of
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
@@ -157,7 +158,8 @@ class Plays:
 
     def replay(self, questions: TraceArrays) -> Replayed:
         """Play questions at every threshold."""
-        budget = None if self.budget is None else self.budget.of(questions)
+        limit, replies = self.budget, replies_of(self.policy)
+        budget = None if limit is None else limit.of(questions, replies)
         return replay(self.policy, questions, self.empty, budget)
 
     def about(self, part: TraceArrays) -> About:
