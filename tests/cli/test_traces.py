@@ -52,10 +52,14 @@ def test_an_import_must_fit_what_the_store_holds(
 
 
 def test_what_cannot_be_imported_is_said(farthing: Farthing, runs: Path) -> None:
+    Path("notes.txt").write_text("to do\nimport")
+    farthing("traces", "import", runs, "--store", "b.db")
+    farthing("traces", "export", "--store", "b.db", "--out", "own.parquet")
     for file, store, says in (
         (runs, "a.jsonl", "a store is named .db or .sqlite"),
-        ("a.parquet", "a.db", "Parquet holds arrays"),
-        ("ten.csv", "a.db", "one line of JSON a question"),
+        ("absent.csv", "a.db", "absent.csv: cannot be read"),
+        ("own.parquet", "a.db", "holds arrays and no records"),
+        ("notes.txt", "a.db", "looks like none of the known formats; name its format with --from"),
     ):
         refused = farthing("traces", "import", file, "--store", store)
         assert refused.code == 2

@@ -20,8 +20,10 @@ from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, missing
 from farthing.traces.costs import doubt
 from farthing.traces.files import STORES, read_arrays
+from farthing.traces.importers.read import check, foreign, read_foreign
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
+from farthing.traces.shapes import Checker
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ def _is_share(share: object) -> bool:
 
 
 def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
-    """Read recorded questions: JSON Lines (also gzipped), Parquet, or a store.
+    """Read recorded questions: JSON Lines (also gzipped), Parquet, a store, or another tool's file.
+
+    Another tool's file is told by its content; what it lacks is said in warnings.
 
     Args:
         path: the file.
@@ -114,16 +118,26 @@ def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
 
     Raises:
         TraceFormatError: the file breaks the form; the message names line and field.
-        InputError: the suffix says nothing, or the job cannot have made these traces.
+        InputError: its format is not known, or the job cannot have made these traces.
     """
     path = path_of(path, "the traces")
     job = None if job is None else path_of(job, "the job")
-    arrays, system = read_arrays(path), None
+    form = foreign(path)
+    arrays, system = read_arrays(path) if form is None else _imported(path, form), None
     if job is not None or path.suffix in STORES:
         from farthing.runtime.made_with import made_with  # noqa: PLC0415 - models, where needed
 
         system = made_with(path, arrays, job).system
     return _known(Dataset(path.name, arrays, system=system))
+
+
+def _imported(path: Path, form: str) -> TraceArrays:
+    """Read another tool's file, with a warning for each thing that it lacks."""
+    imported = read_foreign([path], form)
+    check(imported, Checker())
+    for note in imported.notes:
+        warnings.warn(note, stacklevel=3)
+    return assemble(imported.traces)
 
 
 def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "records") -> Traces:

@@ -3,6 +3,7 @@
 Reading is all or nothing: the first thing wrong is refused with its file, line and field.
 """
 
+import codecs
 import gzip
 import json
 import math
@@ -127,8 +128,9 @@ def _lines(name: str) -> Iterator[tuple[int, bytes]]:
     try:
         with _open(name) as file:
             for line, raw in enumerate(file, start=1):
-                if raw.strip():
-                    yield line, raw
+                text = raw.removeprefix(codecs.BOM_UTF8) if line == 1 else raw
+                if text.strip():
+                    yield line, text
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         problem = f"is damaged gzip after line {line} ({error}); fetch the file again"
         raise TraceFormatError(name, line + 1, "file", problem) from error
