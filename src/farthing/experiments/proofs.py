@@ -105,7 +105,12 @@ def read_for(asked: Promise, traces: TraceArrays, trained: str) -> TraceArrays:
 
 
 def promise(
-    asked: Promise, bundle: Bundle, train: Part, calibrate: Part, budget: PerQuestion | None
+    asked: Promise,
+    bundle: Bundle,
+    train: Part,
+    calibrate: Part,
+    budget: PerQuestion | None,
+    row: FloatArray | None = None,
 ) -> Promised:
     """Choose the threshold of a policy that keeps what is asked, and certify it.
 
@@ -115,6 +120,8 @@ def promise(
         train: questions to lay the operating points out on; a promise of coverage needs none.
         calibrate: questions that the policy and the points have not seen.
         budget: what a question may cost when it is served; the promise is about that.
+        row: of parity and agreement: the thresholds to test, from the last one on to the first,
+            where other questions than these chose them; None: `train` lays them out.
 
     Returns:
         The certificate, whose kappa is the chosen threshold. Where its `promises` is false nothing
@@ -139,9 +146,11 @@ def promise(
             learned = confident(policy, train.played, empty, asked.alpha)
             return selective(asked, learned, calibrate, budget)
         case Parity():
-            return Promised(_parity(asked, plays, train, calibrate), policy, empty)
+            row = _down_from_the_best(plays, train) if row is None else row
+            return Promised(_parity(asked, plays, train, calibrate, row), policy, empty)
         case Agreement():
-            return Promised(_agreement(asked, plays, train, calibrate), policy, empty)
+            row = _down_from_the_best(plays, train) if row is None else row
+            return Promised(_agreement(asked, plays, calibrate, row), policy, empty)
         case Budget():
             return Promised(_budget(asked, plays, train, calibrate), policy, empty)
         case Shift():
@@ -262,11 +271,12 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
     return right
 
 
-def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    """Begin at the point that is right most often in training, and go cheaper from there."""
+def _parity(
+    asked: Parity, plays: Plays, train: Part, calibrate: Part, kappas: FloatArray
+) -> Certificate:
+    """Begin at the last threshold, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
-    kappas = _down_from_the_best(plays, train)
     proof = points_of(plays.replay(calibrate.played), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
     about = plays.about(calibrate.played)
@@ -278,15 +288,16 @@ def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certif
     )
 
 
-def _agreement(asked: Agreement, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    """Begin at the point that agrees most often in training, and go cheaper from there."""
+def _agreement(
+    asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray
+) -> Certificate:
+    """Begin at the last threshold, and go cheaper from there."""
     reference = reference_of(calibrate.played.grade)
     if reference is None:
         raise InputError(
             f"a promise of agreement reads the grade '{same_as('ROLE')}', and these questions are "
             f"graded by '{calibrate.played.grade}'; name the reference"
         )
-    kappas = _down_from_the_best(plays, train)
     proof = points_of(plays.replay(calibrate.played), kappas)
     agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas)
     about = plays.about(calibrate.played)
@@ -294,7 +305,10 @@ def _agreement(asked: Agreement, plays: Plays, train: Part, calibrate: Part) -> 
 
 
 def _down_from_the_best(plays: Plays, train: Part) -> FloatArray:
-    """Return the thresholds from the cheapest to the one whose answers are best in training."""
+    """Return the thresholds from the cheapest to the one whose answers are best in training.
+
+    Testing begins at the best and goes cheaper from there.
+    """
     points = _trained_points(plays, train)
     right = points.correct.sum(axis=0)
     return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
