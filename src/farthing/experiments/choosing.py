@@ -1,4 +1,4 @@
-"""What a method is likely to cost once its promise is proved, on questions it was not trained on."""
+"""What a method is likely to cost once its promise is proved, by questions that trained nothing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,11 +65,14 @@ def tried(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
         CalibrationError: the promise cannot be calibrated on these questions.
         InputError: the policy cannot play them.
     """
-    of = partial(_by_losses if isinstance(contest.asked, Parity | Agreement) else _by_proof)
-    return of(contest, name, label, bundle)
+    if isinstance(contest.asked, Parity | Agreement):
+        return _by_losses(contest, contest.asked, (name, label), bundle)
+    return _by_proof(contest, (name, label), bundle)
 
 
-def _by_losses(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
+def _by_losses(
+    contest: Contest, asked: Parity | Agreement, named: tuple[str, str], bundle: Bundle
+) -> Tried:
     part = contest.choose(bundle)
     plays = Plays(bundle.policy, bundle.empty, None)
     replayed = plays.replay(part.played)
@@ -77,18 +80,18 @@ def _by_losses(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried
     points = points_of(replayed, kappas)
     place = part.recorded.roles.index(contest.reference or "")
     right = part.recorded.correct[:, 0, place]
-    theirs = np.ones_like(right) if isinstance(contest.asked, Agreement) else right
+    theirs = np.ones_like(right) if isinstance(asked, Agreement) else right
     lost, won = theirs[:, None] & ~points.correct, ~theirs[:, None] & points.correct
     fallback = part.recorded.cost_nano[:, 0, place] / 1e9
     prospect = Prospect(points.cost_nano / 1e9, lost, won, fallback)
-    allowed = allows(contest.asked, contest.prove)
+    allowed = allows(asked, contest.prove)
     rng = np.random.default_rng(contest.seed)
     expected = expected_cost(prospect, contest.prove, allowed, rng)
     start = int(np.argmin(expected))
     point = _likely(points, lost, won, start, partial(_proves, allowed, contest.prove))
     return Tried(
-        name=name,
-        label=label,
+        name=named[0],
+        label=named[1],
         bundle=bundle,
         expected_usd=float(expected[start]),
         accuracy=float(points.correct[:, point].mean()),
@@ -124,7 +127,7 @@ def _likely(
     return best
 
 
-def _by_proof(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
+def _by_proof(contest: Contest, named: tuple[str, str], bundle: Bundle) -> Tried:
     part = contest.choose(bundle)
     found = promise(contest.asked, bundle, contest.train(bundle), part, None)
     kept = structs.replace(
@@ -136,8 +139,8 @@ def _by_proof(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
     )
     done = act(kept, part.played, stream(bundle.kind, contest.seed))
     return Tried(
-        name=name,
-        label=label,
+        name=named[0],
+        label=named[1],
         bundle=bundle,
         expected_usd=float(done.cost_nano.mean()) / 1e9,
         accuracy=float(done.best_correct.mean()),

@@ -31,7 +31,7 @@ from farthing.methods.cards import name_of
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.origin import origin_of
 from farthing.traces.question_hashes import Marks, marks
@@ -216,7 +216,13 @@ def calibrate(
 
 
 def promised(
-    bundle: Bundle, asked: Promise, train: Part, prove: Part, serving: Serving = AS_RECORDED
+    bundle: Bundle,
+    asked: Promise,
+    train: Part,
+    prove: Part,
+    serving: Serving = AS_RECORDED,
+    *,
+    row: FloatArray | None = None,
 ) -> tuple[Bundle, Certificate]:
     """Return a bundle with the threshold that keeps a promise, and its certificate.
 
@@ -226,6 +232,7 @@ def promised(
         train: questions that trained it, to lay operating points out on.
         prove: questions that it has not seen.
         serving: what it is to hold for.
+        row: the thresholds to prove, where other questions chose them; see `proofs.promise`.
 
     Raises:
         InputError: some of the questions trained the policy, the target has other roles or rounds
@@ -235,7 +242,7 @@ def promised(
     if isinstance(asked, Shift):
         asked = replace(asked, target=arranged("the target mix", bundle, asked.target))
     try:
-        found = promise(asked, bundle, train, prove, serving.budget)
+        found = promise(asked, bundle, train, prove, serving.budget, row)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
     origin = structs.replace(bundle.origin, system=serving.system)

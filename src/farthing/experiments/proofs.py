@@ -288,9 +288,7 @@ def _parity(
     )
 
 
-def _agreement(
-    asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray
-) -> Certificate:
+def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray) -> Certificate:
     """Begin at the last threshold, and go cheaper from there."""
     reference = reference_of(calibrate.played.grade)
     if reference is None:

@@ -15,18 +15,18 @@ import numpy as np
 
 from farthing.bundle import Bundle
 from farthing.calibration.base import Certificate
-from farthing.errors import FarthingError, InputError, TooFewTracesError
+from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
-from farthing.experiments.candidates import candidates, the_only
+from farthing.experiments.candidates import candidates
+from farthing.experiments.choosing import Contest, Tried, tried
 from farthing.experiments.evaluate_bundle import Evaluated
 from farthing.experiments.fallback import NoFallback, fallback
-from farthing.experiments.choosing import Contest, Tried, tried
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
 from farthing.experiments.proofs import Part, read_for, strongest
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
-from farthing.methods.base import Dataset, Gives, Progress, Silent
+from farthing.methods.base import Dataset, Gives, Method, Progress, Silent
 from farthing.methods.cards import cards
 from farthing.process.value import Figures
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
@@ -40,6 +40,7 @@ REPORT, MOST_REPORT = 0.2, 500
 """Share of the others that only measure, and the most of them."""
 CHOOSE, MOST_CHOOSE = 0.3, 400
 """Share of the rest that chooses; what is left proves."""
+NOBODY = "no method that could win can run on these questions; see `farthing traces info`"
 LEAST = 40
 """Questions below which nothing can be recommended."""
 
@@ -84,11 +85,53 @@ class Recommendation:
         """What is promised."""
         return self.bundle.certificate
 
+    @property
+    def kept(self) -> bool:
+        """Whether the promise came true on the questions that measure; a reference keeps it."""
+        return self.found.judged is None or self.found.judged.verdict == "kept"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values; `cost_usd` is a question's mean."""
+        metrics, value = self.found.metrics, self.found.value
+        certificate = self.certificate
+        theirs = self.models.get(self.reference or "")
+        return {
+            "reference": theirs and {"name": self.reference, **_in_short(theirs)},
+            "chosen": {
+                "method": self.name,
+                "cost_usd": metrics["cost_usd"],
+                "accuracy": metrics["accuracy"],
+                "promise": certificate.sentence() if certificate else None,
+                "kept": self.kept,
+                "verdict": self.found.judged and self.found.judged.sentence(),
+            },
+            "saved": value and value.saved,
+            "saved_interval": value and value.saved_interval,
+            "models": {name: each and _in_short(each) for name, each in self.models.items()},
+            "candidates": [
+                {"method": one.name, "cost_usd": one.expected_usd, "accuracy": one.accuracy}
+                for one in self.trials
+            ],
+            "skipped": dict(self.skipped),
+            "questions": self.sizes,
+            "certificate": certificate.to_json() if certificate else None,
+            "notes": list(self.notes),
+        }
+
+
+def _in_short(figures: Figures) -> dict[str, Any]:
+    return {
+        "cost_usd": figures.cost_usd,
+        "accuracy": figures.accuracy,
+        "latency_s": figures.latency_s,
+    }
+
 
 def recommend(
     dataset: Dataset,
     asked: Promise | None = None,
     *,
+    reference: str | None = None,
     deadline_s: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -100,6 +143,8 @@ def recommend(
         asked: what is to be promised; None: of a pool parity with its strongest model minus two
             points, or agreement with its dearest one where nobody graded answers; of questions in
             rounds coverage of nine tenths.
+        reference: the model that is paid for today; None: the promise's, else the one that is right
+            most often on the questions that choose.
         deadline_s: what the 95th percentile of a question's latency may be, in seconds.
         seed: of the division and of every training.
         progress: is told how many methods were tried.
@@ -108,7 +153,11 @@ def recommend(
         InputError: the promise cannot be recommended for, or no method can run here.
         TooFewTracesError: there are too few questions.
     """
-    plan = _plan(dataset, asked, seed)
+    asked = default(dataset.traces) if asked is None else asked
+    if reference is not None and isinstance(asked, Parity | Agreement):
+        asked = replace(asked, reference=reference)
+    known = replace(dataset, reference=reference)
+    plan = _plan(known, asked, seed, divide(dataset.traces, seed))
     trials, skipped = _try_all(plan, deadline_s, progress or Silent())
     name, bundle = _proved(plan, trials)
     recorded = plan.dataset.traces.take(plan.parts.report)
@@ -124,6 +173,26 @@ def recommend(
         sizes=plan.parts.sizes,
         notes=tuple(filter(None, [doubt(recorded)])),
     )
+
+
+def best_method(dataset: Dataset, asked: Promise | None = None, *, seed: int = 0) -> str:
+    """Return the name of the method that `recommend` would choose, from training questions alone.
+
+    Some of them train every method that can win, the others choose; as many as there are are taken
+    to prove.
+
+    Raises:
+        InputError: the promise cannot be recommended for, or no method can run here.
+        TooFewTracesError: there are too few questions.
+    """
+    order = np.random.default_rng(seed).permutation(len(dataset.traces))
+    train, choose = (np.sort(rows) for rows in np.split(order, [len(order) // 2]))
+    asked = default(dataset.traces) if asked is None else asked
+    plan = _plan(dataset, asked, seed, Parts(train, choose, order, choose))
+    trials, _ = _try_all(plan, None, Silent())
+    if not trials:
+        raise InputError(NOBODY)
+    return trials[0].name
 
 
 @dataclass(frozen=True)
@@ -147,28 +216,29 @@ class _Plan:
         return played
 
 
-def _plan(dataset: Dataset, asked: Promise | None, seed: int) -> _Plan:
+def _plan(dataset: Dataset, asked: Promise, seed: int, parts: Parts) -> _Plan:
     traces = dataset.traces
-    parts = divide(traces, seed)
     asked = _asked(asked, traces, parts)
     graded = read_for(asked, traces, dataset.traces.grade)
-    reference = getattr(asked, "reference", None)
+    reference = getattr(asked, "reference", None) or dataset.reference
+    if reference is not None and reference not in traces.roles:
+        raise UnknownNameError("role", reference, traces.roles)
     if reference is None and traces.independent.all():
         reference = strongest(graded.take(parts.train))
-    return _Plan(replace(dataset, traces=graded, reference=reference), asked, parts, reference, seed)
+    return _Plan(
+        replace(dataset, traces=graded, reference=reference), asked, parts, reference, seed
+    )
 
 
-def _asked(asked: Promise | None, traces: TraceArrays, parts: Parts) -> Promise:
-    """Return a promise that names its reference, or the default one."""
-    train = traces.take(parts.train)
-    if asked is None:
-        asked = _default(traces)
+def _asked(asked: Promise, traces: TraceArrays, parts: Parts) -> Promise:
+    """Return a promise that names its reference."""
+    choose = traces.take(parts.choose)  # training questions may be unlike all others
     if isinstance(asked, Agreement) and asked.reference is None:
-        dearest = int(train.cost_nano[:, 0].mean(axis=0).argmax())
+        dearest = int(choose.cost_nano[:, 0].mean(axis=0).argmax())
         return replace(asked, reference=traces.roles[dearest])
     if isinstance(asked, Parity) and asked.reference is None:
-        check_graded(train)
-        return replace(asked, reference=strongest(train))
+        check_graded(choose)
+        return replace(asked, reference=strongest(choose))
     if not isinstance(asked, Parity | Agreement | Coverage | Selective):
         kind = type(asked).__name__.lower()
         raise InputError(
@@ -178,7 +248,8 @@ def _asked(asked: Promise | None, traces: TraceArrays, parts: Parts) -> Promise:
     return asked
 
 
-def _default(traces: TraceArrays) -> Promise:
+def default(traces: TraceArrays) -> Coverage | Agreement | Parity:
+    """Return what is promised where nobody says: see `recommend`."""
     if not is_pool(traces):
         return Coverage("0.9")
     return Agreement() if ungraded_questions(traces).any() else Parity()
@@ -246,7 +317,9 @@ def _try_all(
 def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
     if latency_s is None:
         return "its latency was not recorded, so no deadline can be held"
-    return f"one question of twenty takes more than {latency_s:.3g} s, and {deadline_s:g} were given"
+    return (
+        f"one question of twenty takes more than {latency_s:.3g} s, and {deadline_s:g} were given"
+    )
 
 
 def _entrants(plan: _Plan) -> list[Candidate]:
@@ -256,19 +329,18 @@ def _entrants(plan: _Plan) -> list[Candidate]:
     names = [
         card.name
         for card in cards()
-        if gives in card.tried_for and (not pool or gives == "set" or card.space == "pool")
+        if gives in card.tried_for and (_of_pools(card) if pool and gives == "one" else True)
     ]
-    found: list[Candidate] = []
-    for name in names:
-        if card_fits(name, pool):
-            found += [one for one in candidates(plan.dataset, [name]) if one.learner is not None]
-    return [_ending_in(one, plan.reference) for one in found]
+    found = [one for name in names for one in candidates(plan.dataset, [name]) if one.learner]
+    return [_ending_in(one, plan.reference) for one in found if pool or _of_rounds(one.method)]
 
 
-def card_fits(name: str, pool: bool) -> bool:
-    """Return whether a method works on questions of this shape."""
-    (card,) = [card for card in cards() if card.name == name]
-    return pool or card.space != "pool" or "calls" in card.action_spaces
+def _of_pools(card: Method) -> bool:
+    return card.space == "pool"
+
+
+def _of_rounds(card: Method) -> bool:
+    return card.action_spaces != ("pool",)
 
 
 def _ending_in(candidate: Candidate, reference: str | None) -> Candidate:
@@ -294,10 +366,12 @@ def _contest(plan: _Plan) -> Contest:
 
 
 def _trained(plan: _Plan, candidate: Candidate) -> Bundle:
+    learner = candidate.learner
+    if learner is None:
+        raise InputError(candidate.note)
     questions = plan.dataset.arranged(candidate.method.space).take(plan.parts.train)
-    assert candidate.learner is not None
     alpha = Fraction(getattr(plan.asked, "alpha", Fraction(1, 10)))
-    fitted = fit(candidate.learner, questions, alpha, plan.seed, Silent())
+    fitted = fit(learner, questions, alpha, plan.seed, Silent())
     recorded = plan.dataset.traces.take(plan.parts.train)
     return pipeline.bundle_of(candidate, fitted, questions, plan.dataset, recorded)
 
@@ -309,7 +383,7 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle]:
         InputError: nothing is proved, and no reference could answer instead.
     """
     if not trials:
-        raise InputError("no method that could win can run on these questions; see `farthing info`")
+        raise InputError(NOBODY)
     best = trials[0]
     serving = pipeline.Serving(None, plan.dataset.system)
     train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
