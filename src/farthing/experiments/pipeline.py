@@ -25,7 +25,7 @@ from farthing.experiments.evaluate import stream
 from farthing.experiments.promises import Coverage, Promise, Shift
 from farthing.experiments.proofs import Part, promise
 from farthing.experiments.run import fit
-from farthing.experiments.value import Singles, most_accurate, value_of
+from farthing.experiments.value import Singles, about_sets, most_accurate, value_of
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.cards import name_of
 from farthing.process.base import Policy
@@ -256,7 +256,8 @@ def promised(
 
 def _value(bundle: Bundle, prove: Part) -> Value:
     done = act(bundle, prove.played, stream(bundle.kind, 0))
-    return value_of(done, Singles.of(prove.recorded), bundle.reference, "calibrate")
+    singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
+    return value_of(done, singles, bundle.reference, "calibrate", sets=sets)
 
 
 def divided(arrays: Divisible, split: Split) -> Parts:

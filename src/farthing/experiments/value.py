@@ -12,7 +12,11 @@ from typing import Literal, Self
 import numpy as np
 from msgspec import structs
 
+from farthing.calibration.base import Certificate
 from farthing.calibration.binomial import binomial_interval
+from farthing.calibration.guarantees.none import NoPromise
+from farthing.calibration.guarantees.parity import ParityPromise
+from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.trinomial import loss_p_value
 from farthing.experiments.significance import accuracy_difference, proved_positive, ratio_interval
 from farthing.process import latency
@@ -112,6 +116,8 @@ def value_of(
     singles: Singles,
     reference: str | None,
     part: Literal["calibrate", "test"],
+    *,
+    sets: bool = False,
 ) -> Value:
     """Hold what a policy did against single models on the same questions.
 
@@ -120,15 +126,21 @@ def value_of(
         singles: what each role said by itself.
         reference: the role that it is to save money on; None where nobody chose one.
         part: whether these questions set its threshold.
+        sets: whether a right answer in the set is promised; a model then dominates the policy for
+            good only if it is right as often as that.
     """
+    of_sets = dominated_by(found, singles, found.in_set) if sets else None
+    instead = of_sets or dominated_by(found, singles, found.best_correct)
+    one_answer = sets and of_sets is None and instead is not None
     yours = structs.replace(
         figures(found.cost_nano, found.best_correct, found.latency_s),
         unanswered=int((found.set_size == 0).sum()),
     )
     if not singles.alone or reference not in singles.roles:
         missing = UNNAMED if singles.alone else NOT_ALONE
-        instead = dominated_by(found, singles)
-        return Value(part=part, yours=yours, missing=missing, instead=instead)
+        return Value(
+            part=part, yours=yours, missing=missing, instead=instead, one_answer=one_answer
+        )
     place = singles.roles.index(reference)
     cost = singles.cost_nano[:, place]
     gained, gained_interval = accuracy_difference(found.best_correct, singles.right[:, place])
@@ -142,11 +154,18 @@ def value_of(
         saved_interval=None if ratio is None else (1 - ratio[1], 1 - ratio[0]),
         gained=gained,
         gained_interval=gained_interval,
-        instead=dominated_by(found, singles),
+        instead=instead,
+        one_answer=one_answer,
     )
 
 
-def dominated_by(found: Outcome, singles: Singles) -> str | None:
+def about_sets(certificate: Certificate | None) -> bool:
+    """Return whether a right answer in the set is promised, rather than one right answer."""
+    promise = certificate and certificate.promise
+    return not isinstance(promise, ParityPromise | SelectivePromise | NoPromise | None)
+
+
+def dominated_by(found: Outcome, singles: Singles, right: BoolArray) -> str | None:
     """Return a single model that is cheaper and at least as often right; None where none is proved.
 
     A model dominates where a paired t-test proves that it costs less, it is right at least as often
@@ -157,13 +176,14 @@ def dominated_by(found: Outcome, singles: Singles) -> str | None:
     Args:
         found: what the policy did.
         singles: what each role said by itself, on the same questions.
+        right: [n] whether the policy is right: its best answer, or one of its set.
 
     Returns:
         Of several the cheapest.
     """
     if not singles.alone:
         return None
-    right, level = found.best_correct, LEVEL / len(singles.roles)
+    level = LEVEL / len(singles.roles)
     proved = [
         place
         for place in range(len(singles.roles))

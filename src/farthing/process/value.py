@@ -69,6 +69,8 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
     """95 % or more, exact."""
     instead: str | None = None
     """A single model that is cheaper and at least as often right; None: none is known to be."""
+    one_answer: bool = False
+    """Whether that model is so beside the best answer alone, and not beside the promised sets."""
     missing: str = ""
 
     def lines(self) -> list[str]:
@@ -90,9 +92,10 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
         """Say what is saved, or why that is not known, and whether one model would do better."""
         found = [self._difference() if self.theirs is not None else f"{self.missing}."]
         if self.instead is not None:
+            unless = ", unless you need its sets" if self.one_answer else ""
             found.append(
                 f"{self.instead} alone is cheaper and at least as often right: use "
-                f"always-{self.instead} instead of this policy."
+                f"always-{self.instead} instead of this policy{unless}."
             )
         return found
 
