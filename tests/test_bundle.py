@@ -178,7 +178,7 @@ def test_a_resealed_bundle_loads(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format_version": 3}, "format version 3, this Farthing reads 2; update Farthing"),
+        ({"format_version": 4}, "format version 4, this Farthing reads 3; update Farthing"),
         ({"format_version": None}, "has format version None"),
         ({"format_version": 1}, "train and calibrate again with this version"),
         ({"format": "other"}, "bundle.json is not Farthing's"),

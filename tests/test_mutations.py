@@ -260,8 +260,8 @@ MUTATIONS = (
     Mutation(
         "the chance that the nuisance is outside its interval is left out",
         "trinomial:loss_p_value",
-        "best * (1 + _SLACK) + _OUTSIDE",
-        "best * (1 + _SLACK)",
+        "best * (1 + SLACK) + OUTSIDE",
+        "best * (1 + SLACK)",
         "test_trinomial",
     ),
     Mutation(
@@ -665,7 +665,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
-        "proofs:_parity",
+        "proofs:_down_from_the_best",
         "_trained_points(plays, train)",
         "_trained_points(plays, calibrate)",
         "test_held_out_questions",

@@ -16,10 +16,18 @@ if TYPE_CHECKING:
         load,
         read_traces,
     )
-    from farthing.experiments.promises import Budget, Coverage, Parity, Selective, Shift
+    from farthing.experiments.promises import (
+        Agreement,
+        Budget,
+        Coverage,
+        Parity,
+        Selective,
+        Shift,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
+    "Agreement",
     "Budget",
     "Coverage",
     "Parity",
@@ -34,7 +42,7 @@ __all__ = [
     "load",
     "read_traces",
 ]
-_PROMISES = frozenset({"Budget", "Coverage", "Parity", "Selective", "Shift"})
+_PROMISES = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective", "Shift"})
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from farthing import plugins
 from farthing.calibration.base import Certificate, Promise, Threshold
+from farthing.calibration.guarantees.agreement import Agreeing
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold
@@ -73,7 +74,14 @@ def pairs(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
     return Asked(evidence, {"epsilon": draw.draw(levels), "delta": draw.draw(levels)})
 
 
+def agreeing(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
+    cost, same, kappas = menu(rng, n)
+    evidence = Agreeing(cost, same, "gpt-4o", draw.draw(st.sampled_from([None, kappas])))
+    return Asked(evidence, {"epsilon": draw.draw(levels), "delta": draw.draw(levels)})
+
+
 DRAWS: dict[str, Draw] = {
+    "agreement": agreeing,
     "split": lambda draw, rng, n: Asked(
         scores(rng, n), {"alpha": draw.draw(levels), "population": draw.draw(given_whom)}
     ),

@@ -147,7 +147,7 @@ def header(**more: Any) -> Callable[[pa.Table], pa.Table]:
         (put("cost_nano", [0, None, 0, 0]), "line 1, cost_nano: holds nulls"),
         (lambda t: t.drop_columns("correct"), "line 1, correct: is missing"),
         (lambda t: t.replace_schema_metadata(None), "metadata: was not written by `farthing"),
-        (header(version=3), "version: is 3, this farthing reads 1 to 2"),
+        (header(version=4), "version: is 4, this farthing reads 1 to 3"),
         (put("largest_cost_nano", [0, 0, -1, 0]), "line 3, largest_cost_nano: holds an impossible"),
         (header(horizon=3), "answer: is missing or no longer fixed_size_list"),
         (header(surprise=1), "metadata: was not written by"),

@@ -89,8 +89,6 @@ SEEN_BY_A_SCHEMA: dict[str, tuple[Line, Change, str]] = {
     "almost a split": (PAPER, put("split", "train\n"), "split"),
     "gold that is text": (PAPER, put("gold", "4"), "gold"),
     "a flag that is a number": (PAPER, put("truncated", 1), "truncated"),
-    "neither gold nor a grade": (POOL, lambda line: line["calls"][0].pop("correct"), "gold"),
-    "an answer without a grade": (POOL, call("answer", "5"), "gold"),
     "a call without a role": (PAPER, without("role"), "calls[1].role"),
     "a call with an empty role": (PAPER, call("role", ""), "calls[1].role"),
     "a call without a round": (PAPER, without("round"), "calls[1].round"),

@@ -107,6 +107,14 @@ Features = Annotated[
         help="A number of the calls that policies are to see; give it again for several.",
     ),
 ]
+Grade = Annotated[
+    str,
+    typer.Option(
+        "--grade",
+        metavar="GRADE",
+        help="What answers are judged by: `right`, or `same as ROLE`, which takes no gold.",
+    ),
+]
 Population = Annotated[
     Literal["all", "solvable"],
     typer.Option("--population", help="Promise it for all questions, or for the solvable ones."),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from farthing.cli import files
 from farthing.cli.console import Learning, interrupted, interruptible, remark, show, trainings
@@ -15,6 +16,7 @@ from farthing.cli.options import (
     Bundle,
     CalibrateSize,
     Features,
+    Grade,
     Job,
     Population,
     Seed,
@@ -38,9 +40,11 @@ from farthing.cli.promises import (
     per_question,
 )
 from farthing.errors import InputError
+from farthing.traces.arrays import RIGHT
 
 if TYPE_CHECKING:
     from farthing.calibration.base import Certificate
+    from farthing.experiments.pipeline import Calibrated
     from farthing.methods.base import Fitted
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
@@ -52,6 +56,7 @@ def train(
     out: Out,
     alpha: Alpha = Fraction(1, 10),
     feature: Features = [],  # noqa: B006 - typer copies it
+    grade: Grade = RIGHT,
     job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
@@ -68,10 +73,12 @@ def train(
     from farthing.methods.base import Dataset
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
+    from farthing.traces.grades import graded
 
     files.check_folder(out)
     _check_nothing_is_lost(out)
-    dataset = Dataset(traces.name, read_arrays(traces), features=tuple(feature))
+    arrays = graded(read_arrays(traces), grade)
+    dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
     with interruptible("nothing was saved"), trainings() as shown:
@@ -123,13 +130,15 @@ def calibrate(
 
     Give the seed and sizes of its training: then no question is used twice. With a
     --question-budget the policy sees what is left of it, and the promise holds under it alone.
-    Exit code 1: nothing could be proved, and the bundle is left as it was.
+    Exit code 1: nothing could be proved. With parity or agreement the bundle then asks the
+    reference for every question, where that was recorded alone; else it is left as it was.
 
     | promise | options |
     | --- | --- |
     | coverage | --alpha, --method, --delta, --population |
     | selective | --alpha, --delta |
     | parity | --epsilon, --delta, --reference |
+    | agreement | --epsilon, --delta, --reference |
     | budget | --budget, --most, --delta |
     | shift | --alpha, --target |
 
@@ -137,7 +146,6 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing import bundle as bundles
-    from farthing.calibration.guarantees.none import NoPromise
     from farthing.experiments import pipeline
     from farthing.reports.pipeline import promised
     from farthing.runtime.made_with import made_with
@@ -155,10 +163,12 @@ def calibrate(
     _say_sizes(done.sizes)
     _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
     show(promised(done.certificate, done.value))
+    if done.outlook:
+        show(Text(f"\n{done.outlook}"))
     if promise != "coverage" and not done.certificate.promises:
-        remark("the bundle is left as it was")
+        remark(_unproved(done, bundle))
         raise typer.Exit(1)
-    if before is not None and not isinstance(before.promise, NoPromise):
+    if before is not None and before.promises:
         remark(f"replaced: {before.sentence()}")
 
 
@@ -192,6 +202,17 @@ def evaluate(
     _say_sizes(found.sizes)
     _doubt(found.notes)
     show(measured(found))
+
+
+def _unproved(done: "Calibrated", bundle: Path) -> str:
+    """Say what became of a bundle for which nothing was proved."""
+    if done.left:
+        return f"the bundle is left as it was: {done.left}"
+    promise = done.certificate.promise
+    return (
+        f"{bundle} now asks {getattr(promise, 'reference', '')} for every question; the trained "
+        "policy is kept inside it, and the next calibration begins with that"
+    )
 
 
 def _too_short(certificate: "Certificate") -> list[str]:

@@ -14,22 +14,27 @@ if TYPE_CHECKING:
     from farthing.experiments.promises import Promise as Asked
     from farthing.process.budget import PerQuestion
 
-Promise = Literal["coverage", "selective", "parity", "budget", "shift"]
+Promise = Literal["coverage", "selective", "parity", "agreement", "budget", "shift"]
 Method = Literal["split", "pac", "groups", "online"]
 
 NEEDS: dict[str, tuple[str, ...]] = {
     "coverage": (),
     "selective": ("delta",),
     "parity": ("epsilon", "delta"),
+    "agreement": ("epsilon", "delta"),
     "budget": ("budget", "most", "delta"),
     "shift": ("target",),
 }
 """The options that a promise cannot do without."""
-TAKES = NEEDS | {"coverage": ("delta",), "parity": ("epsilon", "delta", "reference")}
+TAKES = NEEDS | {
+    "coverage": ("delta",),
+    "parity": ("epsilon", "delta", "reference"),
+    "agreement": ("epsilon", "delta", "reference"),
+}
 """The options that mean something to a promise, beside --alpha."""
 SUCH_AS = {
     "delta": "--delta 0.1, how often the promise may fail",
-    "epsilon": "--epsilon 0.02, the accuracy that may be lost",
+    "epsilon": "--epsilon 0.02, the accuracy that may be lost or the share answered otherwise",
     "budget": "--budget 0.001, in USD a question",
     "most": "--most 0.02, the largest possible cost of a question in USD, from prices and limits",
     "target": "--target FILE, traces of the questions that are to come",
@@ -42,13 +47,16 @@ Delta = Annotated[
 Epsilon = Annotated[
     Fraction | None,
     typer.Option(
-        parser=read_epsilon, metavar="DECIMAL", help="Parity: the accuracy that may be lost."
+        parser=read_epsilon,
+        metavar="DECIMAL",
+        help="Parity: the accuracy that may be lost. Agreement: the share answered otherwise.",
     ),
 ]
 Reference = Annotated[
     str | None,
     typer.Option(
-        metavar="ROLE", help="Parity: with whom; by default the role right most often in training."
+        metavar="ROLE",
+        help="Parity, agreement: with whom; by default the role right most often in training.",
     ),
 ]
 Budget = Annotated[
@@ -165,6 +173,8 @@ class Options:
             return promises.Selective(level, delta)
         if promise == "parity":
             return promises.Parity(self.reference, self.epsilon or Fraction(0), delta)
+        if promise == "agreement":
+            return promises.Agreement(self.reference, self.epsilon or Fraction(0), delta)
         if self.target is not None:
             return promises.Shift(level, read_arrays(self.target))
         budget, most = self.budget or Fraction(0), self.most or Fraction(0)

@@ -13,11 +13,13 @@ from farthing.errors import InputError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.candidates import the_only
 from farthing.experiments.promises import Coverage, Promise
-from farthing.experiments.proofs import Part
+from farthing.experiments.proofs import Part, read_for
 from farthing.experiments.run import fit as fit_learner
 from farthing.methods.base import Silent
 from farthing.money import nano_from_usd
 from farthing.process.budget import PerQuestion
+from farthing.traces.arrays import RIGHT
+from farthing.traces.grades import graded
 
 if TYPE_CHECKING:
     from farthing.experiments.evaluate_bundle import Evaluated
@@ -79,8 +81,8 @@ class Policy:
             InputError: the questions trained the policy, or the promise cannot be calibrated.
         """
         asked = self._asked(promise)
-        prove = self._part(held_out)
-        train = self._part(self.train) if self.train else prove
+        prove = self._part(held_out, asked)
+        train = self._part(self.train, asked) if self.train else prove
         if self.train is None and not isinstance(asked, Coverage):
             raise InputError(
                 "this promise lays its settings out on the training questions, which a bundle from "
@@ -88,9 +90,9 @@ class Policy:
             )
         budget = _per_question(budget_usd, largest_usd)
         serving = pipeline.Serving(budget, held_out.dataset.system)
-        bundle, certificate = pipeline.promised(self.bundle, asked, train, prove, serving)
+        bundle, certificate, outlook = pipeline.tried(self.bundle, asked, train, prove, serving)
         if not certificate.promises:
-            raise InputError(certificate.sentence())
+            raise InputError(f"{certificate.sentence()} {outlook}".rstrip())
         return replace(self, bundle=bundle)
 
     def evaluate(self, test: Traces, *, seed: int = 0) -> "Evaluation":
@@ -99,7 +101,9 @@ class Policy:
         Raises:
             InputError: the questions have other roles or rounds than the policy's.
         """
-        return Evaluation(evaluate_bundle.measure(self.bundle, self._part(test), seed=seed))
+        graded = evaluate_bundle.graded_for(self.bundle, test.arrays)
+        part = Part(graded, pipeline.arranged("these traces", self.bundle, graded))
+        return Evaluation(evaluate_bundle.measure(self.bundle, part, seed=seed))
 
     def save(self, folder: str | Path) -> None:
         """Write a bundle, which `farthing.load`, `farthing ask` and `farthing evaluate` read.
@@ -147,9 +151,9 @@ class Policy:
             raise InputError(f"{promise!r} is no promise; give one such as farthing.Coverage(0.9)")
         return promise
 
-    def _part(self, traces: Traces) -> Part:
-        played = pipeline.arranged("these traces", self.bundle, traces.arrays)
-        return Part(traces.arrays, played)
+    def _part(self, traces: Traces, asked: Promise) -> Part:
+        graded = read_for(asked, traces.arrays, self.bundle.origin.grade)
+        return Part(graded, pipeline.arranged("these traces", self.bundle, graded))
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,7 @@ def fit(
     *,
     seed: int = 0,
     features: Sequence[str] = (),
+    grade: str = RIGHT,
 ) -> Policy:
     """Train a method on recorded questions.
 
@@ -196,6 +201,8 @@ def fit(
         alpha: the share of misses to aim at; a float counts as the decimal that it prints.
         seed: the same seed gives the same policy.
         features: recorded numbers that the policy is to see beside the built-in features.
+        grade: what answers are judged by: `right`, or `same as MODEL`, which takes no accepted
+            answers.
 
     Raises:
         UnknownNameError: there is no such method; the message lists those that there are.
@@ -203,7 +210,8 @@ def fit(
         MissingExtraError: training needs a package that is not installed.
     """
     level = exact_level(alpha)
-    dataset = replace(train.dataset, features=tuple(features))
+    answers = graded(train.arrays, grade)
+    dataset = replace(train.dataset, traces=answers, features=tuple(features))
     candidate, learner = the_only(dataset, method)
     questions = dataset.arranged(candidate.method.space)
     fitted = fit_learner(learner, questions, level, seed, Silent())

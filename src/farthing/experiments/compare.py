@@ -38,6 +38,7 @@ from farthing.process.generator.generate import MODELS
 from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.grades import check_graded
 from farthing.traces.splits import Division, divide
 
 INTERRUPTED = "its training was interrupted"
@@ -111,6 +112,7 @@ def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
         MissingExtraError: training needs a package that is not installed.
         InputError: the traces or the policies do not fit the action space.
     """
+    check_graded(dataset.traces)
     warm_up(plan)
     return compare_these(_taking_part(dataset, plan), dataset, plan, watch)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.experiments.acting import act
 from farthing.experiments.evaluate import metrics, stream
@@ -34,7 +35,8 @@ from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
-from farthing.traces.arrays import BoolArray, TraceArrays
+from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
+from farthing.traces.grades import check_graded, graded, same_as
 from farthing.traces.long_file import LongFile
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
 from farthing.traces.question_hashes import marks
@@ -79,6 +81,7 @@ def evaluate(folder: str | Path, traces: TraceArrays, *, split: Split = DEFAULT)
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
+    traces = graded_for(bundles.load(folder), traces)
     bundle, arrays, parts = opened(folder, traces, split)
     test = Part(traces.take(parts.test), arrays.take(parts.test))
     return _evaluated(bundle, [test], split.seed, parts, doubts(bundle, arrays, parts))
@@ -92,6 +95,7 @@ def measure(bundle: Bundle, test: Part, *, seed: int = 0) -> Evaluated:
         test: questions that it has not met; where it has, a note says how many.
         seed: of the lots that a policy without a threshold draws.
     """
+    check_graded(test.played)
     rows = np.arange(len(test.played))
     none = rows[:0]
     return _evaluated(bundle, [test], seed, Parts(none, none, rows), ())
@@ -125,8 +129,26 @@ def evaluate_file(
     parts = divided(file.outline(), split)
     unknown = () if "train" in bundle.questions else (UNTOLD,)
     notes = (*unknown, *other_models(bundle, first.models))
-    test = (Part(batch, file.played(batch)) for batch in file.batches(parts.test))
+    batches = (graded_for(bundle, batch) for batch in file.batches(parts.test))
+    test = (Part(batch, file.played(batch)) for batch in batches)
     return _evaluated(bundle, test, split.seed, parts, notes)
+
+
+def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
+    """Return questions graded by what a bundle promises, else by what it was trained on.
+
+    Raises:
+        InputError: that is what is right, and nobody graded some answers.
+        UnknownNameError: the bundle's reference is no role of the traces.
+    """
+    certificate = bundle.certificate
+    promise = certificate.promise if certificate and certificate.promises else None
+    if isinstance(promise, AgreementPromise):
+        return graded(traces, same_as(promise.reference))
+    if promise is None and bundle.origin.grade != RIGHT:
+        return graded(traces, bundle.origin.grade)
+    check_graded(traces)
+    return traces
 
 
 def _counting(progress: Progress, total: int) -> Callable[[int], None]:

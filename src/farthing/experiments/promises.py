@@ -80,6 +80,20 @@ class Parity:
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """The single best answer is the one that a reference would have given, minus epsilon.
+
+    It takes no accepted answers: recorded calls of the reference are enough.
+    """
+
+    reference: str | None = None
+    """A role of the traces; None: the one whose answers the policy was trained to give."""
+    epsilon: Level = Fraction(1, 20)
+    """The share of questions that may be answered otherwise."""
+    delta: Level = Fraction(1, 10)
+
+
+@dataclass(frozen=True)
 class Budget:
     """A question costs less than a budget in expectation.
 
@@ -129,7 +143,7 @@ class Shift:
         return _alpha(self.level)
 
 
-Promise = Coverage | Selective | Parity | Budget | Shift
+Promise = Coverage | Selective | Parity | Agreement | Budget | Shift
 
 
 def _exactly(value: Level) -> Fraction:

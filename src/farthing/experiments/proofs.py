@@ -13,14 +13,23 @@ import numpy as np
 from farthing.bundle import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import About, Certificate
+from farthing.calibration.guarantees.agreement import Agreeing
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold, run_online
 from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers, candidate_thresholds
 from farthing.calibration.guarantees.weighted import Weighted
-from farthing.errors import UnknownNameError
-from farthing.experiments.promises import Budget, Coverage, Parity, Promise, Selective, Shift
+from farthing.errors import InputError, UnknownNameError
+from farthing.experiments.promises import (
+    Agreement,
+    Budget,
+    Coverage,
+    Parity,
+    Promise,
+    Selective,
+    Shift,
+)
 from farthing.experiments.target_mix import (
     Shown,
     Weighed,
@@ -35,6 +44,7 @@ from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
 
 if TYPE_CHECKING:
     from farthing.methods.selective.learner import Learned
@@ -61,6 +71,38 @@ class Promised:
     """The policy that it is about; for a selective promise one that says how sure it is."""
     empty: str
     """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
+    evidence: Paired | Agreeing | Answers | None = None
+    """What operating points came to on the calibration questions, where they are tested in turn."""
+
+
+def read_for(asked: Promise, traces: TraceArrays, trained: str) -> TraceArrays:
+    """Return questions graded by what a promise is about.
+
+    Args:
+        asked: the promise.
+        traces: the questions, as they were recorded.
+        trained: the grade that the policy was trained by.
+
+    Raises:
+        InputError: the promise is about what is right, and nobody graded some answers.
+        UnknownNameError: the reference is no role of the traces.
+    """
+    match asked:
+        case Agreement():
+            reference = asked.reference or reference_of(trained)
+            if reference is None:
+                raise InputError(
+                    "agreement is with a reference; name it, one of " + ", ".join(traces.roles)
+                )
+            return graded(traces, same_as(reference))
+        case Parity() if traces.ungraded.any():
+            if asked.reference is None:
+                check_graded(traces)
+            return at_worst(traces, asked.reference or "")
+        case Budget():
+            return traces
+    check_graded(traces)
+    return traces
 
 
 def promise(
@@ -98,7 +140,11 @@ def promise(
             learned = confident(policy, train.played, empty, asked.alpha)
             return selective(asked, learned, calibrate, budget)
         case Parity():
-            return Promised(_parity(asked, plays, train, calibrate), policy, empty)
+            certificate, paired = _parity(asked, plays, train, calibrate)
+            return Promised(certificate, policy, empty, paired)
+        case Agreement():
+            certificate, agreeing = _agreement(asked, plays, train, calibrate)
+            return Promised(certificate, policy, empty, agreeing)
         case Budget():
             return Promised(_budget(asked, plays, train, calibrate), policy, empty)
         case Shift():
@@ -173,7 +219,7 @@ def selective(
         asked.delta,
         **about,
     )
-    return Promised(certificate, learned.policy, "allow")
+    return Promised(certificate, learned.policy, "allow", answers)
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
@@ -218,22 +264,41 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
     return right
 
 
-def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certificate:
+def _parity(
+    asked: Parity, plays: Plays, train: Part, calibrate: Part
+) -> tuple[Certificate, Paired]:
     """Begin at the point that is right most often in training, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
-    points = _trained_points(plays, train)
-    right = points.correct.sum(axis=0)
-    kappas = points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
+    kappas = _down_from_the_best(plays, train)
     proof = points_of(plays.replay(calibrate.played), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
     about = plays.about(calibrate.played)
-    return guarantees.parity.certify(
-        paired,
-        asked.epsilon,
-        asked.delta,
-        **about,
-    )
+    return guarantees.parity.certify(paired, asked.epsilon, asked.delta, **about), paired
+
+
+def _agreement(
+    asked: Agreement, plays: Plays, train: Part, calibrate: Part
+) -> tuple[Certificate, Agreeing]:
+    """Begin at the point that agrees most often in training, and go cheaper from there."""
+    reference = reference_of(calibrate.played.grade)
+    if reference is None:
+        raise InputError(
+            f"a promise of agreement reads the grade '{same_as('ROLE')}', and these questions are "
+            f"graded by '{calibrate.played.grade}'; name the reference"
+        )
+    kappas = _down_from_the_best(plays, train)
+    proof = points_of(plays.replay(calibrate.played), kappas)
+    agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas)
+    about = plays.about(calibrate.played)
+    return guarantees.agreement.certify(agreeing, asked.epsilon, asked.delta, **about), agreeing
+
+
+def _down_from_the_best(plays: Plays, train: Part) -> FloatArray:
+    """Return the thresholds from the cheapest to the one whose answers are best in training."""
+    points = _trained_points(plays, train)
+    right = points.correct.sum(axis=0)
+    return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
 
 
 def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certificate:

@@ -28,6 +28,7 @@ from farthing.errors import InputError
 from farthing.experiments.base import Event, Watch
 from farthing.methods.base import Fitted, Learner, Progress
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.grades import check_graded
 
 BETWEEN_REPORTS_S = 0.2
 """A worker reports at most this often."""
@@ -94,7 +95,11 @@ def fit(
 
     Matrices here are small: more threads only wait for one another, and how sums are shared out
     among them would show in the last bits of a result.
+
+    Raises:
+        InputError: nobody graded some of the answers.
     """
+    check_graded(train)
     with threadpool_limits(limits=1):
         return learner.fit(train, alpha, seed, progress)
 

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from farthing.calibration.base import Certificate
 from farthing.calibration.binomial import binomial_interval
+from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.none import NoPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
@@ -22,7 +23,7 @@ from farthing.experiments.significance import accuracy_difference, proved_positi
 from farthing.process import latency
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
 
 NOT_ALONE = "No model was recorded alone, so nothing can be said of what is saved"
 UNNAMED = "The bundle does not say which single model was best in training"
@@ -32,6 +33,8 @@ MARGIN = 0.02
 """Accuracy that a model is proved not to lose where it is called at least as often right."""
 MANY = 20_000
 """Questions beyond which the exact test takes too much memory, and intervals are as good."""
+
+_OF_ONE_ANSWER = (AgreementPromise, ParityPromise, SelectivePromise, NoPromise, type(None))
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Singles:
     """[n, L] seconds, NaN where unknown; None where nothing was recorded."""
     alone: bool
     """Whether none of these calls saw another one."""
+    grade: str = RIGHT
+    """What is called right."""
 
     @classmethod
     def of(cls, recorded: TraceArrays) -> Self:
@@ -58,6 +63,7 @@ class Singles:
             recorded.correct[:, 0],
             None if seconds is None else seconds[:, : recorded.n_roles],
             bool(recorded.independent.all()),
+            recorded.grade,
         )
 
     @classmethod
@@ -70,6 +76,7 @@ class Singles:
             np.concatenate([piece.right for piece in pieces]),
             np.concatenate(seconds) if len(seconds) == len(pieces) else None,
             all(piece.alone for piece in pieces),
+            pieces[0].grade,
         )
 
     def figures(self) -> dict[str, Figures | None]:
@@ -139,7 +146,12 @@ def value_of(
     if not singles.alone or reference not in singles.roles:
         missing = UNNAMED if singles.alone else NOT_ALONE
         return Value(
-            part=part, yours=yours, missing=missing, instead=instead, one_answer=one_answer
+            part=part,
+            yours=yours,
+            missing=missing,
+            instead=instead,
+            one_answer=one_answer,
+            grade=singles.grade,
         )
     place = singles.roles.index(reference)
     cost = singles.cost_nano[:, place]
@@ -156,13 +168,14 @@ def value_of(
         gained_interval=gained_interval,
         instead=instead,
         one_answer=one_answer,
+        grade=singles.grade,
     )
 
 
 def about_sets(certificate: Certificate | None) -> bool:
     """Return whether a right answer in the set is promised, rather than one right answer."""
     promise = certificate and certificate.promise
-    return not isinstance(promise, ParityPromise | SelectivePromise | NoPromise | None)
+    return not isinstance(promise, _OF_ONE_ANSWER)
 
 
 def dominated_by(found: Outcome, singles: Singles, right: BoolArray) -> str | None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from farthing.calibration.base import Certificate
 from farthing.calibration.betting import mean_upper
+from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.budget import BudgetPromise
 from farthing.calibration.guarantees.groups import GroupsPromise
 from farthing.calibration.guarantees.pac import PacPromise
@@ -74,11 +75,19 @@ def judge(
             return _parity(promise, found.best_correct, reference)
         case BudgetPromise() as promise:
             return _budget(promise, found)
-        case WeightedPromise() as promise:
-            return _share("coverage in the mix of this file", found.covered, promise.alpha)
+        case AgreementPromise() | WeightedPromise() as promise:
+            return _share(*_named(promise, found))
         case SplitPromise() | PacPromise() | GroupsPromise() as promise:
             return _coverage(promise, found)
     return None
+
+
+def _named(
+    promise: AgreementPromise | WeightedPromise, found: Outcome
+) -> tuple[str, BoolArray, Fraction]:
+    if isinstance(promise, AgreementPromise):
+        return f"answers that are {promise.reference}'s", found.best_correct, promise.epsilon
+    return "coverage in the mix of this file", found.covered, promise.alpha
 
 
 def _coverage(promise: SplitPromise | PacPromise | GroupsPromise, found: Outcome) -> Judged | None:

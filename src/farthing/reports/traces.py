@@ -13,6 +13,7 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.money import significant, usd_from_nano
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
+from farthing.traces.grades import ungraded_questions
 
 NAMED = 6
 """Names of a long list that are spelled out."""
@@ -61,11 +62,24 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
         ("questions", f"{n:,}{incomplete}"),
         ("rounds", f"{traces.horizon}"),
         ("solvable", f"{traces.solvable.mean():.1%} have a right answer among those recorded"),
+        *_grades(traces),
         ("cost", f"${usd_from_nano(total):,.4f} in all, ${each} a question"),
         ("splits", _counts({k: v for k, v in splits.items() if v}) or "none; divided at random"),
         ("groups", _counts(dict(groups.most_common())) or "none"),
         ("calls", "independent" if traces.independent.all() else "later ones saw earlier ones"),
     ]
+
+
+def _grades(traces: TraceArrays) -> list[tuple[str, str]]:
+    """Say how many questions nobody graded, and what can be promised all the same."""
+    missing = int(ungraded_questions(traces).sum())
+    if not missing:
+        return []
+    said = (
+        f"{missing:,} questions have answers that nobody graded; agreement with a model can be "
+        "promised, and parity counts unknown answers that differ as losses"
+    )
+    return [("grades", said)]
 
 
 def _roles(traces: TraceArrays) -> Table:

@@ -28,6 +28,8 @@ SIGNALS = (
 
 SPLITS = ("train", "calibrate", "test")
 NO_SPLIT = -1
+RIGHT = "right"
+"""The grade of an answer that is accepted, or was recorded as correct."""
 NO_ANSWER = -1
 
 
@@ -54,7 +56,7 @@ class TraceArrays:
     answer: NDArray[np.int16]
     """[n, T, L] which distinct normalised answer of its question it is; -1 where there is none."""
     correct: BoolArray
-    """[n, T, L] whether that answer is right; never true where there is none."""
+    """[n, T, L] whether that answer has the grade named below; never true where there is none."""
     cost_nano: IntArray
     """[n, T, L] price of the call in nano-dollars; 0 where the call was not made."""
     signals: Mapping[str, Signal]
@@ -74,21 +76,27 @@ class TraceArrays:
     largest_cost_nano: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """[n, T, L] the most that the call could have cost when it was sent, in nano-dollars; 0 where
     that was not recorded."""
+    ungraded: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    """[n, T, L] answers that nobody knows the grade of; `correct` is false there."""
+    grade: str = RIGHT
+    """What `correct` says of an answer: that it is right, or the same as another model's
+    (`traces.grades`). Learners and guarantees read it alike."""
     replies: Mapping[str, Replies] = field(default_factory=dict)
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
 
     def __post_init__(self) -> None:
-        """Give traces that record no largest costs their zeros, in the shape of the answers.
+        """Give what traces do not say its zeros, in the shape of the answers.
 
         Raises:
-            ValueError: there are some, in another shape.
+            ValueError: it is said, in another shape.
         """
-        largest, shape = self.largest_cost_nano, self.answer.shape
-        if largest.shape == shape:
-            return
-        if largest.any():
-            raise ValueError(f"largest costs have the shape {largest.shape}, answers {shape}")
-        object.__setattr__(self, "largest_cost_nano", np.zeros(shape, dtype=np.int64))
+        for name in ("largest_cost_nano", "ungraded"):
+            values, shape = getattr(self, name), self.answer.shape
+            if values.shape == shape:
+                continue
+            if values.any():
+                raise ValueError(f"{name} has the shape {values.shape}, answers {shape}")
+            object.__setattr__(self, name, np.zeros(shape, dtype=values.dtype))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -105,7 +113,7 @@ class TraceArrays:
 
     @property
     def solvable(self) -> BoolArray:
-        """[n] whether any recorded answer is right."""
+        """[n] whether any recorded answer has the grade."""
         solvable: BoolArray = np.any(self.correct, axis=(1, 2))
         return solvable
 

@@ -22,6 +22,7 @@ from farthing.traces import parquet
 from farthing.traces.arrays import (
     NO_ANSWER,
     NO_SPLIT,
+    RIGHT,
     SIGNALS,
     SPLITS,
     BoolArray,
@@ -149,6 +150,7 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
         correct=pool.correct.swapaxes(1, 2),
         cost_nano=pool.cost_nano.swapaxes(1, 2),
         largest_cost_nano=pool.largest_cost_nano.swapaxes(1, 2),
+        ungraded=pool.ungraded.swapaxes(1, 2),
         signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
         recorded=np.where(
             pool.complete, pool.n_roles, np.logical_and.accumulate(made, axis=1).sum(axis=1)
@@ -197,14 +199,17 @@ def _hash(value: Any, update: Callable[[bytes], None]) -> None:
 def _marked(value: Any) -> dict[str, Any]:
     """Return the fields that tell one record from another.
 
-    Largest costs count where there are any, as before there were; the text of questions does not,
-    since their ids do.
+    What was not always recorded (largest costs, unknown grades) counts where there is any, as
+    before it was; the text of questions does not, since their ids do.
     """
     held = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, TraceArrays):
         held.pop("question")
-        if not value.largest_cost_nano.any():
-            held.pop("largest_cost_nano")
+        for name in ("largest_cost_nano", "ungraded"):
+            if not held[name].any():
+                held.pop(name)
+        if value.grade == RIGHT:
+            held.pop("grade")
     return held
 
 
@@ -218,15 +223,17 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     at = _places(calls, roles)
     normalise = {task: normaliser(task) for task in {trace.task for trace in traces}}
     answer = np.full(shape, NO_ANSWER, dtype=np.int16)
-    correct = np.zeros(shape, dtype=bool)
+    correct, ungraded = np.zeros((2, *shape), dtype=bool)
     answer[at] = [
         code
         for trace, some in zip(traces, calls, strict=True)
         for code in answer_codes([call.answer for call in some], normalise[trace.task])
     ]
-    correct[at] = [
+    graded = [
         right for trace, some in zip(traces, calls, strict=True) for right in grades(trace, some)
     ]
+    correct[at] = [bool(right) for right in graded]
+    ungraded[at] = [right is None for right in graded]
     cost_nano, largest_cost_nano = np.zeros((2, *shape), dtype=np.int64)
     cost_nano[at] = [_nano(call.cost_usd) for call in flat]
     largest_cost_nano[at] = [_nano(call.largest_cost_usd) for call in flat]
@@ -241,6 +248,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         correct=correct,
         cost_nano=cost_nano,
         largest_cost_nano=largest_cost_nano,
+        ungraded=ungraded,
         question=np.array([trace.question for trace in traces], dtype=object),
         signals=_signals(flat, at, shape) | _read(traces, calls, at, shape),
         group=np.array([group_code[trace.group] for trace in traces], dtype=np.int32),
@@ -370,6 +378,7 @@ def _in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
         correct=pool.correct[:, :, order],
         cost_nano=pool.cost_nano[:, :, order],
         largest_cost_nano=pool.largest_cost_nano[:, :, order],
+        ungraded=pool.ungraded[:, :, order],
         signals={name: values[:, :, order] for name, values in pool.signals.items()},
         replies={
             role: replace(reply, action=to[reply.action]) for role, reply in pool.replies.items()

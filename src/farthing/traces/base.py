@@ -46,7 +46,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer: str | None = None
     """The answer that was read from the reply; none could be read: None."""
     correct: bool | None = None
-    """Whether the answer is right; None where the task is to grade it."""
+    """Whether the answer is right; None where the task is to grade it, or nobody knows."""
     text: str | None = None
     """The whole reply."""
     verdict: bool | None = None
@@ -91,7 +91,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     question: str = ""
     """The question's text."""
     gold: list[str] = []
-    """Accepted answers; may be empty when every call carries `correct`."""
+    """Accepted answers; empty where nobody knows them, or calls carry `correct`."""
     calls: Annotated[list[Call], Meta(min_length=1)]
     """Every paid call that was recorded, in any order."""
     task: str = "text"

@@ -37,10 +37,11 @@ def answer_codes(answers: Sequence[str | None], normalise: Callable[[str], str])
     ]
 
 
-def grades(trace: Trace, calls: Sequence[Call]) -> list[bool]:
+def grades(trace: Trace, calls: Sequence[Call]) -> list[bool | None]:
     """Return whether each call's answer is right: as recorded, else as the task grades it.
 
-    No answer is never right, whatever was recorded.
+    No answer is never right, whatever was recorded. Where the question has no accepted answer and
+    nothing was recorded, nobody knows: None.
 
     Raises:
         UnknownNameError: an answer has no recorded grade and nobody registered the trace's task.
@@ -48,8 +49,10 @@ def grades(trace: Trace, calls: Sequence[Call]) -> list[bool]:
     >>> calls = [Call(round=1, role="a", answer="4.0"), Call(round=1, role="b", correct=True)]
     >>> grades(Trace(id="q", task="gsm8k", gold=["4"], calls=calls), calls)
     [True, False]
+    >>> grades(Trace(id="q", calls=calls[:1]), calls[:1])
+    [None]
     """
-    return [is_answer(call.answer) and _is_right(trace, call) for call in calls]
+    return [_is_right(trace, call) if is_answer(call.answer) else False for call in calls]
 
 
 def gold_problems(trace: Trace) -> Iterator[tuple[str, str]]:
@@ -72,8 +75,8 @@ def gold_problems(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "gold", f"is {', '.join(map(repr, trace.gold))}, {problem}"
 
 
-def _is_right(trace: Trace, call: Call) -> bool:
-    if call.correct is not None:
+def _is_right(trace: Trace, call: Call) -> bool | None:
+    if call.correct is not None or not trace.gold:
         return call.correct
     task: Task = plugins.load("tasks", trace.task)
     return task.grade(call.answer, trace.gold)

@@ -22,8 +22,8 @@ from farthing.traces.atomic_file import replacing
 
 CHUNK_ROWS = 65_536
 _KEY = b"farthing.traces"
-_VERSION = 2
-"""Version 1 lacks the largest costs."""
+_VERSION = 3
+"""Version 1 lacks the largest costs, version 2 the unknown grades."""
 
 Columns = dict[str, NDArray[Any]]
 """Name to values: [n], [n, T] or [n, T * L], as wide as the file's lists."""
@@ -138,6 +138,8 @@ def _layout(header: _Header) -> dict[str, tuple[str, int]]:
     }
     if header.version > 1:
         layout["largest_cost_nano"] = ("int64", calls)
+    if header.version > 2:
+        layout["ungraded"] = ("bool_", calls)
     layout |= {f"signal.{name}": ("float32", calls) for name in header.signals}
     for role in header.replies:
         layout[f"reply.{role}.action"] = ("int8", rounds)
@@ -147,7 +149,15 @@ def _layout(header: _Header) -> dict[str, tuple[str, int]]:
 
 def _schema(arrow: Any, header: _Header) -> Any:
     layout = _layout(header).items()
-    listed = ("answer", "correct", "cost_nano", "largest_cost_nano", "signal.", "reply.")
+    listed = (
+        "answer",
+        "correct",
+        "cost_nano",
+        "largest_cost_nano",
+        "ungraded",
+        "signal.",
+        "reply.",
+    )
     columns = [
         (
             name,
@@ -171,6 +181,7 @@ def _columns(arrays: TraceArrays) -> Columns:
         "correct": arrays.correct,
         "cost_nano": arrays.cost_nano,
         "largest_cost_nano": arrays.largest_cost_nano,
+        "ungraded": arrays.ungraded,
     }
     columns |= {f"signal.{name}": values for name, values in arrays.signals.items()}
     for role, replies in arrays.replies.items():
@@ -246,10 +257,14 @@ def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns)
     recorded, group, split = columns["recorded"], columns["group"], columns["split"]
     cost = columns["cost_nano"]
     largest = columns.get("largest_cost_nano", cost)
+    ungraded = columns.get("ungraded", np.zeros_like(columns["correct"]))
     wrong = {
         "cost_nano": (cost < 0).any(axis=1),
         "largest_cost_nano": ((largest != 0) & (largest < cost)).any(axis=1),
         "correct": (columns["correct"] & (columns["answer"] == NO_ANSWER)).any(axis=1),
+        "ungraded": (ungraded & ((columns["answer"] == NO_ANSWER) | columns["correct"])).any(
+            axis=1
+        ),
         "recorded": (recorded < 0) | (recorded > header.horizon),
         "group": (group < -1) | (group >= len(header.groups)),
         "split": (split < -1) | (split >= len(SPLITS)),
@@ -271,6 +286,7 @@ def _arrays(header: _Header, columns: Columns) -> TraceArrays:
         correct=columns["correct"].reshape(shape),
         cost_nano=columns["cost_nano"].reshape(shape),
         largest_cost_nano=largest.reshape(shape),
+        ungraded=columns.get("ungraded", np.zeros(shape, dtype=bool)).reshape(shape),
         signals={name: columns[f"signal.{name}"].reshape(shape) for name in header.signals},
         group=columns["group"],
         group_names=header.groups,

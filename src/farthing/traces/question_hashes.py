@@ -11,9 +11,10 @@ Marks = frozenset[int]
 
 
 def marks(arrays: TraceArrays) -> Marks:
-    """Return the first 64 bits of the SHA-256 of each question's id, answers, grades and costs.
+    """Return the first 64 bits of the SHA-256 of each question's id, answers and costs.
 
-    The same id with other recorded calls has another mark: it is another trace.
+    The same id with other recorded calls has another mark: it is another trace. Grades do not
+    count: the same question may be graded later, or by another grade.
 
     >>> import numpy as np
     >>> from farthing.process.generator.generate import generate
@@ -23,8 +24,8 @@ def marks(arrays: TraceArrays) -> Marks:
     >>> len(one), len(one & other)
     (50, 0)
     """
-    columns = (arrays.answer, arrays.correct, arrays.cost_nano)
-    rows = np.stack([column.astype("<i8") for column in columns], axis=1)  # [n, 3, T, L]
+    columns = (arrays.answer, arrays.cost_nano)
+    rows = np.stack([column.astype("<i8") for column in columns], axis=1)  # [n, 2, T, L]
     return frozenset(
         _mark(name, values) for name, values in zip(arrays.ids.tolist(), rows, strict=True)
     )

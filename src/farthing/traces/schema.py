@@ -36,24 +36,7 @@ def trace_schema() -> dict[str, Any]:
     }
     trace["additionalProperties"] = False
     trace["properties"]["calls"]["contains"] = {"not": _REPLY}
-    return {"$schema": DIALECT, **trace, "anyOf": _gradable(), "$defs": definitions}
-
-
-def _gradable() -> list[dict[str, Any]]:
-    """A question has accepted answers, or each of its answers is graded, and there is one."""
-    no_answer = {"properties": {"answer": {"anyOf": [{"type": "null"}, {"pattern": r"^\s*$"}]}}}
-    graded = {"properties": {"correct": {"type": "boolean"}}, "required": ["correct"]}
-    return [
-        {"properties": {"gold": {"minItems": 1}}, "required": ["gold"]},
-        {
-            "properties": {
-                "calls": {
-                    "items": {"anyOf": [graded, no_answer, _REPLY]},
-                    "contains": graded | {"not": _REPLY},
-                }
-            }
-        },
-    ]
+    return {"$schema": DIALECT, **trace, "$defs": definitions}
 
 
 def _describe(definition: dict[str, Any], documented: dict[str, str]) -> None:

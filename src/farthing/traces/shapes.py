@@ -185,13 +185,10 @@ def _dearer_than_possible(trace: Trace) -> Iterator[Problem]:
 
 
 def _ungradable(trace: Trace) -> Iterator[Problem]:
+    """Yield what keeps accepted answers from grading; a question may also have none at all."""
     calls = answering(trace)
-    ungraded = [call for call in calls if call.correct is None and is_answer(call.answer)]
-    if trace.gold:
-        if ungraded:
-            yield from gold_problems(trace)
-    elif ungraded or all(call.correct is None for call in calls):
-        yield "gold", "is empty and calls lack `correct`; give accepted answers or grade every call"
+    if trace.gold and any(call.correct is None and is_answer(call.answer) for call in calls):
+        yield from gold_problems(trace)
 
 
 def _pool_problems(trace: Trace) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """One file a guarantee: its record, its proof, its words, and how it is checked again."""
 
 from farthing.calibration.guarantees import (
+    agreement,
     budget,
     groups,
     none,
@@ -12,4 +13,15 @@ from farthing.calibration.guarantees import (
     weighted,
 )
 
-__all__ = ["budget", "groups", "none", "online", "pac", "parity", "selective", "split", "weighted"]
+__all__ = [
+    "agreement",
+    "budget",
+    "groups",
+    "none",
+    "online",
+    "pac",
+    "parity",
+    "selective",
+    "split",
+    "weighted",
+]

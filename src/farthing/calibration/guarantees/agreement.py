@@ -1,0 +1,189 @@
+"""Agreement: the cheapest operating point proved to answer as a reference model would have."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from farthing.calibration import phrases
+from farthing.calibration.base import (
+    BoolArray,
+    Certificate,
+    FloatArray,
+    IntArray,
+    Level,
+    exact_level,
+    exact_text,
+)
+from farthing.calibration.binomial import binomial_cdf
+from farthing.calibration.sequence import point_kappa, proven
+from farthing.errors import CalibrationError
+
+DRAWN = "The reference answers as it did on the calibration questions: one recorded draw of it."
+FAIR = "Accuracy follows from it only where equal answers are graded alike."
+
+
+@dataclass(frozen=True)
+class Agreeing:
+    """Operating points, and whether their answers are the reference's."""
+
+    cost_nano: IntArray
+    """[n, G] nano-dollars, operating points from the cheapest to the dearest."""
+    same: BoolArray
+    """[n, G] whether the operating point's answer is the reference's; a missing one never is."""
+    role: str
+    """The role that the reference model fills."""
+    kappas: FloatArray | None = None
+    """[G] the threshold of each operating point, where they are one policy at several
+    thresholds."""
+
+    def __post_init__(self) -> None:
+        shape = self.same.shape
+        if len(shape) != 2 or not shape[0] or self.cost_nano.shape != shape:
+            raise CalibrationError(
+                f"same has shape {shape} and cost_nano {self.cost_nano.shape}; give both one row a "
+                "question and one column an operating point"
+            )
+        if self.same.dtype != np.bool_:
+            raise CalibrationError("same must be an array of bool")
+
+
+class AgreementPromise(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="agreement",
+):
+    """The answer that a reference would have given, with confidence 1 - delta over the draw."""
+
+    evidence: ClassVar[type] = Agreeing
+
+    epsilon: Fraction
+    """The share of questions that may be answered otherwise."""
+    delta: Fraction
+    """How often the promise may fail over calibration draws."""
+    points: int
+    """Number of operating points."""
+    reference: str
+    """The role that the reference model fills."""
+    point: int | None = None
+    """Index of the promised operating point, from 0; None: none of them is proved."""
+
+    @property
+    def promises(self) -> bool:
+        """Whether an operating point is proved."""
+        return self.point is not None
+
+    def sentence(self, of: Certificate) -> str:
+        """Say what is promised."""
+        level = exact_text(1 - self.epsilon)
+        if self.point is None:
+            claim = (
+                f"any operating point answers as {self.reference} would with probability {level}, "
+                f"so {self.reference} answers, which is always valid."
+            )
+            return phrases.unproved(self.delta, of, claim)
+        chosen = phrases.chosen(self.point, self.points)
+        claim = (
+            f"the answer of {chosen} is the one that {self.reference} would have given, with "
+            f"probability at least {level}."
+        )
+        return phrases.confident(self.delta, of, claim)
+
+    def plain_language(self, of: Certificate) -> str:
+        """Say what it means for a hundred questions."""
+        del of
+        if not self.promises:
+            return "Nothing cheaper is known to answer as the reference does, so that one answers."
+        same = phrases.of_hundred(1 - self.epsilon)
+        return (
+            f"Of 100 questions at least {same} are answered as {self.reference} would have answered"
+            f" them, {phrases.how_sure(self.delta)}."
+        )
+
+    def recompute(self, evidence: Agreeing, of: Certificate) -> Certificate:
+        """Certify again from other questions."""
+        return certify(evidence, self.epsilon, self.delta, **of.about)
+
+
+def certify(
+    agreeing: Agreeing,
+    epsilon: Level,
+    delta: Level,
+    *,
+    fingerprint: str,
+    question_budget_nano: int | None = None,
+) -> Certificate:
+    """Choose the cheapest operating point proved to differ from the reference less than epsilon.
+
+    Where the task grades equal answers alike, an answer can only be worse than the reference's
+    where it differs. So accuracy is then above the reference's minus epsilon as well, without any
+    accepted answer.
+
+    Args:
+        agreeing: the operating points on the calibration questions.
+        epsilon: the share of questions that may be answered otherwise, in (0, 1).
+        delta: how often the promise may fail over calibration draws, in (0, 1).
+        fingerprint: SHA-256 of the traces that the answers are from.
+        question_budget_nano: the budget a question that they were given under; None: without.
+
+    Raises:
+        CalibrationError: as `agreement_point`.
+
+    >>> same = np.ones((60, 1), bool)
+    >>> found = certify(Agreeing(same * 10, same, "gpt-4o"), 0.05, 0.1, fingerprint="")
+    >>> print(found.sentence())
+    With confidence 0.9 in the draw of 60 questions, the answer of operating point 1 of 1 is the \
+one that gpt-4o would have given, with probability at least 0.95.
+    """
+    point = agreement_point(agreeing, epsilon, delta)
+    return Certificate(
+        promise=AgreementPromise(
+            epsilon=exact_level(epsilon, "epsilon"),
+            delta=exact_level(delta, "delta"),
+            point=point,
+            points=agreeing.same.shape[1],
+            reference=agreeing.role,
+        ),
+        kappa=1.0 if point is None else point_kappa(agreeing.kappas, point),
+        n=len(agreeing.same),
+        question_budget_nano=question_budget_nano,
+        conditional_on=(*phrases.MENU, DRAWN, FAIR),
+        invalid_when=phrases.ends(question_budget_nano),
+        fingerprint=fingerprint,
+    )
+
+
+def agreement_point(agreeing: Agreeing, epsilon: Level, delta: Level) -> int | None:
+    """Return the cheapest operating point proved to differ from the reference less than epsilon.
+
+    The number of differing answers among n independent questions is binomial, so its distribution
+    function at epsilon is an exact p-value. Operating points are tested from the dearest down until
+    one fails, so the order must not come from these questions.
+
+    Returns:
+        Its index; None where nothing is proved: use the reference itself, which needs no proof.
+
+    Raises:
+        CalibrationError: epsilon or delta outside (0, 1).
+
+    >>> same = np.arange(100)[:, None] >= [9, 1]          # 9 and 1 answers differ
+    >>> cost = np.tile([10, 90], (100, 1))
+    >>> agreement_point(Agreeing(cost, same, "gpt-4o"), 0.05, 0.1)
+    1
+    """
+    p_values = agreement_p_values(agreeing, epsilon)
+    found = np.flatnonzero(proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1])
+    total = agreeing.cost_nano.sum(axis=0)
+    return int(found[np.argmin(total[found])]) if found.size else None
+
+
+def agreement_p_values(agreeing: Agreeing, epsilon: Level) -> FloatArray:
+    """Return the exact p-value of each operating point's differing by epsilon or more, [G]."""
+    chance, n = float(exact_level(epsilon, "epsilon")), len(agreeing.same)
+    differ = (~agreeing.same).sum(axis=0)
+    return np.array([binomial_cdf(int(number), n, chance) for number in differ])

@@ -1,0 +1,166 @@
+"""Named grades: what an answer is judged by. Learners and guarantees read one of them alike.
+
+`right` says that an answer is accepted, or was recorded as correct. `same as REFERENCE` says that
+it is the answer which another model gave; that takes no accepted answers. What counts as the same
+is the task's own equality: arrays number the distinct answers of a question by it.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InputError, UnknownNameError
+from farthing.traces.arrays import NO_ANSWER, RIGHT, BoolArray, TraceArrays
+
+SAME_AS = "same as "
+
+
+def same_as(reference: str) -> str:
+    """Name the grade of an answer that is the same as a model's.
+
+    >>> same_as("gpt-4o")
+    'same as gpt-4o'
+    """
+    return SAME_AS + reference
+
+
+def reference_of(grade: str) -> str | None:
+    """Return the model that a grade compares with; None where it says what is right.
+
+    >>> reference_of("same as gpt-4o"), reference_of("right")
+    ('gpt-4o', None)
+    """
+    return grade.removeprefix(SAME_AS) if grade.startswith(SAME_AS) else None
+
+
+def graded(traces: TraceArrays, grade: str) -> TraceArrays:
+    """Return the same questions, with `correct` by another grade.
+
+    A missing answer is never the same as another: where the reference gave none, none agrees.
+
+    Args:
+        traces: as they were recorded, [n, T, L].
+        grade: `right`, or `same as ROLE`, one of the roles. Its first answer is compared with.
+
+    Raises:
+        InputError: there is no such grade, or the reference saw what it would be compared with.
+        UnknownNameError: no role has the reference's name.
+
+    >>> from farthing.traces.assemble import assemble
+    >>> from farthing.traces.base import Call, Trace
+    >>> calls = [Call(round=1, role=role, answer=said)
+    ...          for role, said in [("mini", "Paris."), ("nano", "Rome"), ("large", "paris")]]
+    >>> traces = assemble([Trace(id="q", calls=calls)])
+    >>> same = graded(traces, "same as large")
+    >>> dict(zip(same.roles, same.correct[0, 0].tolist(), strict=True))
+    {'large': True, 'mini': True, 'nano': False}
+    """
+    if grade == traces.grade:
+        return traces
+    reference = reference_of(grade)
+    if reference is None or traces.grade != RIGHT:
+        raise InputError(
+            f"the grade '{grade}' cannot be read of these traces; give '{RIGHT}' or "
+            f"'{SAME_AS}ROLE', with one of {', '.join(traces.roles)}"
+        )
+    theirs = first_answer(traces, reference)
+    same = (traces.answer == theirs[:, None, None]) & (traces.answer != NO_ANSWER)
+    return replace(traces, correct=same, ungraded=np.zeros_like(same), grade=grade)
+
+
+def first_answer(traces: TraceArrays, role: str) -> NDArray[np.int16]:
+    """Return a role's answer in round 1, [n], which no other call has informed.
+
+    Raises:
+        UnknownNameError: there is no such role.
+        InputError: calls saw one another, so that its answer is not its own.
+    """
+    if role not in traces.roles:
+        raise UnknownNameError("role", role, traces.roles)
+    place = traces.roles.index(role)
+    if place and not traces.independent.all():
+        raise InputError(
+            f"calls of these traces saw one another, so that nobody knows what {role} would have "
+            "answered alone; record its calls by themselves (`independent`)"
+        )
+    answer: NDArray[np.int16] = traces.answer[:, 0, place]
+    return answer
+
+
+def check_graded(traces: TraceArrays) -> None:
+    """Refuse questions of which it is not known what is right.
+
+    Raises:
+        InputError: an answer has no grade; the message names what needs none.
+    """
+    if missing := int(ungraded_questions(traces).sum()):
+        raise InputError(
+            f"{missing:,} of {len(traces):,} questions have answers that nobody graded; give their "
+            f"accepted answers (`gold`) or `correct`, or ask for the grade '{SAME_AS}ROLE' and "
+            "the promise of agreement, which need none"
+        )
+
+
+def ungraded_questions(traces: TraceArrays) -> BoolArray:
+    """Return which questions have an answer that nobody graded, [n]."""
+    found: BoolArray = np.any(traces.ungraded, axis=(1, 2))
+    return found
+
+
+def at_worst(traces: TraceArrays, reference: str) -> TraceArrays:
+    """Return every answer graded, at worst for whoever is held against a reference.
+
+    An unknown grade is first that of the same answer, where that is known. Then an answer that is
+    the reference's counts as right, and so as no loss; any other counts as wrong. So whatever
+    the unknown grades are, no policy loses more against the reference, and none wins less.
+
+    Raises:
+        UnknownNameError: there is no such role.
+        InputError: calls saw one another.
+    """
+    if not traces.ungraded.any():
+        return traces
+    known_right = _shared(traces, traces.correct)
+    wrong = (traces.answer != NO_ANSWER) & ~traces.correct & ~traces.ungraded
+    unknown = traces.ungraded & ~known_right & ~_shared(traces, wrong)
+    theirs = first_answer(traces, reference)
+    same = traces.answer == theirs[:, None, None]
+    return replace(
+        traces,
+        correct=known_right | (unknown & same),
+        ungraded=np.zeros_like(traces.ungraded),
+    )
+
+
+def _shared(traces: TraceArrays, marked: BoolArray) -> BoolArray:
+    """Return the answers that are marked themselves, or ungraded and the same as a marked one."""
+    answer = traces.answer.reshape(len(traces), -1)
+    codes = np.arange(max(int(answer.max(initial=0)) + 1, 1))
+    has = ((answer[:, :, None] == codes) & marked.reshape(answer.shape)[:, :, None]).any(axis=1)
+    shared = np.take_along_axis(has, np.maximum(answer, 0), axis=1) & (answer != NO_ANSWER)
+    found: BoolArray = marked | (shared.reshape(marked.shape) & traces.ungraded)
+    return found
+
+
+def with_itself(traces: TraceArrays, reference: str) -> float | None:
+    """Return how often a second draw of the reference's model agrees with its recorded one.
+
+    Only where another role has the same model; None elsewhere: a reference that is asked again
+    may then answer otherwise, and nothing recorded says how often.
+
+    Raises:
+        UnknownNameError: there is no such role.
+    """
+    first = first_answer(traces, reference)
+    place = traces.roles.index(reference)
+    model = traces.models[place]
+    others = [i for i, other in enumerate(traces.models) if model and other == model and i != place]
+    if others:
+        second = traces.answer[:, 0, others[0]]
+    elif traces.n_roles == 1 and traces.horizon > 1 and traces.independent.all():
+        second = traces.answer[:, 1, place]
+    else:
+        return None
+    both = (first != NO_ANSWER) & (second != NO_ANSWER)
+    return float((first == second)[both].mean()) if both.any() else None
