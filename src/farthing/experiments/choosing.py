@@ -55,7 +55,7 @@ class Contest:
     seed: int
 
 
-def tried(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
+def prospect_of(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
     """Estimate what a trained method will cost where it keeps the promise.
 
     Of parity and agreement the proof is run on questions that are drawn from these; of any other

@@ -72,6 +72,8 @@ class Promised:
     """The policy that it is about; for a selective promise one that says how sure it is."""
     empty: str
     """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
+    evidence: Paired | Agreeing | Answers | None = None
+    """What operating points came to on the calibration questions, where they are tested in turn."""
 
 
 def read_for(asked: Promise, traces: TraceArrays, trained: str) -> TraceArrays:
@@ -147,10 +149,12 @@ def promise(
             return selective(asked, learned, calibrate, budget)
         case Parity():
             row = _down_from_the_best(plays, train) if row is None else row
-            return Promised(_parity(asked, plays, train, calibrate, row), policy, empty)
+            certificate, paired = _parity(asked, plays, train, calibrate, row)
+            return Promised(certificate, policy, empty, paired)
         case Agreement():
             row = _down_from_the_best(plays, train) if row is None else row
-            return Promised(_agreement(asked, plays, calibrate, row), policy, empty)
+            certificate, agreeing = _agreement(asked, plays, calibrate, row)
+            return Promised(certificate, policy, empty, agreeing)
         case Budget():
             return Promised(_budget(asked, plays, train, calibrate), policy, empty)
         case Shift():
@@ -226,7 +230,7 @@ def selective(
         asked.delta,
         **about,
     )
-    return Promised(certificate, learned.policy, "allow")
+    return Promised(certificate, learned.policy, "allow", answers)
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
@@ -273,22 +277,19 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
 
 def _parity(
     asked: Parity, plays: Plays, train: Part, calibrate: Part, kappas: FloatArray
-) -> Certificate:
+) -> tuple[Certificate, Paired]:
     """Begin at the last threshold, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
     proof = points_of(plays.replay(calibrate.played), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
     about = plays.about(calibrate.played)
-    return guarantees.parity.certify(
-        paired,
-        asked.epsilon,
-        asked.delta,
-        **about,
-    )
+    return guarantees.parity.certify(paired, asked.epsilon, asked.delta, **about), paired
 
 
-def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray) -> Certificate:
+def _agreement(
+    asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray
+) -> tuple[Certificate, Agreeing]:
     """Begin at the last threshold, and go cheaper from there."""
     reference = reference_of(calibrate.played.grade)
     if reference is None:
@@ -299,7 +300,7 @@ def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArr
     proof = points_of(plays.replay(calibrate.played), kappas)
     agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas)
     about = plays.about(calibrate.played)
-    return guarantees.agreement.certify(agreeing, asked.epsilon, asked.delta, **about)
+    return guarantees.agreement.certify(agreeing, asked.epsilon, asked.delta, **about), agreeing
 
 
 def _down_from_the_best(plays: Plays, train: Part) -> FloatArray:

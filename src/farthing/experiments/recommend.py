@@ -12,23 +12,22 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from farthing.bundle import Bundle
-from farthing.calibration.base import Certificate
 from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import candidates
-from farthing.experiments.choosing import Contest, Tried, tried
-from farthing.experiments.evaluate_bundle import Evaluated
+from farthing.experiments.choosing import Contest, Tried, prospect_of
 from farthing.experiments.fallback import NoFallback, fallback
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
 from farthing.experiments.proofs import Part, read_for, strongest
+from farthing.experiments.recommendation import Parts, Recommendation
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Gives, Method, Progress, Silent
 from farthing.methods.cards import cards
-from farthing.process.value import Figures
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
 from farthing.traces.assemble import is_pool
 from farthing.traces.costs import doubt
@@ -43,88 +42,6 @@ CHOOSE, MOST_CHOOSE = 0.3, 400
 NOBODY = "no method that could win can run on these questions; see `farthing traces info`"
 LEAST = 40
 """Questions below which nothing can be recommended."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What each question does, as row numbers in ascending order, without overlap."""
-
-    train: IntArray
-    choose: IntArray
-    prove: IntArray
-    report: IntArray
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Questions in each part."""
-        return {name: len(rows) for name, rows in vars(self).items()}
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """What to do, what it costs, and what is proved."""
-
-    bundle: Bundle
-    name: str
-    """The chosen method, or `always-REFERENCE`."""
-    found: Evaluated
-    """What it did on questions that neither trained, chose nor proved it."""
-    trials: tuple[Tried, ...]
-    """Who was tried, the cheapest expected first; of the questions that chose."""
-    skipped: tuple[tuple[str, str], ...]
-    """Who could not run here, and why."""
-    models: dict[str, Figures | None]
-    """What each model alone came to on the questions that measure; None: not recorded alone."""
-    reference: str | None
-    sizes: dict[str, int]
-    notes: tuple[str, ...]
-    """What to doubt."""
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """What is promised."""
-        return self.bundle.certificate
-
-    @property
-    def kept(self) -> bool:
-        """Whether the promise came true on the questions that measure; a reference keeps it."""
-        return self.found.judged is None or self.found.judged.verdict == "kept"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values; `cost_usd` is a question's mean."""
-        metrics, value = self.found.metrics, self.found.value
-        certificate = self.certificate
-        theirs = self.models.get(self.reference or "")
-        return {
-            "reference": theirs and {"name": self.reference, **_in_short(theirs)},
-            "chosen": {
-                "method": self.name,
-                "cost_usd": metrics["cost_usd"],
-                "accuracy": metrics["accuracy"],
-                "promise": certificate.sentence() if certificate else None,
-                "kept": self.kept,
-                "verdict": self.found.judged and self.found.judged.sentence(),
-            },
-            "saved": value and value.saved,
-            "saved_interval": value and value.saved_interval,
-            "models": {name: each and _in_short(each) for name, each in self.models.items()},
-            "candidates": [
-                {"method": one.name, "cost_usd": one.expected_usd, "accuracy": one.accuracy}
-                for one in self.trials
-            ],
-            "skipped": dict(self.skipped),
-            "questions": self.sizes,
-            "certificate": certificate.to_json() if certificate else None,
-            "notes": list(self.notes),
-        }
-
-
-def _in_short(figures: Figures) -> dict[str, Any]:
-    return {
-        "cost_usd": figures.cost_usd,
-        "accuracy": figures.accuracy,
-        "latency_s": figures.latency_s,
-    }
 
 
 def recommend(
@@ -159,7 +76,7 @@ def recommend(
     known = replace(dataset, reference=reference)
     plan = _plan(known, asked, seed, divide(dataset.traces, seed))
     trials, skipped = _try_all(plan, deadline_s, progress or Silent())
-    name, bundle = _proved(plan, trials)
+    name, bundle, outlook = _proved(plan, trials)
     recorded = plan.dataset.traces.take(plan.parts.report)
     report = plan.part(plan.parts.report)(bundle)
     return Recommendation(
@@ -171,7 +88,7 @@ def recommend(
         models=Singles.of(recorded).figures(),
         reference=plan.reference,
         sizes=plan.parts.sizes,
-        notes=tuple(filter(None, [doubt(recorded)])),
+        notes=tuple(filter(None, [outlook, doubt(recorded)])),
     )
 
 
@@ -351,7 +268,7 @@ def _ending_in(candidate: Candidate, reference: str | None) -> Candidate:
 
 
 def _try(plan: _Plan, candidate: Candidate) -> Tried:
-    return tried(_contest(plan), candidate.name, candidate.label, _trained(plan, candidate))
+    return prospect_of(_contest(plan), candidate.name, candidate.label, _trained(plan, candidate))
 
 
 def _contest(plan: _Plan) -> Contest:
@@ -376,8 +293,11 @@ def _trained(plan: _Plan, candidate: Candidate) -> Bundle:
     return pipeline.bundle_of(candidate, fitted, questions, plan.dataset, recorded)
 
 
-def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle]:
+def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
     """Prove the promise of the one that is likely to cost least; else ask the reference.
+
+    Returns:
+        Its name, its bundle, and what would probably be proved where nothing was.
 
     Raises:
         InputError: nothing is proved, and no reference could answer instead.
@@ -387,12 +307,14 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle]:
     best = trials[0]
     serving = pipeline.Serving(None, plan.dataset.system)
     train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
-    kept, certificate = pipeline.promised(
+    kept, certificate, outlook = pipeline.tried(
         best.bundle, plan.asked, train, prove, serving, row=best.row
     )
     if certificate.promises or isinstance(plan.asked, Coverage):
-        return best.name, kept
+        return best.name, kept, ""
     instead = fallback(kept, certificate, prove)
     if isinstance(instead, NoFallback):
         raise InputError(f"{certificate.sentence()} {instead.why.capitalize()}.")
-    return f"always-{plan.reference}", instead
+    alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
+    value = pipeline.value_on(instead, alone)
+    return f"always-{plan.reference}", structs.replace(instead, trained=None, value=value), outlook

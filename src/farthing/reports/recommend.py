@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.recommend import Recommendation
+from farthing.experiments.recommendation import Recommendation
 from farthing.money import significant
 from farthing.process.value import Figures
 
@@ -81,7 +81,7 @@ def _lines(found: Recommendation) -> Iterator[str]:
     yield f"Tried, by what a question is expected to cost once it is proved: {_tried(found)}."
     if found.skipped:
         yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
-    yield from (f"Note: {note}." for note in found.notes)
+    yield from (f"Note: {note.rstrip('.')}." for note in found.notes)
 
 
 def _tried(found: Recommendation) -> str:
