@@ -9,6 +9,7 @@ from farthing.door.policies import Policy
 from farthing.door.questions import Traces, traces_of
 from farthing.experiments import recommend as rooms
 from farthing.experiments.promises import Promise
+from farthing.experiments.recommendation import Recommendation as Found
 
 if TYPE_CHECKING:
     from farthing.calibration.base import Certificate
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Recommendation:
     """A method, its promise and what it saves; printed, it is what the terminal shows."""
 
-    found: rooms.Recommendation
+    found: Found
     source: str
 
     @property
