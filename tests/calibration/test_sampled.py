@@ -9,7 +9,7 @@ from scipy import stats
 from farthing.calibration.base import FloatArray
 from farthing.calibration.guarantees.parity import Paired, parity_p_values, parity_point
 from farthing.calibration.guarantees.selective import Answers, selective_p_values, selective_point
-from farthing.calibration.sampled import Sample, corrected, fortunes, sampled_p_values
+from farthing.calibration.sampled import Sample, corrected, log_fortunes, sampled_p_values
 from farthing.errors import CalibrationError
 
 RUNS, DELTA = 2_000, 0.1
@@ -107,7 +107,7 @@ class Until:
         known = np.zeros_like(wrong) if self.judge_errs is None else np.abs(wrong - errs)
         sample = sample_of(rng, known, self.probability)
         terms = corrected(wrong, sample)[:, 0]
-        reached = fortunes(terms, alpha, 1 / self.probability) >= 1 / DELTA
+        reached = log_fortunes(terms, alpha, 1 / self.probability) >= -np.log(DELTA)
         assert reached.any()
         return int(sample.drawn[: int(np.argmax(reached)) + 1].sum())
 
@@ -148,7 +148,7 @@ def test_the_fortune_is_that_of_twelve_gamblers_one_question_at_a_time() -> None
     for term in terms:
         gamblers = gamblers * (1 - stakes * (term - mean))
         expected.append(gamblers.mean())
-    assert np.allclose(fortunes(terms, mean, most), expected, rtol=1e-12)
+    assert np.allclose(np.exp(log_fortunes(terms, mean, most)), expected, rtol=1e-12)
     assert (gamblers > 0).all()
 
 

@@ -9,6 +9,7 @@ has the expectation of L, whatever the judge says: a bad judge makes Z scatter, 
 against a large mean of Z then prove a small one, and may be looked at after every grade.
 """
 
+import math
 from dataclasses import dataclass
 
 import msgspec
@@ -108,7 +109,7 @@ def sampled_p_values(
     most = 1 / sample.probability
     return np.array(
         [
-            1 / max(1.0, float(fortunes(column[some], mean, most).max(initial=1.0)))
+            math.exp(-log_fortunes(column[some], mean, most).max(initial=0.0))
             for column, some in zip(terms.T, among.T, strict=True)
         ]
     )
@@ -125,11 +126,11 @@ def corrected(loss: FloatArray, sample: Sample) -> FloatArray:
     return np.asarray(sample.predicted + weight * (loss - sample.predicted))
 
 
-def fortunes(terms: FloatArray, mean: float, most: float) -> FloatArray:
-    """Return the fortune after each term of a gambler who bets that the mean is smaller, [n].
+def log_fortunes(terms: FloatArray, mean: float, most: float) -> FloatArray:
+    """Return the logarithm of a gambler's fortune after each term, [n]; he bets on a smaller mean.
 
-    The fortune begins at 1 and is spread over twelve stakes, each of which stays as it is. Where
-    the expectation is `mean` or more it exceeds 1 / delta at any time with probability at most
+    It begins at 0 and is spread over twelve stakes, each of which stays as it is. Where the
+    expectation is `mean` or more the fortune exceeds 1 / delta at any time with probability at most
     delta (Ville 1939).
 
     Args:
@@ -140,5 +141,26 @@ def fortunes(terms: FloatArray, mean: float, most: float) -> FloatArray:
     stakes = _BETS / (most - mean)
     logs = np.log1p(-stakes * (terms[:, None] - mean)).cumsum(axis=0)
     top = logs.max(axis=1, initial=-np.inf)
-    grown: FloatArray = np.exp(top) * np.exp(logs - top[:, None]).mean(axis=1)
-    return grown
+    found: FloatArray = top + np.log(np.exp(logs - top[:, None]).mean(axis=1))
+    return found
+
+
+def more_needed(
+    terms: FloatArray, labels: IntArray, mean: float, most: float, delta: float
+) -> int | None:
+    """Estimate how many more labels a proof takes; None: that cannot be said.
+
+    It supposes that the fortune goes on growing by as much a label as it did so far. It is an
+    estimate, and no promise rests on it.
+
+    Args:
+        terms: [m] of the questions that are graded, or need no grade.
+        labels: [m] how many labels each took, 0 or 1.
+        mean: as in `log_fortunes`, with `most`.
+        most: the largest value of a term.
+        delta: how often the promise may fail.
+    """
+    logs, paid = log_fortunes(terms, mean, most), int(labels.sum())
+    if not paid or logs[-1] <= 0:
+        return None
+    return max(0, math.ceil((-math.log(delta) - float(logs.max())) * paid / float(logs[-1])))

@@ -20,7 +20,8 @@ from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
-from farthing.experiments.promises import Coverage, Promise, Shift
+from farthing.experiments.partly_graded import ByLot, Graded
+from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective, Shift
 from farthing.experiments.proofs import Part, promise, read_for
 from farthing.experiments.run import fit
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
@@ -29,6 +30,7 @@ from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.grades import reference_of
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 from farthing.traces.system import System, changes
@@ -171,6 +173,7 @@ def calibrate(
     *,
     split: Split = DEFAULT,
     serving: Serving = AS_RECORDED,
+    late: Graded | None = None,
 ) -> Calibrated:
     """Set a bundle's threshold on the calibration part so that it keeps a promise, and save it.
 
@@ -184,6 +187,7 @@ def calibrate(
         asked: the promise.
         split: as in `train`.
         serving: what it is to hold for.
+        late: the grades beside the traces, which these traces have already; None: there are none.
 
     Raises:
         InputError: the traces have other roles or rounds than the bundle's, lack groups or bounds
@@ -191,16 +195,47 @@ def calibrate(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    traces = read_for(asked, traces, bundles.load(folder).origin.grade)
-    bundle, arrays, parts = opened(folder, traces, split)
-    lay_out, prove = (
-        Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
-    )
-    kept, certificate = promised(bundle, asked, lay_out, prove, serving)
+    ready = ready_for(folder, asked, traces, split, late)
+    kept, certificate = promised(ready.bundle, asked, ready.train, ready.prove, serving)
     if isinstance(asked, Coverage) or certificate.promises:
         bundles.write(folder, kept)
-    notes = (*doubts(bundle, arrays, parts), *_other_system(bundle, serving.system))
-    return Calibrated(certificate, sizes_of(parts), notes)
+    doubtful = doubts(ready.bundle, ready.played, ready.parts)
+    notes = (*doubtful, *_other_system(ready.bundle, serving.system))
+    return Calibrated(certificate, sizes_of(ready.parts), notes)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A bundle and the questions that are to prove something of it."""
+
+    bundle: Bundle
+    played: TraceArrays
+    """All questions, as the bundle plays them."""
+    parts: Parts
+    train: Part
+    prove: Part
+
+
+def ready_for(
+    folder: str | Path, asked: Promise, traces: TraceArrays, split: Split, late: Graded | None
+) -> Ready:
+    """Read a bundle, and the questions by the grade that a promise is about; see `calibrate`."""
+    by_lot = late is not None and late.draw is not None
+    traces = read_for(asked, traces, bundles.load(folder).origin.grade, by_lot=by_lot)
+    if late is not None and isinstance(asked, Agreement):
+        traces = late.with_same(traces, reference_of(traces.grade) or "")
+    bundle, played, parts = opened(folder, traces, split)
+    train, prove = (
+        Part(traces.take(rows), played.take(rows)) for rows in (parts.train, parts.calibrate)
+    )
+    if late is not None and isinstance(asked, Agreement):
+        found = late.checks(reference_of(traces.grade) or "", parts.calibrate)
+        prove = replace(prove, by=found)
+    elif late is not None and late.draw is not None and isinstance(asked, Parity | Selective):
+        judged = late.judged()
+        by = (part.take(parts.calibrate) for part in (judged, arranged(folder, bundle, judged)))
+        prove = replace(prove, by=ByLot(late.draw, *by))
+    return Ready(bundle, played, parts, train, prove)
 
 
 def promised(

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 from farthing.calibration.base import Level, Population, exact_level
+from farthing.calibration.guarantees.agreement import JudgeShare
 from farthing.errors import InputError
 from farthing.money import NANO_PER_USD
 from farthing.traces.arrays import TraceArrays
@@ -91,6 +92,8 @@ class Agreement:
     epsilon: Level = Fraction(1, 20)
     """The share of questions that may be answered otherwise."""
     delta: Level = Fraction(1, 10)
+    judge: JudgeShare | None = None
+    """What of both goes to the errors of a judge who says what is the same, where there is one."""
 
 
 @dataclass(frozen=True)

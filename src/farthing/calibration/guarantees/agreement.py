@@ -24,7 +24,7 @@ from farthing.errors import CalibrationError
 DRAWN = "The reference answers as it did on the calibration questions: one recorded draw of it."
 FAIR = "Accuracy follows from it only where equal answers are graded alike."
 JUDGED = "Accuracy does not follow from it: a judge said of some answers that they are the same."
-CHECKED = "The pairs that were checked were drawn by chance, and their number was fixed beforehand."
+CHECKED = "The questions that were checked were drawn by chance, and so many as was fixed before."
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Checks:
     judge: str
     """The judge."""
     checked: int
-    """Questions on which a person compared whatever the judge called the same."""
+    """Questions that chance drew; a person compared whatever the judge called the same on them."""
     errors: int
     """Those of them on which something was not; what nobody compared counts as an error."""
 
@@ -76,7 +76,7 @@ class JudgeShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def pairs(self) -> int:
-        """How many checked pairs prove it, if all of them are the same.
+        """How many checked questions prove it, if there is no error on any.
 
         >>> JudgeShare(epsilon=Fraction("0.025"), delta=Fraction("0.05")).pairs
         119
