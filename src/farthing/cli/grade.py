@@ -188,11 +188,11 @@ def _take(book: "GradeBook", file: Path, reference: str | None) -> None:
 def _list(book: "GradeBook", standing: "Standing", most: int) -> None:
     for wanted in standing.then.wanted[:most]:
         card = book.card(wanted)
-        show(Text(f"{book.recorded.ids[wanted.row]}: {_short(card.question)}"))
+        show(Text(_short(f"{book.recorded.ids[wanted.row]}: {card.question}")))
         for answer in card.answers:
-            show(Text(f"    {_short(answer)}"))
+            show(Text(_short(f"    {answer}")))
         if card.against is not None:
-            show(Text(f"    the same as: {_short(card.against)}"))
+            show(Text(_short(f"    the same as: {card.against}")))
     if len(standing.then.wanted) > most:
         remark(f"and {len(standing.then.wanted) - most:,} more; --ask asks for them one by one")
 
@@ -239,5 +239,5 @@ def read_keys(line: str, answers: int) -> list[bool] | None:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = text[: len(text) - len(text.lstrip())] + " ".join(text.split())
     return line if len(line) <= WIDE else f"{line[: WIDE - 3]}..."
