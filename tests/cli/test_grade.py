@@ -72,6 +72,28 @@ def test_from_a_list_to_grades_to_a_promise(
     assert "above large's minus 0.1" in " ".join(done.out.split())
 
 
+class Interrupted:
+    """A terminal at which one answer is typed, and then Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.typed = ["neither\n"]
+
+    def readline(self) -> str:
+        if not self.typed:
+            raise KeyboardInterrupt
+        return self.typed.pop()
+
+
+def test_ctrl_c_loses_nothing(
+    farthing: Farthing, common: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Interrupted())
+    asked = farthing("grade", *common, *PARITY, "--ask")
+    assert asked.code == 130
+    assert "every grade so far is in logs.grades.jsonl" in asked.err
+    assert len(Path("logs.grades.jsonl").read_text().splitlines()) == 2
+
+
 def test_a_judge_and_persons_who_check_it(farthing: Farthing, common: tuple[object, ...]) -> None:
     judge = ("--judge", "j", "--config", "models.toml", "--max-cost", "1")
     made = farthing("grade", *common, *PARITY, *judge, "--check", "0.5")
