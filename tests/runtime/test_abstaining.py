@@ -18,7 +18,7 @@ from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing.bundle import Bundle
-from farthing.calibration.base import Certificate, Promise
+from farthing.calibration.base import Certificate, Margin, Promise
 from farthing.calibration.guarantees.budget import BudgetPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
@@ -207,7 +207,7 @@ def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:
     [
         (
             ParityPromise(
-                epsilon=Fraction("0.02"), delta=TENTH, point=0, points=4, reference="guide"
+                epsilon=Margin("0.02"), delta=TENTH, point=0, points=4, reference="guide"
             ),
             "accuracy of operating point 1 of 4",
         ),

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 from typing import get_args
 
-from farthing.calibration.base import Level, Population, exact_level
+from farthing.calibration.base import Level, Margin, Population, exact_level, exact_margin
 from farthing.calibration.guarantees.agreement import JudgeShare
 from farthing.errors import CalibrationError, InputError
 from farthing.money import NANO_PER_USD
@@ -94,12 +94,12 @@ class Parity:
     reference: str | None = None
     """A role of the traces; None: the one that is right most often in training."""
     epsilon: Level = Fraction(1, 50)
-    """Accuracy that may be lost."""
+    """Accuracy that may be lost; 0 or less: it must rise, by more than that."""
     delta: Level = Fraction(1, 10)
 
     def __post_init__(self) -> None:
         _check_reference(self.reference)
-        level_of(self.epsilon, "epsilon", "0.02")
+        margin_of(self.epsilon)
         level_of(self.delta, "delta")
 
 
@@ -209,6 +209,18 @@ def level_of(value: Level, name: str, such_as: str = "0.1") -> Fraction:
         raise InputError(
             f"{name} is {value}; give a number between 0 and 1, such as {such_as}"
         ) from None
+
+
+def margin_of(value: Level) -> Margin:
+    """Read how much accuracy may be lost, strictly between -1 and 1, exactly.
+
+    Raises:
+        InputError: it is no such number.
+    """
+    try:
+        return exact_margin(value)
+    except CalibrationError as problem:
+        raise InputError(str(problem)) from None
 
 
 def _level(value: Level) -> Fraction:

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from farthing.calibration.base import exact_level
+from farthing.calibration.base import exact_level, exact_margin
 from farthing.calibration.guarantees.parity import Paired, parity_p_values
 from farthing.calibration.guarantees.selective import Answers, selective_p_values
 from farthing.calibration.sampled import Sample, corrected, more_needed
@@ -125,7 +125,7 @@ class Proof:
         delta = float(exact_level(asked.delta, "delta"))
         failing = first_failure(parity_p_values(paired, asked.epsilon), delta)
         loss = paired.reference[:, None].astype(np.float64) - paired.correct
-        epsilon = float(exact_level(asked.epsilon, "epsilon"))
+        epsilon = float(exact_margin(asked.epsilon))
         return cls(failing, loss, np.ones_like(paired.correct), epsilon, delta)
 
     @classmethod
