@@ -28,6 +28,7 @@ from farthing.cli.promises import (
     Budget,
     Delta,
     Epsilon,
+    Escalate,
     Largest,
     Method,
     Most,
@@ -115,6 +116,7 @@ def calibrate(
     budget: Budget = None,
     most: Most = None,
     target: Target = None,
+    escalate: Escalate = None,
     question_budget: QuestionBudget = None,
     largest: Largest = [],  # noqa: B006 - typer copies it
     population: Population = "all",
@@ -133,7 +135,7 @@ def calibrate(
     | promise | options |
     | --- | --- |
     | coverage | --alpha, --method, --delta, --population |
-    | selective | --alpha, --delta |
+    | selective | --alpha, --delta; with --escalate also --epsilon |
     | parity | --epsilon, --delta, --reference |
     | agreement | --epsilon, --delta, --reference |
     | budget | --budget, --most, --delta |
@@ -149,7 +151,7 @@ def calibrate(
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
 
-    options = Options(delta, epsilon, reference, budget, most, target, method, population)
+    options = Options(delta, epsilon, reference, budget, most, target, escalate, method, population)
     options.check(promise)
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate

@@ -28,6 +28,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """The options that a promise cannot do without."""
 TAKES = NEEDS | {
     "coverage": ("delta",),
+    "selective": ("delta", "escalate", "epsilon"),
     "parity": ("epsilon", "delta", "reference"),
     "agreement": ("epsilon", "delta", "reference"),
 }
@@ -49,7 +50,7 @@ Epsilon = Annotated[
     typer.Option(
         parser=read_epsilon,
         metavar="DECIMAL",
-        help="Parity: the accuracy that may be lost. Agreement: the share answered otherwise.",
+        help="Parity, --escalate: accuracy that may be lost. Agreement: share answered otherwise.",
     ),
 ]
 Reference = Annotated[
@@ -57,6 +58,13 @@ Reference = Annotated[
     typer.Option(
         metavar="ROLE",
         help="Parity, agreement: with whom; by default the role right most often in training.",
+    ),
+]
+Escalate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLE",
+        help="Selective: who answers where the policy is not sure enough, as part of the promise.",
     ),
 ]
 Budget = Annotated[
@@ -121,6 +129,7 @@ class Options:
     budget: Fraction | None
     most: Fraction | None
     target: Path | None
+    escalate: str | None = None
     method: Method = "split"
     population: Literal["all", "solvable"] = "all"
 
@@ -141,6 +150,8 @@ class Options:
                 raise InputError(f"--{name} means nothing to --promise {promise}, only to {whose}")
         if promise != "coverage" and (self.method != "split" or self.population != "all"):
             raise InputError(f"--method and --population are for --promise coverage, not {promise}")
+        if promise == "selective" and (self.epsilon is None) != (self.escalate is None):
+            raise InputError(f"--escalate ROLE needs {SUCH_AS['epsilon']}, and that needs a ROLE")
         self._check_method(promise)
 
     def _check_method(self, promise: Promise) -> None:
@@ -170,7 +181,8 @@ class Options:
                 online=self.method == "online",
             )
         if promise == "selective":
-            return promises.Selective(level, delta)
+            kept = () if self.epsilon is None else (self.epsilon,)
+            return promises.Selective(level, delta, self.escalate, *kept)
         if promise == "parity":
             return promises.Parity(self.reference, self.epsilon or Fraction(0), delta)
         if promise == "agreement":

@@ -13,9 +13,12 @@ import numpy as np
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
 from farthing.calibration.guarantees.agreement import AgreementPromise
+from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.calibration.guarantees.parity import ParityPromise
+from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.experiments.evaluate import AS_IT_IS, metrics, stream
+from farthing.experiments.passing_on import Reference
 from farthing.experiments.pipeline import (
     AS_BEFORE,
     DEFAULT,
@@ -32,6 +35,7 @@ from farthing.experiments.proofs import Part, reference_right
 from farthing.experiments.significance import clopper_pearson
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent
+from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.replay import Outcome
 from farthing.process.replayed import Nested, Replayed, replay
 from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, TraceArrays
@@ -52,7 +56,8 @@ class Evaluated:
 
     bundle: Bundle
     metrics: Mapping[str, float]
-    """Metric to value, by the names of `METRICS`."""
+    """Metric to value, by the names of `METRICS`: of the whole, where questions are passed on; of a
+    policy that may give no answer also `answered` and `accuracy_answered`, of it alone."""
     intervals: Mapping[str, tuple[float, float]]
     """Exact 95 % interval of `coverage`, and of `coverage_solvable` where it exists."""
     sizes: Mapping[str, int]
@@ -161,19 +166,39 @@ def _counting(progress: Progress, total: int) -> Callable[[int], None]:
 def _evaluated(
     bundle: Bundle, test: Iterable[Part], seed: int, parts: Parts, notes: tuple[str, ...]
 ) -> Evaluated:
-    rng, outcomes, references = stream(bundle.kind, seed), [], []
+    rng, outcomes, references, wholes = stream(bundle.kind, seed), [], [], []
     met = dict.fromkeys(MEETINGS, NO_MARKS)
     for batch in test:
         outcomes.append(_act(bundle, batch.played, rng))
         references.append(_reference(bundle, batch.recorded))
+        wholes.append(_whole(bundle, batch, outcomes[-1]))
         ours = marks(batch.played) if bundle.questions else NO_MARKS
         met = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in met.items()}
-    found = Outcome.joined(outcomes)
+    found, whole = Outcome.joined(outcomes), Outcome.joined(wholes)
     overlap = _met({which: len(those) for which, those in met.items()}, len(parts.test))
     judged = judge(bundle.certificate, found, np.concatenate(references))
+    figures = metrics(whole) | _answered(bundle, found)
     return Evaluated(
-        bundle, metrics(found), _intervals(found), sizes_of(parts), (*notes, *overlap), judged
+        bundle, figures, _intervals(whole), sizes_of(parts), (*notes, *overlap), judged
     )
+
+
+def _whole(bundle: Bundle, batch: Part, found: Outcome) -> Outcome:
+    """Return what comes of questions once those without an answer are passed on, if they are."""
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, EscalatedPromise) or not isinstance(bundle.policy, SelectivePolicy):
+        return found
+    made = bundle.policy.calls_made(batch.played)
+    return Reference.of(batch, promise.reference).whole(found, made)
+
+
+def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, SelectivePromise | EscalatedPromise):
+        return {}
+    given = found.set_size > 0
+    right = float(found.best_correct[given].mean()) if given.any() else np.nan
+    return {"answered": float(given.mean()), "accuracy_answered": right}
 
 
 def _intervals(found: Outcome) -> dict[str, tuple[float, float]]:
@@ -214,7 +239,7 @@ def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
 def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
     """Return whether the reference of a parity is right, [n]; [0] where there is none."""
     promise = bundle.certificate and bundle.certificate.promise
-    if not isinstance(promise, ParityPromise) or promise.reference is None:
+    if not isinstance(promise, ParityPromise | EscalatedPromise) or promise.reference is None:
         return np.zeros(0, dtype=bool)
     return reference_right(recorded, promise.reference)
 

@@ -6,7 +6,6 @@ test questions judge it.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold, run_online
 from farthing.calibration.guarantees.parity import Paired
-from farthing.calibration.guarantees.selective import Answers, candidate_thresholds
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.promises import (
@@ -45,9 +43,6 @@ from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
-
-if TYPE_CHECKING:
-    from farthing.methods.selective.learner import Learned
 
 SETTINGS = 50
 """Largest number of thresholds in a row."""
@@ -133,10 +128,9 @@ def promise(
         case Coverage():
             return Promised(_coverage(asked, plays, calibrate), policy, empty)
         case Selective():
-            from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
+            from farthing.experiments.selective_proof import selective  # noqa: PLC0415 - scikit-learn
 
-            learned = confident(policy, train.played, empty, asked.alpha)
-            return selective(asked, learned, calibrate, budget)
+            return selective(asked, plays, train, calibrate)
         case Parity():
             return Promised(_parity(asked, plays, train, calibrate), policy, empty)
         case Agreement():
@@ -195,27 +189,6 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
         population=asked.population,
         **about,
     )
-
-
-def selective(
-    asked: Selective,
-    learned: "Learned",
-    calibrate: Part,
-    budget: PerQuestion | None = None,
-) -> Promised:
-    """Prove that a policy's answers are right, from where training makes the clearest case on."""
-    kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
-    plays = Plays(learned.policy, "allow", budget)
-    proof = points_of(plays.replay(calibrate.played), kappas)
-    answers = Answers(proof.answered, proof.correct, thresholds=kappas, kappas=kappas)
-    about = plays.about(calibrate.played)
-    certificate = guarantees.selective.certify(
-        answers,
-        asked.alpha,
-        asked.delta,
-        **about,
-    )
-    return Promised(certificate, learned.policy, "allow")
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
