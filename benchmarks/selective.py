@@ -27,9 +27,7 @@ from farthing.traces.files import read_arrays
 
 DELTA = Fraction(1, 10)
 TESTED = (1, 2, 4, 99)
-"""Numbers of candidates that are tested together at equal shares."""
-Way = tuple[Sequence[Learned], Sequence[Fraction]]
-"""Who is tested, and with which shares of delta."""
+"""Numbers of candidates that are tested together; the last stands for all."""
 Found = tuple[bool, float, float, float, str]
 """Whether anything is proved; share answered; of those right (NaN where none); USD; by whom."""
 
@@ -53,11 +51,10 @@ def divisions(
         yield seed, [traces.take(rows) for rows in parts]
 
 
-def proved(way: Way, asked: Selective, held: Part, new: TraceArrays) -> Found:
+def proved(tested: Sequence[Learned], asked: Selective, held: Part, new: TraceArrays) -> Found:
     """Prove what can be proved, and act on new questions."""
-    tested, shares = way
     plays = Plays(tested[0].policy, "allow", None)
-    made = selective_proof.prove(asked, tested, plays, held, shares)
+    made = selective_proof.prove(asked, tested, plays, held)
     certificate = made.certificate
     found = replay(made.policy, new, "allow").act(certificate.kappa or 1.0)
     given = found.set_size > 0 if certificate.promises else np.zeros(len(new), dtype=bool)
@@ -68,16 +65,13 @@ def proved(way: Way, asked: Selective, held: Part, new: TraceArrays) -> Found:
 
 def ways(all_of: Sequence[Learned], asked: Selective, train: Part, n: int, alone: str):
     """Return who is tested, by how that is chosen."""
-    whole = [Fraction(1)]
-    yield "as trained", (all_of[:1], whole)
+    yield "as trained", all_of[:1]
     named = [one for one in all_of if one.name == f"{alone}, by its confidence"]
     if named:
-        yield f"{alone} alone", (named, whole)
+        yield f"{alone} alone", named
     best = selective_proof.best_first(all_of, asked, train, n)
     for number in TESTED:
-        equal = [Fraction(1, min(number, len(best)))] * min(number, len(best))
-        yield f"best {number}" if number < 99 else "all, equal shares", (best[:number], equal)
-    yield "all, half to the best 4", (best, selective_proof.shares_of(len(best)))
+        yield f"best {number}" if number < 99 else "all", best[:number]
 
 
 def row(name: str, found: Sequence[Found], alpha: Fraction) -> str:

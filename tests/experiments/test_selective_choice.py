@@ -17,7 +17,7 @@ from farthing.experiments import selective_proof
 from farthing.experiments.passing_on import Reference
 from farthing.experiments.promises import Selective
 from farthing.experiments.proofs import Part, Plays, points_of
-from farthing.experiments.selective_proof import best_first, evidence, laid_out, prove, shares_of
+from farthing.experiments.selective_proof import best_first, evidence, laid_out, prove
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.selective.learner import Learned
 from farthing.methods.selective.plain import considered
@@ -102,11 +102,10 @@ def test_the_promise_fails_no_oftener_than_it_may_whoever_is_chosen() -> None:
     ]
     true = np.concatenate([wrong_among_given(of) for of in points]) <= ALPHA
     assert true.mean() < 0.2
-    shares = shares_of(len(tested))
     rng, failed = np.random.default_rng(2), 0
     for _ in range(RUNS):
         drawn = rng.integers(0, len(fresh.played), HELD)
-        some = evidence(tested, shares, rows, [of.take(drawn) for of in points])
+        some = evidence(tested, rows, [of.take(drawn) for of in points])
         point = guarantees.selective.selective_point(some, ALPHA, DELTA)
         failed += point is not None and not true[point]
     assert failed > 0.01 * RUNS  # or it was no challenge
@@ -173,14 +172,6 @@ def test_the_hopeless_are_not_tested() -> None:
     assert "h, by its confidence" in names
 
 
-def test_the_shares_of_delta_are_a_half_for_the_few_and_a_half_for_the_rest() -> None:
-    for number in range(1, 30):
-        shares = shares_of(number)
-        assert len(shares) == number
-        assert sum(shares) == 1
-        assert sorted(shares[:4], reverse=True) == list(shares[:4])
-
-
 # ---- What is chosen is what is served
 
 
@@ -203,7 +194,13 @@ def test_the_certificate_names_who_is_asked_and_the_policy_asks_them() -> None:
     policy, kappa = proved()
     acted = replay(policy, held.played, "allow").act(kappa)
     assert int((acted.set_size > 0).sum()) == promise.answered
-    assert f"{promise.candidate}, one of {promise.candidates}" in made.certificate.sentence()
+    said = f"Of {promise.candidates} candidates that were tested this is {promise.candidate}."
+    assert said in made.certificate.sentence()
+
+
+def test_few_calibration_questions_test_few_candidates() -> None:
+    found = trained(TRAIN)
+    assert [len(best_first(found, ASKED, TRAIN, n)) for n in (10, 40, 60)] == [1, 2, 3]
 
 
 def test_calls_that_saw_one_another_leave_the_policy_alone() -> None:
@@ -231,7 +228,7 @@ def strong(n: int, seed: int) -> Part:
 def test_what_is_passed_on_is_counted_as_the_reference_answers_it() -> None:
     """Cost and grade of every question, against a loop."""
     held = strong(60, 1)
-    policy = trained(strong(150, 0))[-1].policy
+    (policy,) = (one.policy for one in trained(strong(150, 0)) if one.name.startswith("c, by"))
     acted = replay(policy, held.played, "allow").act(0.7)
     made = policy.calls_made(held.played)
     whole = Reference.of(held, "h").whole(acted, made)

@@ -1,7 +1,8 @@
 """Prove that answers that are given are right: which candidates are tested, and what comes of it.
 
 Everything that could be sure of its answers is judged on training questions (`methods.selective`).
-Those that are not hopeless are tested, each at a share of delta; what is proved holds of all
+Those that are not hopeless are tested, each at an equal share of delta: training questions are too
+few, and sometimes of too different a kind, to say which is best. What is proved holds of all
 together, so calibration questions may choose among them.
 """
 
@@ -26,8 +27,8 @@ from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import replay
 from farthing.traces.arrays import FloatArray
 
-FAVOURED = 4
-"""Number of candidates that have half of delta."""
+EACH = 20
+"""Calibration questions a candidate, at least: few prove nothing at a small share of delta."""
 
 
 def selective(asked: Selective, plays: Plays, train: Part, calibrate: Part) -> Promised:
@@ -51,23 +52,15 @@ def selective(asked: Selective, plays: Plays, train: Part, calibrate: Part) -> P
     return prove(asked, best_first(found, asked, train, len(calibrate.played)), plays, calibrate)
 
 
-def prove(
-    asked: Selective,
-    tested: Sequence[Learned],
-    plays: Plays,
-    calibrate: Part,
-    shares: Sequence[Fraction] | None = None,
-) -> Promised:
-    """Prove what can be proved of some candidates, each at its share of delta.
+def prove(asked: Selective, tested: Sequence[Learned], plays: Plays, calibrate: Part) -> Promised:
+    """Prove what can be proved of some candidates, each at an equal share of delta.
 
     Args:
         asked: the promise.
         tested: candidates that no calibration question chose.
         plays: what a question may cost; its policy is not read.
         calibrate: questions that none of them has seen.
-        shares: of delta, one a candidate; None: `shares_of` their number.
     """
-    shares = shares_of(len(tested)) if shares is None else shares
     rows = [laid_out(one, asked.alpha) for one in tested]
     budget = None if plays.budget is None else plays.budget.of(calibrate.played)
     points = [
@@ -76,7 +69,7 @@ def prove(
     ]
     about = plays.about(calibrate.played)
     if asked.escalate is None:
-        answers = evidence(tested, shares, rows, points)
+        answers = evidence(tested, rows, points)
         certificate = guarantees.selective.certify(answers, asked.alpha, asked.delta, **about)
         return Promised(certificate, _chosen(certificate, tested), "allow")
     reference = Reference.of(calibrate, asked.escalate)
@@ -84,7 +77,7 @@ def prove(
         reference.added(of, one.policy.calls_made(calibrate.played))
         for one, of in zip(tested, points, strict=True)
     ]
-    passed = PassedOn(evidence(tested, shares, rows, points), reference.right, asked.escalate)
+    passed = PassedOn(evidence(tested, rows, points), reference.right, asked.escalate)
     certificate = guarantees.escalated.certify(
         passed, asked.alpha, asked.epsilon, asked.delta, **about
     )
@@ -104,10 +97,7 @@ def laid_out(learned: Learned, alpha: Fraction) -> FloatArray:
 
 
 def evidence(
-    tested: Sequence[Learned],
-    shares: Sequence[Fraction],
-    rows: Sequence[FloatArray],
-    points: Sequence[OperatingPoints],
+    tested: Sequence[Learned], rows: Sequence[FloatArray], points: Sequence[OperatingPoints]
 ) -> Answers:
     """Return what the candidates did at the thresholds laid out for each."""
     kappas = np.concatenate(rows)
@@ -119,25 +109,10 @@ def evidence(
         Candidates(
             np.repeat(np.arange(len(tested)), [len(row) for row in rows]),
             tuple(one.name for one in tested),
-            tuple(shares),
+            (Fraction(1, len(tested)),) * len(tested),
         ),
         np.concatenate([of.cost_nano for of in points], axis=1),
     )
-
-
-def shares_of(number: int) -> tuple[Fraction, ...]:
-    """Return the shares of delta of so many candidates, the best of training first.
-
-    The first few have half of it, and the others the other half: training questions are too few,
-    and sometimes of too different a kind, to say who is best, and often enough to say who may be.
-
-    >>> [str(share) for share in shares_of(6)]
-    ['1/8', '1/8', '1/8', '1/8', '1/4', '1/4']
-    """
-    if number <= FAVOURED:
-        return (Fraction(1, number),) * number
-    rest = number - FAVOURED
-    return (Fraction(1, 2 * FAVOURED),) * FAVOURED + (Fraction(1, 2 * rest),) * rest
 
 
 def best_first(found: Sequence[Learned], asked: Selective, train: Part, n: int) -> list[Learned]:
@@ -145,7 +120,8 @@ def best_first(found: Sequence[Learned], asked: Selective, train: Part, n: int) 
 
     That is answering most or, where questions are passed on, costing least. Hopeless ones are left
     out: those that would answer less than half of what the best would, or cost more than asking the
-    reference everything. Where all are, the first candidate is left.
+    reference everything. Where all are, the first candidate is left; where calibration questions
+    are few, so are those that are tested.
 
     Args:
         found: candidates.
@@ -158,7 +134,7 @@ def best_first(found: Sequence[Learned], asked: Selective, train: Part, n: int) 
         least = max(worth.max() / 2, 1.0)
     else:
         least = -n * float(Reference.of(train, asked.escalate).cost_nano.mean())
-    order = np.argsort(-worth, kind="stable")
+    order = np.argsort(-worth, kind="stable")[: max(n // EACH, 1)]
     return [found[i] for i in order if worth[i] >= least] or list(found[:1])
 
 

@@ -111,7 +111,7 @@ class EscalatedPromise(
             f"an answer that is given by itself is right with probability at least {level}: "
             f"{chosen} answers {self.answered} of them; {self.reference} answers the rest, and the "
             f"accuracy of the whole is above {self.reference}'s minus {epsilon}. Each of the two "
-            f"is proved at delta {half}."
+            f"is proved at delta {half}.{phrases.candidate(self.candidate, self.candidates)}"
         )
         return phrases.confident(self.delta, of, claim)
 

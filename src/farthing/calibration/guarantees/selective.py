@@ -106,16 +106,14 @@ class SelectivePromise(
         claim = (
             f"an answer that is given is right with probability at least {level}: {chosen} answers "
             f"{self.answered} of them, and the rest is left unanswered or escalated."
-            f"{self._tested()}"
+            f"{phrases.candidate(self.candidate, self.candidates)}{self._tested()}"
         )
         return phrases.confident(self.delta, of, claim)
 
     def _tested(self) -> str:
-        if not self.candidate:
+        if self.candidates == 1 or self.candidate_delta is None:
             return ""
-        of = f", one of {self.candidates} that were tested" if self.candidates > 1 else ""
-        at = exact_text(self.candidate_delta or self.delta)
-        return f" The questions are asked of {self.candidate}{of}; its share of delta is {at}."
+        return f" Its share of delta is {exact_text(self.candidate_delta)}."
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""

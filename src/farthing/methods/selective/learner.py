@@ -68,7 +68,9 @@ class Learned:
 
 def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -> Learned:
     """Make a policy say how sure its answers are, by all that was recorded; see `learn`."""
-    return learn(Buying(policy, empty), train, alpha, by_evidence, "as trained, by all evidence")
+    return learn(
+        Buying(policy, empty), train, alpha, by_evidence, "the policy as trained, by all evidence"
+    )
 
 
 def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: str) -> Learned:

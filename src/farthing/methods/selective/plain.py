@@ -53,7 +53,9 @@ def considered(
         TooFewTracesError: too few training questions have an answer.
     """
     found = [confident(policy, train, empty, alpha)]
-    found.append(learn(Buying(policy, empty), train, alpha, by_votes, "as trained, by a mixture"))
+    found.append(
+        learn(Buying(policy, empty), train, alpha, by_votes, "the policy as trained, by a mixture")
+    )
     if not train.independent.all():
         return tuple(found)
 

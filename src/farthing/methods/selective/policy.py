@@ -153,7 +153,13 @@ class SelectivePolicy:
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
+        """Rebuild the policy from what `to_state` returned.
+
+        Raises:
+            ValueError: an older version wrote it.
+        """
+        if "sure" not in settings:
+            raise ValueError("an older Farthing saved it; train and calibrate again")
         of, row = settings["inner"], settings["row"]
         theirs = {
             name.removeprefix("inner."): values
