@@ -19,12 +19,14 @@ from farthing import plugins
 from farthing.calibration.base import Certificate, Promise, Threshold
 from farthing.calibration.guarantees.agreement import Agreeing, Checks, Judged, JudgeShare
 from farthing.calibration.guarantees.budget import Spending
+from farthing.calibration.guarantees.escalated import PassedOn
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.calibration.sampled import Drawn, Sample
+from farthing.calibration.sequence import Candidates
 
 NAMES = plugins.names("guarantees")
 MARK = "0" * 64
@@ -70,12 +72,25 @@ def sample(draw: st.DataObject, rng: np.random.Generator, n: int) -> Sample | No
     return Sample(predicted, drawn, rng.permutation(n), probability, judge)
 
 
-def answers(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
-    _, right, kappas = menu(rng, n)
+TWO = Candidates(np.array([0, 0, 1]), ("small", "large"), (Fraction(1, 4), Fraction(1, 2)))
+
+
+def answered(draw: st.DataObject, rng: np.random.Generator, n: int) -> Answers:
+    cost, right, kappas = menu(rng, n)
     given_at = np.logical_or.accumulate(rng.random((n, 3)) < 0.6, axis=1)
-    evidence = Answers(given_at, right, draw.draw(st.sampled_from([None, kappas])), kappas)
-    evidence = replace(evidence, sample=sample(draw, rng, n))
+    thresholds, whose = (draw.draw(st.sampled_from([None, of])) for of in (kappas, TWO))
+    return Answers(given_at, right, thresholds, kappas, whose, cost)
+
+
+def answers(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
+    evidence = replace(answered(draw, rng, n), sample=sample(draw, rng, n))
     return Asked(evidence, {"alpha": draw.draw(levels), "delta": draw.draw(levels)})
+
+
+def passed_on(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
+    evidence = PassedOn(answered(draw, rng, n), rng.random(n) < 0.9, "large")
+    terms = ("alpha", "epsilon", "delta")
+    return Asked(evidence, {name: draw.draw(levels) for name in terms})
 
 
 def pairs(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
@@ -121,6 +136,7 @@ DRAWS: dict[str, Draw] = {
         {"alpha": draw.draw(levels)},
     ),
     "selective": answers,
+    "escalated": passed_on,
     "parity": pairs,
     "budget": lambda draw, rng, n: Asked(
         Spending(menu(rng, n)[0], menu(rng, n)[1], 200, menu(rng, n)[2]),
@@ -170,7 +186,7 @@ def other(name: str, value: Any) -> Any:
     """Return another value that the field could have."""
     if name == "population":
         return "solvable" if value == "all" else "all"
-    if name in {"fingerprint", "reference"}:
+    if name in {"fingerprint", "reference", "candidate"}:
         return f"{value}x"
     if name in BY_NAME:
         return BY_NAME[name]

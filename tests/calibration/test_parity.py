@@ -103,9 +103,9 @@ def test_a_point_can_be_proved_better_than_the_reference() -> None:
         assert Certificate.from_json(made.to_json()) == made
         assert made.verify(paired) == []
     assert not certify(paired, "-0.3", 0.1, fingerprint="").promises
-    for epsilon in (-1, 1.0, "x"):
+    for beyond in (-1, 1.0, "x"):
         with pytest.raises(CalibrationError, match="between -1 and 1"):
-            certify(paired, epsilon, 0.1, fingerprint="")
+            certify(paired, beyond, 0.1, fingerprint="")
 
 
 def test_no_better_point_is_proved_better_more_often_than_promised() -> None:

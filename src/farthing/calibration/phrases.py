@@ -89,6 +89,21 @@ def chosen(point: int, points: int) -> str:
     return f"operating point {point + 1} of {points}"
 
 
+def candidate(name: str, number: int) -> str:
+    """Name the candidate that is promised, as a sentence of its own; empty where it has no name.
+
+    >>> print(candidate("gpt-4o, by its confidence", 12))
+     Of 12 candidates that were tested this is gpt-4o, by its confidence.
+    """
+    if not name:
+        return ""
+    return (
+        f" Of {number} candidates that were tested this is {name}."
+        if number > 1
+        else (f" This is {name}.")
+    )
+
+
 def everything(of: Certificate) -> str:
     """Say in plain language that nothing tighter than everything is promised."""
     if of.question_budget_nano is None:

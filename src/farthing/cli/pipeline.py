@@ -30,6 +30,7 @@ from farthing.cli.promises import (
     Budget,
     Delta,
     Epsilon,
+    Escalate,
     JudgeDelta,
     JudgeEpsilon,
     Largest,
@@ -119,6 +120,7 @@ def calibrate(
     budget: Budget = None,
     most: Most = None,
     target: Target = None,
+    escalate: Escalate = None,
     grades: GradesFile = None,
     judge_epsilon: JudgeEpsilon = None,
     judge_delta: JudgeDelta = None,
@@ -141,7 +143,7 @@ def calibrate(
     | promise | options |
     | --- | --- |
     | coverage | --alpha, --method, --delta, --population |
-    | selective | --alpha, --delta |
+    | selective | --alpha, --delta; with --escalate also --epsilon |
     | parity | --epsilon, --delta, --reference |
     | agreement | --epsilon, --delta, --reference, --judge-epsilon, --judge-delta |
     | budget | --budget, --most, --delta |
@@ -156,9 +158,18 @@ def calibrate(
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
 
-    split_judge = (judge_epsilon, judge_delta)
     options = Options(
-        delta, epsilon, reference, budget, most, target, *split_judge, method, population
+        delta=delta,
+        epsilon=epsilon,
+        reference=reference,
+        budget=budget,
+        most=most,
+        target=target,
+        judge_epsilon=judge_epsilon,
+        judge_delta=judge_delta,
+        escalate=escalate,
+        method=method,
+        population=population,
     )
     options.check(promise)
     asked = options.asked(promise, alpha)

@@ -29,6 +29,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """The options that a promise cannot do without."""
 TAKES = NEEDS | {
     "coverage": ("delta",),
+    "selective": ("delta", "escalate", "epsilon"),
     "parity": ("epsilon", "delta", "reference"),
     "agreement": ("epsilon", "delta", "reference", "judge_epsilon", "judge_delta"),
 }
@@ -50,7 +51,7 @@ Epsilon = Annotated[
     typer.Option(
         parser=read_epsilon,
         metavar="DECIMAL",
-        help="Parity: the accuracy that may be lost. Agreement: the share answered otherwise.",
+        help="Parity, --escalate: accuracy that may be lost. Agreement: share answered otherwise.",
     ),
 ]
 Reference = Annotated[
@@ -72,6 +73,13 @@ JudgeDelta = Annotated[
     Fraction | None,
     typer.Option(
         parser=read_delta, metavar="DECIMAL", help="Agreement: what of delta goes to them."
+    ),
+]
+Escalate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLE",
+        help="Selective: who answers where the policy is not sure enough, as part of the promise.",
     ),
 ]
 Budget = Annotated[
@@ -138,6 +146,7 @@ class Options:
     target: Path | None
     judge_epsilon: Fraction | None = None
     judge_delta: Fraction | None = None
+    escalate: str | None = None
     method: Method = "split"
     population: Literal["all", "solvable"] = "all"
 
@@ -161,6 +170,8 @@ class Options:
                 )
         if promise != "coverage" and (self.method != "split" or self.population != "all"):
             raise InputError(f"--method and --population are for --promise coverage, not {promise}")
+        if promise == "selective" and (self.epsilon is None) != (self.escalate is None):
+            raise InputError(f"--escalate ROLE needs {SUCH_AS['epsilon']}, and that needs a ROLE")
         self._check_method(promise)
 
     @property
@@ -209,7 +220,8 @@ class Options:
                 online=self.method == "online",
             )
         if promise == "selective":
-            return promises.Selective(level, delta)
+            kept = () if self.epsilon is None else (self.epsilon,)
+            return promises.Selective(level, delta, self.escalate, *kept)
         if promise == "parity":
             return promises.Parity(self.reference, self.epsilon or Fraction(0), delta)
         if promise == "agreement":

@@ -14,7 +14,7 @@ from farthing.errors import InputError
 from farthing.experiments.partly_graded import Graded, needs_reference
 from farthing.experiments.pipeline import Ready, Split, ready_for
 from farthing.experiments.promises import Agreement, Parity, Selective
-from farthing.experiments.proofs import Promised, Tested, promise, selective
+from farthing.experiments.proofs import Plays, Promised, Tested, promise
 from farthing.experiments.wanted import (
     Given,
     Next,
@@ -121,10 +121,16 @@ class Session:
             needs_reference(self.asked.reference, graded.traces.roles)
         ready = ready_for(self.bundle, self.asked, graded.traces, self.split, graded)
         if isinstance(self.asked, Selective) and self.learned is not None:
-            found = selective(self.asked, self.learned, ready.prove)
+            found = self._selective(self.asked, self.learned, ready)
         else:
             found = promise(self.asked, ready.bundle, ready.train, ready.prove, None)
         return _standing(self.asked, ready, found, graded)
+
+    @staticmethod
+    def _selective(asked: Selective, learned: "Learned", ready: Ready) -> Promised:
+        from farthing.experiments.selective_proof import prove  # noqa: PLC0415 - scikit-learn
+
+        return prove(asked, [learned], Plays(learned.policy, "allow", None), ready.prove)
 
 
 def _standing(asked: Asked, ready: Ready, found: Promised, graded: Graded) -> Standing:

@@ -18,7 +18,7 @@ from farthing.bundle import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
-from farthing.experiments.acting import act
+from farthing.experiments.acting import act, whole_of
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
 from farthing.experiments.doubts import AS_BEFORE, doubts, other_system
@@ -330,7 +330,7 @@ def value_on(bundle: Bundle, prove: Part) -> Value | None:
     """Return what a bundle is worth on these questions; None where some were not graded."""
     if prove.recorded.ungraded.any():
         return None
-    done = act(bundle, prove.played, stream(bundle.kind, 0))
+    done = whole_of(bundle, prove, act(bundle, prove.played, stream(bundle.kind, 0)))
     singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
     return value_of(done, singles, bundle.reference, "calibrate", sets=sets)
 

@@ -62,6 +62,9 @@ class Coverage:
 class Selective:
     """Answers that are given are right with probability at least `level`.
 
+    With `escalate`, other questions are passed on to that role, and the whole is promised to be as
+    often right as that role alone, minus `epsilon`.
+
     Raises:
         InputError: a number is no probability.
 
@@ -71,7 +74,12 @@ class Selective:
 
     level: Level
     delta: Level = Fraction(1, 10)
-    """How often the promise may fail over calibration draws."""
+    """How often the promise may fail over calibration draws; with `escalate` half of it is for
+    either part."""
+    escalate: str | None = None
+    """The role that answers where the policy is not sure enough; None: nobody does."""
+    epsilon: Level = Fraction(1, 50)
+    """Accuracy that the whole may lose against that role."""
 
     def __post_init__(self) -> None:
         _level(self.level)

@@ -6,7 +6,6 @@ test questions judge it.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold, run_online
 from farthing.calibration.guarantees.parity import Paired
-from farthing.calibration.guarantees.selective import Answers, candidate_thresholds
+from farthing.calibration.guarantees.selective import Answers
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.partly_graded import ByLot, RightAt, needs_reference
@@ -47,9 +46,6 @@ from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
-
-if TYPE_CHECKING:
-    from farthing.methods.selective.learner import Learned
 
 SETTINGS = 50
 """Largest number of thresholds in a row."""
@@ -162,11 +158,9 @@ def promise(
         case Coverage():
             return Promised(_coverage(asked, plays, calibrate), policy, empty)
         case Selective():
-            from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
+            from farthing.experiments.selective_proof import selective  # noqa: PLC0415 - scikit-learn
 
-            check_graded(train.recorded)
-            learned = confident(policy, train.played, empty, asked.alpha)
-            return selective(asked, learned, calibrate, budget)
+            return selective(asked, plays, train, calibrate)
         case Parity():
             row = down_from_the_best(plays, train) if row is None else row
             return _parity(asked, plays, train, calibrate, row)
@@ -232,31 +226,6 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
         population=asked.population,
         **about,
     )
-
-
-def selective(
-    asked: Selective,
-    learned: "Learned",
-    calibrate: Part,
-    budget: PerQuestion | None = None,
-) -> Promised:
-    """Prove that a policy's answers are right, from where training makes the clearest case on."""
-    kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
-    plays = Plays(learned.policy, "allow", budget)
-    proof = points_of(plays.replay(calibrate.played), kappas)
-    sample = None
-    if isinstance(calibrate.by, ByLot):
-        sample = calibrate.by.selective_sample(plays.right_at(kappas))
-    answers = Answers(proof.answered, proof.correct, kappas, kappas, sample)
-    about = plays.about(calibrate.played)
-    certificate = guarantees.selective.certify(
-        answers,
-        asked.alpha,
-        asked.delta,
-        **about,
-    )
-    tested = Tested(answers, plays.right_at(kappas))
-    return Promised(certificate, learned.policy, "allow", tested)
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
