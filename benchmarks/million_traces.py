@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from farthing.bundle import Saveable, origin_of, save
+from farthing.bundle import Saveable, save
 from farthing.experiments.evaluate_bundle import Evaluated, evaluate, evaluate_file
 from farthing.experiments.pipeline import Split
 from farthing.features.rounds import FeatureSet
@@ -35,6 +35,7 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint, load
+from farthing.traces.origin import origin_of
 from farthing.traces.parquet import CHUNK_ROWS, write_parquet
 
 PRESET, KAPPA, LIMIT_GIB = "hotpotqa-llama2-7b", 0.3, 2.0

@@ -11,7 +11,7 @@ import pytest
 from safetensors import numpy as safetensors
 
 from farthing import bundle, plugins
-from farthing.bundle import Bundle, Origin, load, origin_of, save
+from farthing.bundle import Bundle, load, save
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees import none, split
 from farthing.errors import BundleError, UnknownNameError
@@ -26,6 +26,7 @@ from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.stopping.policy import StoppingPolicy
 from farthing.process.replayed import followed
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.origin import Origin, origin_of
 
 TINY = '''
 import numpy as np
@@ -277,7 +278,7 @@ def test_a_failed_save_leaves_the_old_bundle(
         monkeypatch.setattr("os.fsync", lambda _: broken(saved))
     else:
         monkeypatch.setattr(Path, "rename", broken)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(BundleError, match="no space"):
         save(saved, tiny(2 * TABLE), origin=ORIGIN)
     assert load(saved).certificate == before.certificate
     assert {path.name for path in saved.parent.iterdir()} == names

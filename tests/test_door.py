@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing import bundle as bundles
 from farthing.calibration.guarantees import split
-from farthing.errors import FarthingError, InputError
+from farthing.errors import InputError
 from farthing.models.scripted import ScriptedModel
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import preset
@@ -124,22 +125,128 @@ def test_figures_on_questions_that_trained_say_so(parts: list[ft.Traces]) -> Non
     assert "note:" not in str(trained.evaluate(parts[2]))
 
 
-def test_wrong_input_is_refused_in_a_line(parts: list[ft.Traces]) -> None:
+ROWS: list[dict[str, Any]] = [
+    {"id": f"q{i}", "model": model, "answer": "4", "correct": True, "cost_usd": usd}
+    for i in range(40)
+    for model, usd in (("small", 0.0001), ("large", 0.001))
+]
+SILENT = ScriptedModel(lambda _: "Answer: 4", name="small")
+Wrong = Callable[[ft.Traces, ft.Policy, Path], object]
+
+
+def _ask(policy: ft.Policy, *given: Any, **more: Any) -> object:
+    return asyncio.run(policy.answer(*given, **more))
+
+
+WRONG: dict[str, tuple[str, Wrong]] = {
+    # what the questions are made of
+    "one record": (
+        "of type dict; give a list",
+        lambda t, p, f: ft.from_records(cast("Any", ROWS[0])),
+    ),
+    "no record": ("there are no records", lambda t, p, f: ft.from_records([])),
+    "records None": ("of type NoneType", lambda t, p, f: ft.from_records(cast("Any", None))),
+    "a record of a number": ("record 2 is", lambda t, p, f: ft.from_records([ROWS[0], 3])),  # type: ignore[list-item]
+    "an object": ("no JSON", lambda t, p, f: ft.from_records([{**ROWS[0], "answer": object()}])),
+    "infinity": ("infinite", lambda t, p, f: ft.from_records([{**ROWS[0], "f1": float("inf")}])),
+    "no path": ("path of the traces is None", lambda t, p, f: ft.read_traces(cast("Any", None))),
+    "no preset": ("the preset is None", lambda t, p, f: ft.generate(cast("Any", None), 3)),
+    "too few": ("number of questions is -3", lambda t, p, f: ft.generate("mmlu-llama2-7b", -3)),
+    "generate's seed": ("seed is -1", lambda t, p, f: ft.generate("mmlu-llama2-7b", 3, seed=-1)),
+    # how they are divided
+    "a share of text": ("shares are", lambda t, p, f: t.split(cast("Any", "a"))),
+    "shares as a list": ("shares are", lambda t, p, f: t.split(cast("Any", [0.5, 0.5]))),
+    "a share of NaN": ("above 0", lambda t, p, f: t.split(float("nan"))),
+    "a small share": ("give more", lambda t, p, f: t.split(0.0001, 0.5)),
+    "split's seed": ("seed is -1", lambda t, p, f: t.split(0.5, seed=-1)),
+    "no such question": ("cannot be taken", lambda t, p, f: t.take(np.array([10_000]))),
+    "no question": ("cannot be taken", lambda t, p, f: t.take(np.array([], dtype=int))),
+    # training, calibration, evaluation
+    "no method": ("the method is None", lambda t, p, f: ft.fit(cast("Any", None), t)),
+    "no questions": ("training questions are", lambda t, p, f: ft.fit("fixed-1", t.arrays)),  # type: ignore[arg-type]
+    "alpha": ("alpha is high; give", lambda t, p, f: ft.fit("fixed-1", t, "high")),
+    "fit's seed": ("seed is -1", lambda t, p, f: ft.fit("fixed-1", t, seed=-1)),
+    "features": (
+        "features are None",
+        lambda t, p, f: ft.fit("fixed-1", t, features=cast("Any", None)),
+    ),
+    "no promise": ("0.9 is no promise", lambda t, p, f: p.calibrate(t, cast("Any", 0.9))),
+    "held out": ("held-out questions are", lambda t, p, f: p.calibrate(cast("Any", None))),
+    "a budget": ("budget_usd is 'x'", lambda t, p, f: p.calibrate(t, budget_usd=cast("Any", "x"))),
+    "bounds": (
+        "largest_usd is 3",
+        lambda t, p, f: p.calibrate(t, budget_usd=1, largest_usd=cast("Any", 3)),
+    ),
+    "a bound": (
+        "of base is -1",
+        lambda t, p, f: p.calibrate(t, budget_usd=1, largest_usd={"base": -1}),
+    ),
+    "test": ("test questions are", lambda t, p, f: p.evaluate(cast("Any", None))),
+    "evaluate's seed": ("seed is -1", lambda t, p, f: p.evaluate(t, seed=-1)),
+    # promises
+    "a level": ("level of a promise is high; give", lambda t, p, f: ft.Coverage("high")),
+    "a delta": ("delta is 3", lambda t, p, f: ft.Coverage(0.9, delta=3)),
+    "a population": (
+        "population is 'x'",
+        lambda t, p, f: ft.Coverage(0.9, population=cast("Any", "x")),
+    ),
+    "no level": ("level of a promise is None", lambda t, p, f: ft.Selective(cast("Any", None))),
+    "a reference": ("the reference is 3", lambda t, p, f: ft.Parity(cast("Any", 3))),
+    "an epsilon": ("epsilon is -1", lambda t, p, f: ft.Parity("base", epsilon=-1)),
+    "a budget's delta": ("delta is 7", lambda t, p, f: ft.Budget(0.1, 1, delta=7)),
+    "a target": ("new mix are None", lambda t, p, f: ft.Shift(0.9, cast("Any", None))),
+    "a shift's level": ("level of a promise is 0", lambda t, p, f: ft.Shift(0, t)),
+    # files
+    "no bundle": ("path of the bundle is None", lambda t, p, f: ft.load(cast("Any", None))),
+    "below a file": ("cannot be written", lambda t, p, f: p.save(f / "a file" / "b")),
+    "no folder": ("/proc/impossible: cannot be", lambda t, p, f: p.save("/proc/impossible")),
+    "no name": ("a folder of its own", lambda t, p, f: p.save(".")),
+    # live models
+    "a name": ("model of small is 'gpt-4o'", lambda t, p, f: _ask(p, "q", {"small": "gpt-4o"})),
+    "a class": ("model of small is", lambda t, p, f: _ask(p, "q", {"small": ScriptedModel})),
+    "a list": ("models are", lambda t, p, f: _ask(p, "q", [SILENT])),
+    "no text": ("the question is None", lambda t, p, f: _ask(p, None, {})),
+    "blank": ("the question is ' '", lambda t, p, f: _ask(p, " ", {})),
+    "no task": ("the task is None", lambda t, p, f: _ask(p, "q", {}, task=None)),
+    "below 0": ("budget_usd is -1", lambda t, p, f: _ask(p, "q", {}, budget_usd=-1)),
+    "all money": ("budget_usd is inf", lambda t, p, f: _ask(p, "q", {}, budget_usd=float("inf"))),
+    # comparisons
+    "methods": (r"methods are \[1\]", lambda t, p, f: ft.compare(t, cast("Any", [1]))),
+    "no methods": ("no method is named", lambda t, p, f: ft.compare(t, [])),
+    "unknown": ("unknown policy 'lazi'", lambda t, p, f: ft.compare(t, "lazi")),
+    "splits": ("splits is 0", lambda t, p, f: ft.compare(t, splits=0)),
+    "compare's seed": ("seed is -1", lambda t, p, f: ft.compare(t, ["fixed-1"], seed=-1)),
+    "nothing": ("the questions are None", lambda t, p, f: ft.compare(cast("Any", None))),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_refused_in_a_line(
+    parts: list[ft.Traces], tmp_path: Path, name: str
+) -> None:
+    message, call = WRONG[name]
+    (tmp_path / "a file").write_text("")
+    with pytest.raises(InputError, match=message) as refused:
+        call(parts[0], ft.fit("fixed-1", parts[0]), tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_refusal_asks_for_can_be_given_here(parts: list[ft.Traces]) -> None:
+    """Messages that name an option of the command line say how it is called here."""
     train, held_out, _ = parts
     trained = ft.fit("fixed-1", train)
-    wrong: dict[str, Callable[[], object]] = {
-        "0.9 is no promise": lambda: trained.calibrate(held_out, 0.9),  # type: ignore[arg-type]
-        "give more": lambda: train.split(0.0001, 0.5),
-        "above 0": lambda: train.split(float("nan")),
-        "cannot be made up": lambda: ft.generate("hotpotqa-llama2-7b", -3),
-        "0 splits": lambda: ft.compare(train, splits=0),
-        "unknown policy 'lazi'": lambda: ft.compare(train, "lazi"),
-        "infinite": lambda: ft.from_records([{"id": 1, "model": "m", "cost_usd": float("inf")}]),
-        "the budget is": lambda: asyncio.run(trained.answer("?", {}, budget_usd=-1)),
-    }
-    for message, call in wrong.items():
-        with pytest.raises(FarthingError, match=message):
-            call()
+    for given in (None, {"base": 1e-9, "guide": 1.0}, {"guide": 1.0}):
+        with pytest.raises(InputError, match=r'\(in Python largest_usd=\{"(base|guide)": USD\}\)'):
+            trained.calibrate(held_out, budget_usd=1.0, largest_usd=given)
+    with pytest.raises(InputError, match="take other questions, or, on the command line, give"):
+        trained.calibrate(train)
+
+
+def test_a_shift_takes_questions_or_their_arrays(parts: list[ft.Traces]) -> None:
+    train, held_out, new = parts
+    trained = ft.fit("stopping", train)
+    both = [trained.calibrate(held_out, ft.Shift(0.8, of)) for of in (new, new.arrays)]
+    assert both[0].certificate == both[1].certificate
 
 
 def test_another_model_under_the_name_of_a_role_ends_the_promise() -> None:

@@ -695,8 +695,15 @@ MUTATIONS = (
     Mutation(
         "a live policy does not see what is left of the budget",
         "episode:Episode._budget",
-        "Budget(self.budget_nano, largest)",
+        "Budget(left_nano + int(seen.cost_nano.sum()), largest)",
         "Budget(2**62, largest)",
+        "test_question_budgets::test_under_its_budget_a_live_question_goes_as_it_is_replayed",
+    ),
+    Mutation(
+        "a call of unknown cost counts as free in a replay under a budget",
+        "costs:charged_nano",
+        "call.largest_cost_usd if call.cost_usd is None else call.cost_usd",
+        "call.cost_usd",
         "test_question_budgets::test_under_its_budget_a_live_question_goes_as_it_is_replayed",
     ),
 )

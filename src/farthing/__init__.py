@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from farthing.door import (
         Policy,
+        Shift,
         Traces,
         compare,
         fit,
@@ -15,15 +16,9 @@ if TYPE_CHECKING:
         generate,
         load,
         read_traces,
+        recommend,
     )
-    from farthing.experiments.promises import (
-        Agreement,
-        Budget,
-        Coverage,
-        Parity,
-        Selective,
-        Shift,
-    )
+    from farthing.experiments.promises import Agreement, Budget, Coverage, Parity, Selective
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,8 +36,9 @@ __all__ = [
     "generate",
     "load",
     "read_traces",
+    "recommend",
 ]
-_PROMISES = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective", "Shift"})
+_PROMISES = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
 
 
 def __getattr__(name: str) -> Any:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.bundle import Origin, save
+from farthing.bundle import save
 from farthing.calibration.guarantees import split
 from farthing.features.calls import CallFeatures
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
+from farthing.traces.origin import Origin
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]

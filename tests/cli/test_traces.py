@@ -10,6 +10,8 @@ from typing import Any
 
 import jsonschema
 
+from farthing import read_traces
+
 Farthing = Callable[..., Any]
 
 
@@ -50,10 +52,14 @@ def test_an_import_must_fit_what_the_store_holds(
 
 
 def test_what_cannot_be_imported_is_said(farthing: Farthing, runs: Path) -> None:
+    Path("notes.txt").write_text("to do\nimport")
+    farthing("traces", "import", runs, "--store", "b.db")
+    farthing("traces", "export", "--store", "b.db", "--out", "own.parquet")
     for file, store, says in (
         (runs, "a.jsonl", "a store is named .db or .sqlite"),
-        ("a.parquet", "a.db", "Parquet holds arrays"),
-        ("ten.csv", "a.db", "one line of JSON a question"),
+        ("absent.csv", "a.db", "absent.csv: cannot be read"),
+        ("own.parquet", "a.db", "holds arrays and no records"),
+        ("notes.txt", "a.db", "looks like none of the known formats; name its format with --from"),
     ):
         refused = farthing("traces", "import", file, "--store", store)
         assert refused.code == 2
@@ -83,6 +89,20 @@ def test_the_schema_accepts_what_is_generated(farthing: Farthing, runs: Path) ->
     schema = json.loads(farthing("traces", "schema").out)
     for line in gzip.decompress(runs.read_bytes()).decode().splitlines()[:5]:
         jsonschema.validate(json.loads(line), schema)
+
+
+def test_info_says_which_models_some_questions_lack(farthing: Farthing, pool: Path) -> None:
+    assert "lack" not in farthing("traces", "info", pool).out
+    lines = [json.loads(line) for line in pool.read_text().splitlines()]
+    for line, kept in ((lines[0], "small"), (lines[1], "large"), (lines[2], "small")):
+        line["calls"] = [call for call in line["calls"] if call["role"] == kept]
+    Path("gaps.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = farthing("traces", "info", "gaps.jsonl").out
+    assert "missing   2 questions lack a call of large, 1 of small; a model cannot" in said
+    assert repr(read_traces("gaps.jsonl")).endswith(
+        "1 x small, large (1 lack small, 2 lack large)>"
+    )
+    assert repr(read_traces(pool)).endswith("1 x small, large>")
 
 
 def test_generated_traces_depend_on_the_seed_alone(farthing: Farthing) -> None:

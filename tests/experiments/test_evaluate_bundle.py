@@ -11,20 +11,22 @@ import pytest
 from msgspec import structs
 
 from farthing import bundle as bundles
-from farthing.bundle import load, origin_of, save, write
+from farthing.bundle import load, save, write
 from farthing.calibration.guarantees import none
 from farthing.errors import InputError, TraceFormatError
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
-from farthing.experiments.pipeline import DEFAULT, Split, calibrate, train
+from farthing.experiments.pipeline import DEFAULT, Serving, Split, calibrate, train
 from farthing.experiments.promises import Coverage, Parity
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cpo.policy import BLOCK, NetworkPolicy
+from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces import long_file, parquet
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.origin import origin_of
 from farthing.traces.parquet import write_parquet
 
 ALPHA = Fraction(1, 10)
@@ -148,6 +150,44 @@ def test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece(
     assert load(folder).origin.models == ("my -> mz -> mx",)
     calibrate(folder, pool, COVERED, split=SPLIT)
     assert assert_same(folder, pool, tmp_path / "p.parquet", split=SPLIT).notes == ()
+
+
+def test_so_do_models_that_are_asked_in_any_order(traces: TraceArrays, tmp_path: Path) -> None:
+    pool = replace(
+        traces.take(traces.complete),
+        roles=("small", "large"),
+        models=("small", "large"),
+        recorded=np.ones(int(traces.complete.sum()), dtype=np.int16),
+    )
+    pool = replace(
+        pool,
+        answer=pool.answer[:, :1],
+        correct=pool.correct[:, :1],
+        cost_nano=pool.cost_nano[:, :1],
+        largest_cost_nano=pool.largest_cost_nano[:, :1],
+        ungraded=pool.ungraded[:, :1],
+        signals={},
+        independent=np.ones(len(pool), dtype=bool),
+    )
+    folder = tmp_path / "bundle"
+    train(Dataset("", pool), "always-large", ALPHA, folder, split=SPLIT)
+    assert assert_same(folder, pool, tmp_path / "p.parquet", split=SPLIT).metrics["avg_len"] == 1
+
+
+def test_a_budget_a_question_holds_where_it_is_measured(
+    traces: TraceArrays, tmp_path: Path
+) -> None:
+    """The budget pays for the first round of every question and for no second one."""
+    most = traces.cost_nano.max(axis=(0, 1)).tolist()
+    roles = dict(zip(traces.roles, most, strict=True))
+    folder = tmp_path / "bundle"
+    train(Dataset("", traces), "fixed-2", ALPHA, folder)
+    apart = replace(traces, independent=np.ones(len(traces), dtype=bool))
+    serving = Serving(PerQuestion(sum(roles.values()), roles))
+    calibrate(folder, apart, Coverage(0.5), serving=serving)
+    found = evaluate(folder, apart)
+    assert found.metrics["avg_len"] == 1
+    assert_same(folder, apart, tmp_path / "p.parquet")
 
 
 def test_so_does_a_network(tmp_path: Path) -> None:

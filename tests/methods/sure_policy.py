@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.bundle import Bundle, origin_of
+from farthing.bundle import Bundle
 from farthing.experiments.proofs import Part
 from farthing.process.base import InRounds, Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.origin import origin_of
 
 CONFIG = preset("hotpotqa-llama2-7b").config
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
-from farthing.bundle import load, origin_of, save
+from farthing.bundle import load, save
 from farthing.errors import InputError
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
@@ -23,6 +23,7 @@ from farthing.process.play import follow
 from farthing.process.replay import outcome
 from farthing.process.replayed import Nested, followed, replay
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
+from farthing.traces.origin import origin_of
 
 
 def make_traces(seed: int, n: int, horizon: int, roles: tuple[str, ...]) -> TraceArrays:

@@ -22,6 +22,7 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.replayed import followed
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
+from farthing.traces.origin import origin_of
 
 CONFIG = preset("hotpotqa-llama2-7b").config
 ALPHA = Fraction(1, 10)
@@ -113,7 +114,7 @@ def test_a_bundle_of_it_loads_without_learning_libraries(tmp_path: Path, space: 
     bundles.save(
         tmp_path / "b",
         policy,
-        origin=bundles.origin_of(traces, "f"),
+        origin=origin_of(traces, "f"),
         kappa=None,
         certificate=None,
         empty="allow",

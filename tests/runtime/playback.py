@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing import bundle as bundles
-from farthing.bundle import Bundle, Origin
+from farthing.bundle import Bundle
 from farthing.calibration.guarantees import none
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import nano_from_usd
@@ -19,6 +19,7 @@ from farthing.runtime.orchestrator import Orchestrator
 from farthing.tasks.base import Question
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
+from farthing.traces.origin import Origin
 from farthing.traces.store import Store
 
 
@@ -27,13 +28,15 @@ class Recorded:
     """A model whose every call costs what the next recorded one did."""
 
     name: str
-    cost_nano: int = 0
+    cost_nano: int | None = 0
+    largest_nano: int = 0
+    """Where the cost is not known."""
 
     async def complete(self, prompt: Prompt) -> Completion:
         return Completion("", self.name, "stop", Usage(1, 1), self.cost_nano, 0.0)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        return self.cost_nano
+        return self.largest_nano if self.cost_nano is None else self.cost_nano
 
     async def aclose(self) -> None:
         pass
@@ -50,7 +53,10 @@ class Playback:
 
     async def act(self, turn: Turn, client: Client) -> Call:
         call = self.calls[turn.question.id, turn.round]
-        await client.ask(Recorded(self.model.name, nano_from_usd(call.cost_usd or 0.0)), Prompt(()))
+        cost, largest = call.cost_usd, nano_from_usd(call.largest_cost_usd or 0.0)
+        unknown = cost is None and largest
+        nano = None if unknown else nano_from_usd(cost or 0.0)
+        await client.ask(Recorded(self.model.name, nano, largest), Prompt(()))
         return call
 
 

@@ -17,7 +17,7 @@ from chat_server import Endpoint, completion
 from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing.bundle import Bundle, Origin
+from farthing.bundle import Bundle
 from farthing.calibration.base import Certificate, Promise
 from farthing.calibration.guarantees.budget import BudgetPromise
 from farthing.calibration.guarantees.parity import ParityPromise
@@ -34,6 +34,7 @@ from farthing.runtime.rounds import Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.origin import Origin
 
 QUESTIONS = 150
 TENTH = Fraction(1, 10)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playback import ask, bundle_of
 
-from farthing.bundle import Bundle, Origin
+from farthing.bundle import Bundle
 from farthing.calibration.base import Certificate, Threshold
 from farthing.calibration.guarantees import online, split
 from farthing.calibration.guarantees.groups import GroupsPromise
@@ -40,6 +40,7 @@ from farthing.runtime.rounds import Dialogue, Independent
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.origin import Origin
 
 CENT = 10_000_000
 ORIGIN = Origin(
@@ -202,6 +203,33 @@ def test_a_failed_call_is_data_and_the_next_round_goes_on() -> None:
     ]
     assert (found.best, found.rounds, found.cost_nano) == ("Lisbon", 3, 4 * CENT + 3)
     assert found.guaranteed
+
+
+@pytest.mark.parametrize(
+    ("replies", "says"),
+    [
+        (("It is Lisbon.", "Perhaps"), "No answer could be read from any reply. A new question is"),
+        ((ContentRefusedError("no"),) * 2, "There is no answer, since every call failed. A new"),
+        (("Answer: Lisbon", "Perhaps"), "A new question is covered"),
+    ],
+)
+def test_an_answer_that_could_not_be_read_says_so(replies: tuple[Reply, Reply], says: str) -> None:
+    """Its promise holds: in calibration, too, such replies covered no question that is solvable."""
+    base, guide = replies
+    found = ask(live(scripted("small", base), scripted("large", guide)), QUESTION)
+    assert found.guaranteed
+    assert found.promise.startswith(says)
+
+
+def test_an_answer_prints_as_a_few_plain_lines() -> None:
+    found = ask(live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes")), QUESTION)
+    assert str(found).splitlines() == [
+        "answer   Lisbon",
+        "set      Lisbon (1.00)",
+        "cost     $0.060000, ended by the policy after 3 of 3 rounds",
+        f"promise  {found.promise}",
+    ]
+    assert "trace=Trace(" in repr(found)
 
 
 def test_a_wrong_key_ends_with_what_is_there() -> None:

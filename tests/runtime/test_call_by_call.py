@@ -19,7 +19,7 @@ from chat_server import Endpoint, completion
 from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing.bundle import Bundle, Origin
+from farthing.bundle import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError
@@ -37,6 +37,7 @@ from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces import jsonl
 from farthing.traces.assemble import assemble
+from farthing.traces.origin import Origin
 
 QUESTIONS, ROUNDS = 110, 2
 

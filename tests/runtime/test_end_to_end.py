@@ -11,9 +11,9 @@ from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing import bundle as bundles
-from farthing.bundle import Origin
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.traces.assemble import assemble
+from farthing.traces.origin import Origin
 
 QUESTIONS, ROUNDS = 60, 3
 

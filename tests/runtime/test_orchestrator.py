@@ -12,7 +12,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from playback import ask, bundle_of, playback, question_of
 
-from farthing.bundle import origin_of
 from farthing.features.rounds import FeatureSet
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
@@ -36,6 +35,7 @@ from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import assemble, cascade
 from farthing.traces.base import Call, Trace
+from farthing.traces.origin import origin_of
 
 HORIZON = 3
 REPLIES = ("policy-x", "exit-guide")

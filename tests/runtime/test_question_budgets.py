@@ -12,13 +12,14 @@ import pytest
 from msgspec import structs
 from playback import ask, playback, question_of
 
-from farthing.bundle import Bundle, origin_of
+from farthing.bundle import Bundle
 from farthing.errors import InputError
 from farthing.experiments.pipeline import Serving, promised
 from farthing.experiments.promises import Coverage
-from farthing.experiments.proofs import Part
+from farthing.experiments.proofs import Part, Plays
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.money import usd_from_nano
 from farthing.process.action_space import SpaceName
@@ -31,6 +32,7 @@ from farthing.tasks.text import TEXT
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, cascade
 from farthing.traces.base import Call, Trace
+from farthing.traces.origin import origin_of
 
 TOGETHER = {"base": 1_000, "guide": 3_000}
 POOL = {"small": 1_000, "middle": 2_000, "large": 4_000}
@@ -131,12 +133,31 @@ def calls_of(played: Played, whole: TraceArrays, row: int) -> set[tuple[int, str
     return {(t + 1, whole.roles[place]) for t, place in cells.tolist()}
 
 
+def without_costs(traces: list[Trace], most: dict[str, int]) -> list[Trace]:
+    """Return questions where nobody knows what every other call cost, but only the most of it."""
+
+    def forgotten(call: Call) -> Call:
+        largest = usd_from_nano(most[call.role])
+        return structs.replace(call, cost_usd=None, largest_cost_usd=largest)
+
+    return [
+        structs.replace(
+            trace, calls=[forgotten(c) if i % 2 else c for i, c in enumerate(trace.calls, start=n)]
+        )
+        for n, trace in enumerate(traces)
+    ]
+
+
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(("name", "nano"), CASES)
-def test_under_its_budget_a_live_question_goes_as_it_is_replayed(name: str, nano: int) -> None:
+def test_under_its_budget_a_live_question_goes_as_it_is_replayed(
+    name: str, nano: int, known: bool
+) -> None:
     kind, budget = KINDS[name], PerQuestion(nano, KINDS[name].most)
     bundle = calibrated(kind, budget)
     assert bundle.kappa is not None
     traces = kind.traces(30, 2)
+    traces = traces if known else without_costs(traces, kind.most)
     whole = kind.played(traces)
     limit = budget.of(whole)
     expected = replay(bundle.policy, whole, bundle.empty, limit).act(bundle.kappa)
@@ -232,3 +253,53 @@ def test_another_budget_is_not_what_was_promised(name: str, ours: int | None) ->
             "the promise holds under a budget of $4.1e-06 a question, and this one had"
             in (found.caveats[0])
         )
+
+
+@pytest.mark.parametrize("nano", range(4_000, 15_000, 1_000))
+def test_an_llm_that_is_asked_what_to_do_is_paid_out_of_the_same_budget(nano: int) -> None:
+    """It goes on for as long as it can be asked; its replies cost up to 900 of at most 1,000."""
+    kind, rng = KINDS["look-ahead in a dialogue"], np.random.default_rng(3)
+
+    def reply(number: int) -> Call:
+        usd = usd_from_nano(int(rng.integers(1, 900)))
+        return Call(round=number, role="policy-x", model="x", answer="3", cost_usd=usd)
+
+    traces = [
+        structs.replace(trace, calls=[*trace.calls, *map(reply, (1, 2, 3))])
+        for trace in kind.traces(20, 2)
+    ]
+    whole, most = assemble(traces), {**TOGETHER, "policy-x": 1_000}
+    policy, budget = LlmPolicy("policy-x"), PerQuestion(nano, most)
+    limit = budget.of(whole, "policy-x")
+    expected = replay(policy, whole, "allow", limit).act(1.0)
+    bought = play(policy, whole, 1.0, "allow", limit)
+    bundle = Bundle(
+        policy=policy,
+        kind="llm-policy",
+        origin=structs.replace(origin_of(whole, "f"), largest_nano=most),
+        kappa=1.0,
+        empty="allow",
+        certificate=None,
+        features=None,
+        farthing_version="0",
+    )
+    orchestrator = Orchestrator(bundle, Dialogue(playback(traces, tuple(most)), 3), TEXT)
+    for i, trace in enumerate(traces):
+        found = ask(orchestrator, question_of(trace), budget_nano=nano)
+        rounds = int((bought.state.history[i] >= 0).sum())
+        assert found.rounds == expected.length[i] == rounds
+        assert {call.round for call in found.trace.calls} == set(range(1, rounds + 1))
+        if rounds:
+            assert found.cost_nano == expected.cost_nano[i] <= nano
+
+
+def test_the_bound_of_an_llm_that_is_asked_what_to_do_must_be_declared() -> None:
+    kind = KINDS["look-ahead in a dialogue"]
+    reply = Call(round=1, role="policy-x", answer="3", cost_usd=usd_from_nano(900))
+    traces = assemble([structs.replace(t, calls=[*t.calls, reply]) for t in kind.traces(3, 0)])
+    for bounds, says in (
+        (TOGETHER, r"policy-x is paid for saying what to do.* give --largest policy-x=USD"),
+        ({**TOGETHER, "policy-x": 899}, r"a reply of policy-x cost \$9e-07, more than its bound"),
+    ):
+        with pytest.raises(InputError, match=says):
+            Plays(LlmPolicy("policy-x"), "allow", PerQuestion(5_000, bounds)).replay(traces)

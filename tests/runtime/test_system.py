@@ -28,6 +28,7 @@ from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
 from farthing.tasks.templates import Prompts
 from farthing.traces.jsonl import write_traces
+from farthing.traces.origin import Origin
 from farthing.traces.store import Store
 from farthing.traces.system import Part, changes
 
@@ -230,9 +231,9 @@ def test_a_bundle_that_does_not_say_is_unknown_and_not_broken(folder: Path) -> N
     body = json.loads((folder / "bundle" / "bundle.json").read_text())
     origin = body["origin"]
     assert origin.pop("system")["base"]["model"] == "small"
-    assert msgspec.convert(origin, bundles.Origin).system is None
+    assert msgspec.convert(origin, Origin).system is None
     old = msgspec.structs.replace(
-        bundles.load(folder / "bundle"), origin=msgspec.convert(origin, bundles.Origin)
+        bundles.load(folder / "bundle"), origin=msgspec.convert(origin, Origin)
     )
     in_job("output_per_million = 0.4", "output_per_million = 40")(folder)
     answers: list[Answer] = []
@@ -276,7 +277,7 @@ def test_a_store_of_two_systems_makes_a_bundle_of_none(
     assert bundles.load(bundle).origin.system == job.system()
     refused = (*CALIBRATE, folder / "new", "--traces", store, *sizes, "--job", folder / "job.toml")
     assert farthing(*refused) == 2
-    assert "leave --job out" in capsys.readouterr().err
+    assert "leave the job out" in capsys.readouterr().err
 
 
 def test_a_store_with_imports_is_known_once_a_job_declares_them(

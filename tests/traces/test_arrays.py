@@ -50,3 +50,10 @@ def test_the_text_of_questions_stays_with_them() -> None:
         assert changed.question.tolist() == [texts[name] for name in changed.ids.tolist()]
     assert bare.take(np.array([2, 0])).question is None
     assert joined([bare, bare]).question is None
+    for mixed in ([pieces[0], bare.rows(slice(3, 4))], [bare.rows(slice(0, 3)), pieces[1]]):
+        known = [
+            text
+            for one in mixed
+            for text in ([""] * len(one) if one.question is None else one.question)
+        ]
+        assert joined(mixed).question.tolist() == known  # type: ignore[union-attr]

@@ -77,7 +77,8 @@ def test_every_call_lands_in_its_place(
             at = (i, call.round - 1, arrays.roles.index(call.role))
             filled[at] = True
             assert arrays.correct[at] == right(trace, call)
-            assert arrays.cost_nano[at] == nano_from_usd(call.cost_usd or 0)
+            usd = call.largest_cost_usd if call.cost_usd is None else call.cost_usd
+            assert arrays.cost_nano[at] == nano_from_usd(usd or 0)
             assert arrays.largest_cost_nano[at] == nano_from_usd(call.largest_cost_usd or 0)
             read = read_question(trace.question) + read_answer(call.answer)
             numbers = {name: getattr(call, name) for name in SIGNALS} | call.extra

@@ -107,7 +107,9 @@ def test_every_field_has_the_name_of_the_form() -> None:
 
 
 def test_absent_and_false_are_the_same() -> None:
-    call = '"calls":[{"round":1,"role":"m","answer":null}]'
+    call = (
+        '"calls":[{"round":1,"role":"base","answer":"4"},{"round":1,"role":"guide","answer":"4"}]'
+    )
     short = decode(f'{{"id":"q","gold":["4"],{call}}}'.encode())
     long = decode(f'{{"id":"q","gold":["4"],"independent":false,"group":null,{call}}}'.encode())
     assert short == long

@@ -144,6 +144,7 @@ SEEN_BY_THE_READER: dict[str, tuple[Line, Change, str]] = {
         "calls[1].Output tokens",
     ),
     "a later round in a pool": (POOL, call("round", 2), "calls[1].round"),
+    "a pool that saw itself": (POOL, put("independent", False), "independent"),
 }
 
 

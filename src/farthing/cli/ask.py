@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from farthing.runtime.job import Job
     from farthing.tasks.base import Question
 
-_BY = {"policy": "the policy", "budget": "the budget", "failure": "a failure"}
-
 
 def ask(
     config: Annotated[
@@ -68,7 +66,7 @@ def ask(
     failed = []
 
     def shown(answer: "Answer") -> None:
-        typer.echo(json.dumps(answer.to_json())) if lines else _say(answer)
+        typer.echo(json.dumps(answer.to_json())) if lines else show(Text(str(answer)))
         failed.append(answer.ended_by == "failure")
 
     answer_all(
@@ -94,14 +92,3 @@ def _asked(job: "Job", question: str | None, file: Path | None) -> "list[Questio
     if question is None or not question.strip():
         raise typer.BadParameter("the question is empty; give its text")
     return [Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)]
-
-
-def _say(answer: "Answer") -> None:
-    known = [f"{returned.text} ({returned.score:.2f})" for returned in answer.answers]
-    cost = "unknown" if answer.cost_usd is None else f"${answer.cost_usd:.6f}"
-    whose = "" if answer.escalated is None else f" (from {answer.escalated.model})"
-    show(Text(f"answer   {answer.best or 'none'}{whose}"))
-    show(Text(f"set      {', '.join(known) or 'empty'}"))
-    after = f"after {answer.rounds} of {answer.most_rounds} {answer.bought}"
-    show(Text(f"cost     {cost}, ended by {_BY[answer.ended_by]} {after}"))
-    show(Text(f"promise  {answer.promise}"))

@@ -39,7 +39,6 @@ from farthing.cli.promises import (
     Target,
     per_question,
 )
-from farthing.errors import InputError
 from farthing.traces.arrays import RIGHT
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def train(
     from farthing.traces.grades import graded
 
     files.check_folder(out)
-    _check_nothing_is_lost(out)
+    files.check_nothing_is_lost(out)
     arrays = graded(read_arrays(traces), grade)
     dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
@@ -229,20 +228,6 @@ def _too_short(certificate: "Certificate") -> list[str]:
         f"questions each, and this stream gave {certificate.n:,}; use --method split or pac"
     )
     return [note]
-
-
-def _check_nothing_is_lost(out: Path) -> None:
-    from farthing import bundle as bundles
-    from farthing.calibration.guarantees.none import NoPromise
-
-    if not (out / bundles.BODY).exists():
-        return
-    certificate = bundles.load(out).certificate
-    if certificate is not None and not isinstance(certificate.promise, NoPromise):
-        raise InputError(
-            f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
-            "or remove that one first"
-        )
 
 
 def _write_curves(bundle: Path, fitted: "Fitted") -> Path | None:

@@ -1,17 +1,22 @@
 """`farthing traces`: recorded runs in and out, and what is in them."""
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farthing.cli import files
+from farthing.cli import files as trace_files
+from farthing.cli import imports
 from farthing.cli.console import counted, interruptible, remark, show
 from farthing.cli.flags import PlainGroup
-from farthing.errors import InputError
+from farthing.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from farthing.traces.store import Store
 
 app = typer.Typer(
     cls=PlainGroup, help="Import, export and describe recorded traces.", no_args_is_help=True
@@ -22,21 +27,79 @@ StoreFile = Annotated[Path, typer.Option("--store", metavar="DB", help="The SQLi
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .jsonl or .jsonl.gz file.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Traces (.jsonl, .jsonl.gz), or other tools' logs and tables."
+        ),
+    ],
     store: StoreFile,
+    form: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NAME", help="Their format.", show_default="looked at"),
+    ] = None,
+    task: Annotated[
+        str, typer.Option("--task", metavar="NAME", help="How answers are read and compared.")
+    ] = "text",
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            "--gold", metavar="FILE", help="CSV or JSONL of question id or text, and its answers."
+        ),
+    ] = None,
+    price: Annotated[
+        list[str],
+        typer.Option(
+            "--price", metavar="MODEL=IN,OUT", help="USD per million tokens, where costs lack."
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    column: Annotated[
+        list[str],
+        typer.Option("--column", metavar="NAME=COLUMN", help="Of a table: answer=response."),
+    ] = [],  # noqa: B006 - typer copies it
+    threshold: Annotated[
+        float, typer.Option("--threshold", metavar="SCORE", help="Least score that is right.")
+    ] = 0.5,
+    score: Annotated[
+        str | None,
+        typer.Option("--score", metavar="NAME", help="Which recorded score grades the answers."),
+    ] = None,
+    requests: Annotated[
+        list[Path],
+        typer.Option("--requests", metavar="FILE", help="The input of an OpenAI batch."),
+    ] = [],  # noqa: B006 - typer copies it
 ) -> None:
-    """Import a trace file into a store, all of it or nothing.
+    """Import traces, or other tools' files, into a store, all of it or nothing.
 
-    Example: farthing traces import runs.jsonl.gz --store traces.db
+    Example: farthing traces import spend.csv --from litellm --gold answers.csv --store traces.db
     """
-    from farthing.traces.jsonl import iter_traces
-    from farthing.traces.shapes import Checker
+    from farthing.traces.importers.base import Options
+    from farthing.traces.importers.read import OWN, Supplied
     from farthing.traces.store import Store
 
-    _check_import(file, store)
+    _check_import(form, store, threshold)
+    supplied = Supplied(
+        task=task,
+        gold=gold,
+        prices=dict(map(imports.read_price, price)),
+        requests=tuple(requests),
+        options=Options(
+            columns=dict(imports.read_pair(pair, "--column") for pair in column),
+            threshold=threshold,
+            score=score,
+        ),
+    )
+    form = imports.format_of(files, form)
+    if form == OWN and supplied != Supplied():
+        raise InputError(
+            f"{files[0]}: is in the form of traces already, which say all of it themselves; leave "
+            "options for other tools' files out"
+        )
     with interruptible("nothing was imported"), _no_store_left(store), Store.open(store) as opened:
-        checker = Checker.after(opened.traces(), str(store))
-        added = opened.add(iter_traces(file, checker), str(file))
+        if form == OWN:
+            added = _import_traces(files[0], store, opened)
+        else:
+            added = imports.import_foreign(files, form, supplied, opened, str(store))
     remark(f"imported {counted(added, 'question')} into {store}")
 
 
@@ -84,7 +147,7 @@ def info(
     from farthing.traces.files import STORES, read_arrays
 
     arrays = read_arrays(file)
-    files.doubt_costs(arrays)
+    trace_files.doubt_costs(arrays)
     show(describe(str(file), arrays))
     if file.suffix in STORES:
         _say_systems(file)
@@ -114,19 +177,22 @@ def _no_store_left(store: Path) -> Iterator[None]:
         raise
 
 
-def _check_import(file: Path, store: Path) -> None:
-    """Refuse what the suffixes already say cannot be done."""
-    from farthing.traces.files import LINES, PARQUET, STORES
+def _import_traces(file: Path, store: Path, opened: "Store") -> int:
+    """Add a file in the form of traces, read one after another."""
+    from farthing.traces.jsonl import iter_traces
+    from farthing.traces.shapes import Checker
+
+    return opened.add(iter_traces(file, Checker.after(opened.traces(), str(store))), str(file))
+
+
+def _check_import(form: str | None, store: Path, threshold: float) -> None:
+    """Refuse what the options already say cannot be done."""
+    from farthing.traces.files import STORES
+    from farthing.traces.importers.read import names
 
     if store.suffix not in STORES:
         raise InputError(f"{store}: a store is named {' or '.join(STORES)}; name it so")
-    if file.suffix == PARQUET:
-        raise InputError(
-            f"{file}: Parquet holds arrays and no records, so it cannot be imported; use it as it "
-            "is (--traces), or import the .jsonl it was made from"
-        )
-    if not file.name.endswith(LINES):
-        raise InputError(
-            f"{file}: cannot be imported; traces are one line of JSON a question, in a file named "
-            f"{' or '.join(LINES)} (farthing traces schema prints the form)"
-        )
+    if form is not None and form not in names():
+        raise UnknownNameError("format", form, names())
+    if not math.isfinite(threshold):
+        raise InputError(f"--threshold is {threshold}; give a number, such as 0.5")

@@ -5,10 +5,13 @@ Its names are also reachable as `farthing.NAME`; `docs/python.md` is the tour.
 
 from farthing.door.comparisons import compare
 from farthing.door.policies import Policy, fit, load
+from farthing.door.promises import Shift
 from farthing.door.questions import Traces, from_records, generate, read_traces
+from farthing.door.recommendations import recommend
 
 __all__ = [
     "Policy",
+    "Shift",
     "Traces",
     "compare",
     "fit",
@@ -16,4 +19,5 @@ __all__ = [
     "generate",
     "load",
     "read_traces",
+    "recommend",
 ]

@@ -6,15 +6,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farthing.calibration.base import Level, exact_level
+from farthing.calibration.base import Level
+from farthing.door.arguments import names_of, path_of, whole_of
+from farthing.door.drawing import drawn
+from farthing.door.questions import Traces, traces_of
 from farthing.errors import InputError
 from farthing.experiments.compare import Plan
 from farthing.experiments.compare import compare as compare_methods
+from farthing.experiments.promises import level_of
 
 if TYPE_CHECKING:
     from farthing.experiments.base import Comparison
-from farthing.door.drawing import drawn
-from farthing.door.questions import Traces
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Compared:
         """Write `results.json`, `table.md` and `report.html`; return the page."""
         from farthing.reports.page import write_report  # noqa: PLC0415
 
-        *_, page = write_report(self.comparison, Path(folder))
+        *_, page = write_report(self.comparison, path_of(folder, "the report"))
         return page
 
     def __str__(self) -> str:
@@ -63,11 +65,18 @@ def compare(
         alpha: the promised share of misses.
         splits: times that calibration and test are drawn anew.
         seed: of the divisions and of the training.
+
+    Raises:
+        UnknownNameError: there is no such method.
+        InputError: they cannot run on these questions, or an argument is wrong.
     """
-    if isinstance(methods, str):
-        methods = [methods]
-    if splits < 1:
-        raise InputError(f"{splits} splits compare nothing; ask for 1 or more")
-    names = None if methods is None else tuple(methods)
-    plan = Plan((exact_level(alpha),), names, splits=splits, seed=seed)
-    return Compared(compare_methods(traces.dataset, plan))
+    names = None if methods is None else names_of(methods, "methods")
+    if names == ():
+        raise InputError("no method is named; name some, or leave `methods` out for all")
+    plan = Plan(
+        (level_of(alpha, "alpha"),),
+        names,
+        splits=whole_of(splits, "splits", 1),
+        seed=whole_of(seed, "seed", 0),
+    )
+    return Compared(compare_methods(traces_of(traces, "the questions").dataset, plan))

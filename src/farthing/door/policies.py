@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Self
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
-from farthing.calibration.base import Certificate, Level, exact_level
+from farthing.calibration.base import Certificate, Level
+from farthing.door.arguments import models_of, names_of, nano_of, path_of, shown, text_of, whole_of
+from farthing.door.drawing import drawn
+from farthing.door.questions import Traces, traces_of
 from farthing.errors import InputError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.candidates import the_only
-from farthing.experiments.promises import Coverage, Promise
+from farthing.experiments.promises import Coverage, Promise, level_of
 from farthing.experiments.proofs import Part, read_for
 from farthing.experiments.run import fit as fit_learner
 from farthing.methods.base import Silent
-from farthing.money import nano_from_usd
 from farthing.process.budget import PerQuestion
 from farthing.traces.arrays import RIGHT
 from farthing.traces.grades import graded
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from farthing.models.base import Model
     from farthing.process.value import Value
     from farthing.runtime.answer import Answer
-from farthing.door.drawing import drawn
-from farthing.door.questions import Traces
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Policy:
             InputError: the questions trained the policy, or the promise cannot be calibrated.
         """
         asked = self._asked(promise)
-        prove = self._part(held_out, asked)
-        train = self._part(self.train, asked) if self.train else prove
+        prove = self._part(held_out, "the held-out questions", asked)
+        train = self._part(self.train, "the training questions", asked) if self.train else prove
         if self.train is None and not isinstance(asked, Coverage):
             raise InputError(
                 "this promise lays its settings out on the training questions, which a bundle from "
@@ -101,17 +101,20 @@ class Policy:
         Raises:
             InputError: the questions have other roles or rounds than the policy's.
         """
-        graded = evaluate_bundle.graded_for(self.bundle, test.arrays)
+        graded = evaluate_bundle.graded_for(
+            self.bundle, traces_of(test, "the test questions").arrays
+        )
         part = Part(graded, pipeline.arranged("these traces", self.bundle, graded))
+        seed = whole_of(seed, "seed", 0)
         return Evaluation(evaluate_bundle.measure(self.bundle, part, seed=seed))
 
     def save(self, folder: str | Path) -> None:
         """Write a bundle, which `farthing.load`, `farthing ask` and `farthing evaluate` read.
 
         Raises:
-            BundleError: the folder holds something else.
+            BundleError: the folder holds something else, or cannot be written.
         """
-        bundles.write(folder, self.bundle)
+        bundles.write(path_of(folder, "the bundle"), self.bundle)
 
     async def answer(
         self,
@@ -136,11 +139,11 @@ class Policy:
         from farthing.runtime.orchestrator import Orchestrator  # noqa: PLC0415
         from farthing.tasks.base import Question  # noqa: PLC0415
 
-        if budget_usd is not None and not budget_usd >= 0:
-            raise InputError(f"the budget is ${budget_usd}; give 0 or more")
-        serving = Orchestrator.with_models(self.bundle, models, plugins.load("tasks", task))
-        nano = None if budget_usd is None else nano_from_usd(budget_usd)
-        return await serving.answer(Question(question[:64], question), budget_nano=nano)
+        text = text_of(question, "the question", "What is 4 + 3?")
+        nano = None if budget_usd is None else nano_of(budget_usd, "budget_usd")
+        known = plugins.load("tasks", text_of(task, "the task", "text"))
+        serving = Orchestrator.with_models(self.bundle, models_of(models), known)
+        return await serving.answer(Question(text[:64], text), budget_nano=nano)
 
     def _asked(self, promise: Promise | None) -> Promise:
         if promise is None:
@@ -148,11 +151,14 @@ class Policy:
                 raise InputError("say what is to be proved, such as farthing.Coverage(0.9)")
             return Coverage(1 - self.alpha)
         if not isinstance(promise, Promise):
-            raise InputError(f"{promise!r} is no promise; give one such as farthing.Coverage(0.9)")
+            raise InputError(
+                f"{shown(promise)} is no promise; give one such as farthing.Coverage(0.9)"
+            )
         return promise
 
-    def _part(self, traces: Traces, asked: Promise) -> Part:
-        graded = read_for(asked, traces.arrays, self.bundle.origin.grade)
+    def _part(self, traces: Traces, what: str, asked: Promise) -> Part:
+        recorded = traces_of(traces, what).arrays
+        graded = read_for(asked, recorded, self.bundle.origin.grade)
         return Part(graded, pipeline.arranged("these traces", self.bundle, graded))
 
 
@@ -209,10 +215,12 @@ def fit(
         InputError: it cannot run on these questions.
         MissingExtraError: training needs a package that is not installed.
     """
-    level = exact_level(alpha)
-    answers = graded(train.arrays, grade)
-    dataset = replace(train.dataset, traces=answers, features=tuple(features))
-    candidate, learner = the_only(dataset, method)
+    level, seed = level_of(alpha, "alpha"), whole_of(seed, "seed", 0)
+    names = names_of(features, "features")
+    known = traces_of(train, "the training questions")
+    answers = graded(known.arrays, text_of(grade, "the grade", RIGHT))
+    dataset = replace(known.dataset, traces=answers, features=names)
+    candidate, learner = the_only(dataset, text_of(method, "the method", "lookahead"))
     questions = dataset.arranged(candidate.method.space)
     fitted = fit_learner(learner, questions, level, seed, Silent())
     bundle = pipeline.bundle_of(candidate, fitted, questions, dataset, dataset.traces)
@@ -225,7 +233,7 @@ def load(folder: str | Path) -> Policy:
     Raises:
         BundleError: it is no bundle, or was changed; the message names the file.
     """
-    bundle = bundles.load(folder)
+    bundle = bundles.load(path_of(folder, "the bundle"))
     alpha = getattr(bundle.certificate.promise, "alpha", None) if bundle.certificate else None
     return Policy(bundle, alpha)
 
@@ -237,5 +245,8 @@ def _per_question(
         if largest_usd:
             raise InputError("largest_usd goes with budget_usd; give that too, or leave it out")
         return None
-    largest = {role: nano_from_usd(usd) for role, usd in (largest_usd or {}).items()}
-    return PerQuestion(nano_from_usd(budget_usd), largest or None)
+    given = {} if largest_usd is None else largest_usd
+    if not isinstance(given, Mapping):
+        raise InputError(f"largest_usd is {shown(given)}; give a dictionary of role to US dollars")
+    largest = {role: nano_of(usd, f"largest_usd of {role}") for role, usd in given.items()}
+    return PerQuestion(nano_of(budget_usd, "budget_usd"), largest or None)

@@ -3,22 +3,27 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from farthing.door.arguments import path_of, shown, text_of, whole_of
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import assemble
+from farthing.traces.assemble import assemble, missing
 from farthing.traces.costs import doubt
 from farthing.traces.files import STORES, read_arrays
+from farthing.traces.importers.read import check, foreign, read_foreign
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
+from farthing.traces.shapes import Checker
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,12 @@ class Traces:
         return len(self.dataset.traces)
 
     def __repr__(self) -> str:
-        """Say how many questions there are, and who was asked."""
+        """Say how many questions there are, who was asked, and whose calls some lack."""
         arrays = self.dataset.traces
         who = ", ".join(arrays.roles)
-        return f"<{len(self):,} questions of {self.dataset.name}: {arrays.horizon} x {who}>"
+        lack = ", ".join(f"{n:,} lack {role}" for role, n in missing(arrays).items())
+        some = f" ({lack})" if lack else ""
+        return f"<{len(self):,} questions of {self.dataset.name}: {arrays.horizon} x {who}{some}>"
 
     @property
     def arrays(self) -> TraceArrays:
@@ -55,11 +62,11 @@ class Traces:
         >>> [len(part) for part in ft.generate("mmlu-llama2-7b", 10).split(0.3, 0.5, 0.2)]
         [3, 5, 2]
         """
-        known = shares and all(0 < share <= 1 for share in shares)  # which NaN is not
+        known = shares and all(map(_is_share, shares))
         exact = [Fraction(repr(float(share))) for share in shares] if known else []
         if not exact or sum(exact) > 1:
             raise InputError(f"shares are {shares}; give numbers above 0 that add up to 1 at most")
-        order = np.random.default_rng(seed).permutation(len(self))
+        order = np.random.default_rng(whole_of(seed, "seed", 0)).permutation(len(self))
         ends = [int(sum(exact[: i + 1]) * len(self)) for i in range(len(exact))]
         rows = np.split(order, ends)[: len(exact)]
         if not all(map(len, rows)):
@@ -69,12 +76,40 @@ class Traces:
         return [self.take(np.sort(part)) for part in rows]
 
     def take(self, rows: np.ndarray) -> "Traces":
-        """Return the questions at an index."""
-        return Traces(replace(self.dataset, traces=self.arrays.take(rows)))
+        """Return the questions at an index.
+
+        Raises:
+            InputError: it is none of these questions, or empty.
+        """
+        try:
+            found = self.arrays.take(np.arange(len(self))[rows])
+        except (IndexError, TypeError, ValueError):
+            found = None
+        if found is None or not len(found):
+            raise InputError(
+                f"the questions at {shown(rows)} cannot be taken; give places below {len(self)}"
+            )
+        return Traces(replace(self.dataset, traces=found))
+
+
+def traces_of(value: Traces, what: str) -> Traces:
+    """Return questions, or refuse what holds none; `what` says which they are to be."""
+    if not isinstance(value, Traces):
+        raise InputError(
+            f"{what} are {shown(value)}; give questions, which read_traces, from_records and "
+            "generate return"
+        )
+    return value
+
+
+def _is_share(share: object) -> bool:
+    return isinstance(share, Real | Decimal) and 0 < float(share) <= 1  # which NaN is not
 
 
 def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
-    """Read recorded questions: JSON Lines (also gzipped), Parquet, or a store.
+    """Read recorded questions: JSON Lines (also gzipped), Parquet, a store, or another tool's file.
+
+    Another tool's file is told by its content; what it lacks is said in warnings.
 
     Args:
         path: the file.
@@ -83,15 +118,26 @@ def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
 
     Raises:
         TraceFormatError: the file breaks the form; the message names line and field.
-        InputError: the suffix says nothing, or the job cannot have made these traces.
+        InputError: its format is not known, or the job cannot have made these traces.
     """
-    path, job = Path(path), None if job is None else Path(job)
-    arrays, system = read_arrays(path), None
+    path = path_of(path, "the traces")
+    job = None if job is None else path_of(job, "the job")
+    form = foreign(path)
+    arrays, system = read_arrays(path) if form is None else _imported(path, form), None
     if job is not None or path.suffix in STORES:
         from farthing.runtime.made_with import made_with  # noqa: PLC0415 - models, where needed
 
         system = made_with(path, arrays, job).system
     return _known(Dataset(path.name, arrays, system=system))
+
+
+def _imported(path: Path, form: str) -> TraceArrays:
+    """Read another tool's file, with a warning for each thing that it lacks."""
+    imported = read_foreign([path], form)
+    check(imported, Checker())
+    for note in imported.notes:
+        warnings.warn(note, stacklevel=3)
+    return assemble(imported.traces)
 
 
 def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "records") -> Traces:
@@ -113,8 +159,7 @@ def generate(name: str, n: int, *, seed: int = 0) -> Traces:
         UnknownNameError: there is no such preset.
         InputError: `n` is below 1.
     """
-    if n < 1:
-        raise InputError(f"{n} questions cannot be made up; ask for 1 or more")
-    config = preset(name).config
+    config = preset(text_of(name, "the preset", "hotpotqa-llama2-7b")).config
+    n, seed = whole_of(n, "the number of questions", 1), whole_of(seed, "seed", 0)
     questions = generate_questions(config, n, np.random.default_rng(seed))
     return Traces(Dataset(name, questions, config, name))

@@ -5,23 +5,30 @@ import numpy as np
 from farthing.bundle import Bundle
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.experiments.evaluate import AS_IT_IS
+from farthing.experiments.proofs import Plays
+from farthing.process.budget import PerQuestion
 from farthing.process.replay import Outcome
-from farthing.process.replayed import Nested, Replayed, replay
+from farthing.process.replayed import Nested, Replayed
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 def act(bundle: Bundle, part: TraceArrays, rng: np.random.Generator) -> Outcome:
-    """Play questions as a bundle would answer them.
+    """Play questions as a bundle would answer them, under the budget that it was calibrated under.
 
     Args:
         bundle: the policy.
         part: the questions, as it plays them.
         rng: draws the actions of a policy that has no threshold and acts by lot.
     """
-    replayed = replay(bundle.policy, part, bundle.empty)
+    replayed = Plays(bundle.policy, bundle.empty, _limit(bundle)).replay(part)
     if bundle.kappa is None and bundle.policy.stochastic and isinstance(replayed, Nested):
         return replayed.draw(rng)
     return _act_with(replayed, _kappas(bundle, part))
+
+
+def _limit(bundle: Bundle) -> PerQuestion | None:
+    nano = bundle.certificate.question_budget_nano if bundle.certificate else None
+    return None if nano is None else PerQuestion(nano, bundle.origin.largest_nano)
 
 
 def _kappas(bundle: Bundle, part: TraceArrays) -> FloatArray:

@@ -77,7 +77,7 @@ def check(
     if marks(old) != bundle.questions.get("calibrate"):
         raise InputError(
             f"{folder}: it was not calibrated on the calibration part of these traces; calibrate "
-            f"it, and {pipeline.AS_BEFORE}"
+            f"it, and {pipeline.SAME_OPTIONS}"
         )
     before = _scores(bundle.policy, old)
     after = _scores(bundle.policy, pipeline.arranged(folder, bundle, new))

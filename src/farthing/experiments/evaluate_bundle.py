@@ -123,7 +123,8 @@ def evaluate_file(
         InputError, TooFewTracesError, BundleError: as in `evaluate`.
     """
     bundle = bundles.load(folder)
-    file = LongFile.open(path, rows, _counting(progress or Silent(), 2 * count_rows(path)))
+    told = _counting(progress or Silent(), 2 * count_rows(path))
+    file = LongFile.open(path, rows, told, side_by_side=bundle.origin.is_pool)
     first = file.first
     check_kind(folder, bundle, first)
     parts = divided(file.outline(), split)

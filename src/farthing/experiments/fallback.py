@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import structs
 
-from farthing.bundle import Bundle, origin_of
+from farthing.bundle import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.parity import ParityPromise
@@ -11,6 +11,7 @@ from farthing.experiments.proofs import Part
 from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.methods.cards import name_of
 from farthing.traces.assemble import is_pool
+from farthing.traces.origin import origin_of
 
 
 class NoFallback(msgspec.Struct, frozen=True):

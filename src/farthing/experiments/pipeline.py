@@ -14,7 +14,7 @@ from msgspec import structs
 
 from farthing import __version__
 from farthing import bundle as bundles
-from farthing.bundle import Bundle, origin_of
+from farthing.bundle import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
@@ -33,8 +33,9 @@ from farthing.methods.cards import name_of
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.origin import origin_of
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 from farthing.traces.system import System, changes
@@ -59,9 +60,8 @@ STRANGERS = (
     "make sure that none of these questions trained it"
 )
 
-AS_BEFORE = (
-    "give the same --seed, --train, --calibrate and --test to every step, or other questions"
-)
+SAME_OPTIONS = "give the same --seed, --train, --calibrate and --test to every step"
+AS_BEFORE = f"take other questions, or, on the command line, {SAME_OPTIONS}"
 NO_MARKS: Marks = frozenset()
 
 
@@ -226,7 +226,7 @@ def calibrate(
         if isinstance(instead, NoFallback):
             return replace(done, value=None, left=instead.why)
         alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
-        kept = structs.replace(instead, trained=bundle, value=_value(instead, alone))
+        kept = structs.replace(instead, trained=bundle, value=value_on(instead, alone))
         done = replace(done, value=kept.value)
     bundles.write(folder, kept)
     return done
@@ -244,7 +244,13 @@ def promised(
 
 
 def tried(
-    bundle: Bundle, asked: Promise, train: Part, prove: Part, serving: Serving = AS_RECORDED
+    bundle: Bundle,
+    asked: Promise,
+    train: Part,
+    prove: Part,
+    serving: Serving = AS_RECORDED,
+    *,
+    row: FloatArray | None = None,
 ) -> tuple[Bundle, Certificate, str]:
     """Return a bundle with the threshold that keeps a promise, its certificate, and the outlook.
 
@@ -254,6 +260,7 @@ def tried(
         train: questions that trained it, to lay operating points out on.
         prove: questions that it has not seen.
         serving: what it is to hold for.
+        row: the thresholds to prove, where other questions chose them; see `proofs.promise`.
 
     Raises:
         InputError: some of the questions trained the policy, the target has other roles or rounds
@@ -263,7 +270,7 @@ def tried(
     if isinstance(asked, Shift):
         asked = replace(asked, target=arranged("the target mix", bundle, asked.target))
     try:
-        found = promise(asked, bundle, train, prove, serving.budget)
+        found = promise(asked, bundle, train, prove, serving.budget, row)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
     origin = structs.replace(bundle.origin, system=serving.system)
@@ -281,11 +288,11 @@ def tried(
         questions={**bundle.questions, "calibrate": marks(prove.played)},
         trained=None,
     )
-    kept = structs.replace(kept, value=_value(kept, prove))
+    kept = structs.replace(kept, value=value_on(kept, prove))
     return kept, found.certificate, outlook(found.certificate, found.evidence)
 
 
-def _value(bundle: Bundle, prove: Part) -> Value | None:
+def value_on(bundle: Bundle, prove: Part) -> Value | None:
     """Return what a bundle is worth on these questions; None where some were not graded."""
     if prove.recorded.ungraded.any():
         return None

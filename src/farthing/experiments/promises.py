@@ -6,9 +6,10 @@ Numbers that are floats count as the decimals that they print as, so 0.9 leaves 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import get_args
 
 from farthing.calibration.base import Level, Population, exact_level
-from farthing.errors import InputError
+from farthing.errors import CalibrationError, InputError
 from farthing.money import NANO_PER_USD
 from farthing.traces.arrays import TraceArrays
 
@@ -22,7 +23,8 @@ class Coverage:
     It is one of these at most.
 
     Raises:
-        InputError: it is two of these, or online and not about all questions.
+        InputError: it is two of these, online and not about all questions, or a number is no
+            probability.
 
     >>> Coverage(0.9).alpha
     Fraction(1, 10)
@@ -36,8 +38,13 @@ class Coverage:
     online: bool = False
 
     def __post_init__(self) -> None:
+        _level(self.level)
+        if self.delta is not None:
+            level_of(self.delta, "delta")
+        if self.population not in get_args(Population):
+            raise InputError(f"population is {self.population!r}; give 'all' or 'solvable'")
         kinds = [self.delta is not None, self.within_groups, self.online]
-        if sum(kinds) > 1:
+        if sum(map(bool, kinds)) > 1:
             raise InputError("coverage is promised with a delta, within_groups or online; give one")
         if self.online and self.population != "all":
             raise InputError(
@@ -47,12 +54,15 @@ class Coverage:
     @property
     def alpha(self) -> Fraction:
         """The share of misses, exactly."""
-        return _alpha(self.level)
+        return 1 - _level(self.level)
 
 
 @dataclass(frozen=True)
 class Selective:
     """Answers that are given are right with probability at least `level`.
+
+    Raises:
+        InputError: a number is no probability.
 
     >>> Selective(0.95, delta=0.1).alpha
     Fraction(1, 20)
@@ -62,15 +72,23 @@ class Selective:
     delta: Level = Fraction(1, 10)
     """How often the promise may fail over calibration draws."""
 
+    def __post_init__(self) -> None:
+        _level(self.level)
+        level_of(self.delta, "delta")
+
     @property
     def alpha(self) -> Fraction:
         """The share of wrong answers among those given, exactly."""
-        return _alpha(self.level)
+        return 1 - _level(self.level)
 
 
 @dataclass(frozen=True)
 class Parity:
-    """The single best answer is as often right as a reference role's first one, minus epsilon."""
+    """The single best answer is as often right as a reference role's first one, minus epsilon.
+
+    Raises:
+        InputError: the reference is no name, or a number is no probability.
+    """
 
     reference: str | None = None
     """A role of the traces; None: the one that is right most often in training."""
@@ -78,12 +96,20 @@ class Parity:
     """Accuracy that may be lost."""
     delta: Level = Fraction(1, 10)
 
+    def __post_init__(self) -> None:
+        _check_reference(self.reference)
+        level_of(self.epsilon, "epsilon", "0.02")
+        level_of(self.delta, "delta")
+
 
 @dataclass(frozen=True)
 class Agreement:
     """The single best answer is the one that a reference would have given, minus epsilon.
 
     It takes no accepted answers: recorded calls of the reference are enough.
+
+    Raises:
+        InputError: the reference is no name, or a number is no probability.
     """
 
     reference: str | None = None
@@ -91,6 +117,11 @@ class Agreement:
     epsilon: Level = Fraction(1, 20)
     """The share of questions that may be answered otherwise."""
     delta: Level = Fraction(1, 10)
+
+    def __post_init__(self) -> None:
+        _check_reference(self.reference)
+        level_of(self.epsilon, "epsilon", "0.05")
+        level_of(self.delta, "delta")
 
 
 @dataclass(frozen=True)
@@ -102,7 +133,8 @@ class Budget:
     (2000000, 20000001)
 
     Raises:
-        InputError: the budget is not above 0 and below the largest possible cost.
+        InputError: the budget is not above 0 and below the largest possible cost, or delta is no
+            probability.
     """
 
     usd: Level
@@ -112,6 +144,7 @@ class Budget:
     delta: Level = Fraction(1, 10)
 
     def __post_init__(self) -> None:
+        level_of(self.delta, "delta")
         if not 0 < _exactly(self.usd) < _exactly(self.most_usd):
             raise InputError(
                 f"a budget of ${self.usd} must be above 0 and below the largest possible cost, "
@@ -131,16 +164,23 @@ class Budget:
 
 @dataclass(frozen=True)
 class Shift:
-    """Coverage for another mix of questions, where only what round 1 shows is of another mix."""
+    """Coverage for another mix of questions, where only what round 1 shows is of another mix.
+
+    Raises:
+        InputError: the level is no probability.
+    """
 
     level: Level
     target: TraceArrays
     """A sample of that mix, of the kind that trained the policy; its grades are not read."""
 
+    def __post_init__(self) -> None:
+        _level(self.level)
+
     @property
     def alpha(self) -> Fraction:
         """The share of misses, exactly."""
-        return _alpha(self.level)
+        return 1 - _level(self.level)
 
 
 Promise = Coverage | Selective | Parity | Agreement | Budget | Shift
@@ -154,5 +194,26 @@ def _exactly(value: Level) -> Fraction:
         raise InputError(f"{value} is no amount in USD; give a number, such as 0.002") from None
 
 
-def _alpha(level: Level) -> Fraction:
-    return 1 - exact_level(level, "the level of a promise")
+def level_of(value: Level, name: str, such_as: str = "0.1") -> Fraction:
+    """Read a probability strictly between 0 and 1, exactly.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        return exact_level(value)
+    except CalibrationError:
+        raise InputError(
+            f"{name} is {value}; give a number between 0 and 1, such as {such_as}"
+        ) from None
+
+
+def _level(value: Level) -> Fraction:
+    return level_of(value, "the level of a promise", "0.9")
+
+
+def _check_reference(reference: object) -> None:
+    if reference is not None and not isinstance(reference, str):
+        raise InputError(
+            f"the reference is {reference!r}; name a role of the traces, or leave it out"
+        )

@@ -58,7 +58,8 @@ def check_comparable(target: TraceArrays) -> None:
     if target.horizon == 1:
         raise CalibrationError(
             "with one round nothing shows whether the target mix differs in more than its weights "
-            "are made of; calibrate on graded questions of that mix with --promise coverage"
+            "are made of; calibrate on graded questions of that mix for coverage (--promise "
+            "coverage, in Python Coverage)"
         )
     truncated = int((~target.complete).sum())
     if truncated:
@@ -93,7 +94,8 @@ def check_covariate_shift(
     named = ", ".join(f"{features.names[k]} p = {p_values[k]:.2g}" for k in differ[:NAMED])
     raise CalibrationError(
         f"the target mix differs in more than round 1 shows (later rounds: {named}), so no weights "
-        "make up for it; grade some of its questions and calibrate on them with --promise coverage"
+        "make up for it; grade some of its questions and calibrate on them for coverage (--promise "
+        "coverage, in Python Coverage)"
     )
 
 

@@ -131,6 +131,30 @@ class PriceTable:
         return _published(model, provider, url)
 
 
+def list_price(model: str, provider: str | None = None) -> TokenPrice | None:
+    """Return the published price of a model by its name; None where none is known.
+
+    Of calls that others recorded the address is not known. A name alone may be sold by several, or
+    run on a machine of one's own: whoever uses this price says so.
+
+    Args:
+        model: its name; `SELLER/NAME` names the seller as well.
+        provider: the name that `genai-prices` gives to who sells it, where that is known.
+
+    Raises:
+        MissingExtraError: `genai-prices` is absent.
+
+    >>> print(list_price("gpt-4o-mini-2024-07-18"))
+    $0.15 in and $0.6 out per million tokens
+    >>> list_price("ollama/gemma3"), list_price("gpt-4o", "ollama")
+    (None, None)
+    """
+    seller, _, name = model.partition("/")
+    if provider is None and name:
+        return _published(name, seller, None)
+    return _published(model, provider, None)
+
+
 def unpriced(model: str) -> UnpricedModelError:
     """Say which line to add to the configuration.
 

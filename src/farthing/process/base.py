@@ -29,10 +29,15 @@ class Budget:
     """Nano-dollars a question."""
     largest_nano: IntArray
     """[n, T * L] the most that each call can cost: known before it is made, unlike its price."""
+    asking_nano: IntArray | None = None
+    """[n, T] what asking an LLM what to do cost after each round; None where nobody is asked."""
+    largest_asking_nano: int = 0
+    """The most that asking it once can cost."""
 
     def take(self, index: IntArray) -> "Budget":
         """Return the same for the questions at an index."""
-        return replace(self, largest_nano=self.largest_nano[index])
+        asking = None if self.asking_nano is None else self.asking_nano[index]
+        return replace(self, largest_nano=self.largest_nano[index], asking_nano=asking)
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,14 @@ class State:
     @property
     def left_nano(self) -> IntArray | None:
         """[n] what is left of the budget, in nano-dollars; None where there is no limit."""
-        return None if self.budget is None else self.budget.nano - self.spent_nano
+        if self.budget is None:
+            return None
+        left: IntArray = self.budget.nano - self.spent_nano
+        if self.budget.asking_nano is None:
+            return left
+        rounds = self.known.reshape(self.recorded.answer.shape).any(axis=2)
+        asked: IntArray = np.where(rounds, self.budget.asking_nano, 0).sum(axis=1)
+        return left - asked
 
     @cached_property
     def can_buy(self) -> BoolArray:
@@ -100,7 +112,8 @@ class State:
         if self.budget is None or left is None:
             return can
         largest = self.budget.largest_nano[:, self.space.cells].sum(axis=3)
-        affordable: BoolArray = self.space.next_of(largest, self.bought) <= left[:, None]
+        largest = self.space.next_of(largest, self.bought) + self.budget.largest_asking_nano
+        affordable: BoolArray = largest <= left[:, None]
         return can & affordable
 
     @cached_property

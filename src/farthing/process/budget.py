@@ -5,7 +5,7 @@ the call. So a replay under a budget buys what a live question under it would.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,12 +28,17 @@ class PerQuestion:
     """Role, in a cascade model, to the most that one of its calls can cost, in nano-dollars; live
     play enforces it."""
 
-    def of(self, traces: TraceArrays) -> Budget:
+    def of(self, traces: TraceArrays, replies: str | None = None) -> Budget:
         """Return the budget of recorded questions, with the bound of each of their calls.
 
         A bound that is declared for a role is that of all its calls; else it is the recorded one.
         That one is not known in time where a call sees another one of its round: it depends on what
         was said, and a round is begun before.
+
+        Args:
+            traces: the questions.
+            replies: the role of an LLM that is asked what to do after each round; it is paid out of
+                the same budget, and its bound must be declared.
 
         Raises:
             InputError: a call has neither, or only one that was not known in time, or cost more
@@ -46,15 +51,32 @@ class PerQuestion:
             if name in declared:
                 largest[:, cells[0], cells[1]] = declared[name]
         self._check(traces, largest)
-        return Budget(self.nano, largest.reshape(len(traces), -1))
+        budget = Budget(self.nano, largest.reshape(len(traces), -1))
+        return budget if replies is None else self._asking(budget, traces, replies)
+
+    def _asking(self, budget: Budget, traces: TraceArrays, role: str) -> Budget:
+        bound = (self.largest_nano or {}).get(role)
+        if bound is None:
+            raise InputError(
+                f"{role} is paid for saying what to do, and nothing says the most that a reply of "
+                f"it can cost; {_declare(role)}"
+            )
+        asked = traces.replies.get(role)
+        if asked is None:
+            return budget  # the policy refuses such questions
+        if (most := int(asked.cost_nano.max())) > bound:
+            raise InputError(
+                f"a reply of {role} cost ${usd_from_nano(most):.6g}, more than its bound of "
+                f"${usd_from_nano(bound):.6g}; {_declare(role)}, with a larger one"
+            )
+        return replace(budget, asking_nano=asked.cost_nano, largest_asking_nano=bound)
 
     def _check_in_time(self, traces: TraceArrays) -> None:
         late = [role for role in traces.roles[1:] if role not in (self.largest_nano or {})]
         if late and not traces.independent.all():
             raise InputError(
                 f"calls of {' and '.join(late)} saw others of their round, so the most that they "
-                "can cost is not known before it; give "
-                + " ".join(f"--largest {role}=USD" for role in late)
+                f"can cost is not known before it; {_declare(*late)}"
             )
 
     def _check(self, traces: TraceArrays, largest: IntArray) -> None:
@@ -68,12 +90,19 @@ class PerQuestion:
         if not bound:
             raise InputError(
                 f"{which}: nothing says the most that this call could have cost, so no budget can "
-                f"be kept to; give --largest {role}=USD, or record `largest_cost_usd`"
+                f"be kept to; record `largest_cost_usd`, or {_declare(role)}"
             )
         raise InputError(
             f"{which}: this call cost ${cost:.6g}, more than its bound of "
-            f"${usd_from_nano(bound):.6g}; give a larger one with --largest {role}=USD"
+            f"${usd_from_nano(bound):.6g}; {_declare(role)}, with a larger one"
         )
+
+
+def _declare(*roles: str) -> str:
+    """Say how a bound is declared, through either door."""
+    options = " ".join(f"--largest {role}=USD" for role in roles)
+    given = ", ".join(f'"{role}": USD' for role in roles)
+    return f"give {options} (in Python largest_usd={{{given}}})"
 
 
 def calls_of(traces: TraceArrays) -> dict[str, tuple[slice | int, int]]:

@@ -239,8 +239,10 @@ def affordable_rounds(traces: TraceArrays, budget: Budget | None) -> BoolArray:
     if budget is None:
         return np.ones(shape, dtype=bool)
     cost = traces.round_cost_nano
+    if budget.asking_nano is not None:
+        cost = cost + budget.asking_nano
     left = budget.nano - (cost.cumsum(axis=1) - cost)
-    largest = budget.largest_nano.reshape(*shape, -1).sum(axis=2)
+    largest = budget.largest_nano.reshape(*shape, -1).sum(axis=2) + budget.largest_asking_nano
     allowed: BoolArray = np.logical_and.accumulate(largest <= left, axis=1)
     return allowed
 

@@ -39,7 +39,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         """Say what somebody's answers came to.
 
         >>> print(Figures(questions=4, cost_nano=800_000, right=3).sentence("You"))
-        You: $0.0002 a question at accuracy 0.750.
+        You: $0.000200 a question at accuracy 0.750.
         """
         said = f"{who}: ${significant(self.cost_usd)} a question at {measure} {self.accuracy:.3f}"
         if self.unanswered:

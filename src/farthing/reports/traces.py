@@ -13,6 +13,7 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.money import significant, usd_from_nano
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
+from farthing.traces.assemble import missing
 from farthing.traces.grades import ungraded_questions
 
 NAMED = 6
@@ -58,8 +59,10 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
     splits = {name: int((traces.split == place).sum()) for place, name in enumerate(SPLITS)}
     total = int(traces.round_cost_nano.sum())
     each = significant(usd_from_nano(total / n))
+    lack = sorted(missing(traces).items(), key=lambda item: -item[1])
     return [
         ("questions", f"{n:,}{incomplete}"),
+        *([("missing", _missing(dict(lack)))] if lack else []),
         ("rounds", f"{traces.horizon}"),
         ("solvable", f"{traces.solvable.mean():.1%} have a right answer among those recorded"),
         *_grades(traces),
@@ -72,14 +75,28 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
 
 def _grades(traces: TraceArrays) -> list[tuple[str, str]]:
     """Say how many questions nobody graded, and what can be promised all the same."""
-    missing = int(ungraded_questions(traces).sum())
-    if not missing:
+    unknown = int(ungraded_questions(traces).sum())
+    if not unknown:
         return []
     said = (
-        f"{missing:,} questions have answers that nobody graded; agreement with a model can be "
+        f"{unknown:,} questions have answers that nobody graded; agreement with a model can be "
         "promised, and parity counts unknown answers that differ as losses"
     )
     return [("grades", said)]
+
+
+def _missing(lack: dict[str, int]) -> str:
+    """Say how many questions lack which model.
+
+    >>> print(_missing({"large": 1_200, "small": 1}))
+    1,200 questions lack a call of large, 1 of small; a model cannot be asked where it is missing
+    """
+    (first, n), *others = list(lack.items())[:NAMED]
+    also = "".join(f", {count:,} of {role}" for role, count in others)
+    more = f" and some of {len(lack) - NAMED} more" if len(lack) > NAMED else ""
+    lacks = "question lacks" if n == 1 else "questions lack"
+    whom = f"{n:,} {lacks} a call of {first}{also}{more}"
+    return f"{whom}; a model cannot be asked where it is missing"
 
 
 def _roles(traces: TraceArrays) -> Table:

@@ -8,7 +8,9 @@ import msgspec
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.money import usd_from_nano
+from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
+from farthing.traces.shapes import is_reply
 
 Ending = Literal["policy", "budget", "failure"]
 """Who ended it: the policy (or there was no round left), the budget, or a key that is wrong."""
@@ -17,7 +19,12 @@ Bought = Literal["rounds", "calls"]
 """What the policy buys at a time."""
 
 ABSTAINS = "No answer is given: the policy is not sure enough of any."
+UNREAD = "No answer could be read from any reply."
+FAILED = "There is no answer, since every call failed."
 NO_CERTIFICATE = "No certificate: the bundle was not calibrated, so nothing is promised."
+
+
+_BY = {"policy": "the policy", "budget": "the budget", "failure": "a failure"}
 
 
 def selective(certificate: Certificate | None) -> bool:
@@ -83,8 +90,22 @@ class Answer:
         return promises and not self.caveats and not self.abstained
 
     @property
+    def unread(self) -> str:
+        """Say that calls were made and none of them gave an answer; nothing where one did.
+
+        A promise of coverage holds all the same: of its questions as many went that way.
+        """
+        made = [call for call in self.trace.calls if not is_reply(call.role)]
+        if not made or self.best is not None or any(is_answer(call.answer) for call in made):
+            return ""
+        return FAILED if all(call.error for call in made) else UNREAD
+
+    @property
     def promise(self) -> str:
-        """Say in one or two plain sentences what is promised of this answer."""
+        """Say in plain sentences what is promised of this answer, and where there is none, why."""
+        return " ".join(filter(None, [self.unread, self._promised()]))
+
+    def _promised(self) -> str:
         clauses = "; ".join(self.caveats)
         if self.abstained:
             return self._withheld()
@@ -100,6 +121,19 @@ class Answer:
             return f"{ABSTAINS}{why}"
         whose = f"the question was passed on to {self.escalated.model}, whose answers are not part"
         return f"The policy is not sure enough of any answer; {whose} of the promise.{why}"
+
+    def __str__(self) -> str:
+        """Return a few lines: the best answer, the set, what was paid, what is promised."""
+        whose = "" if self.escalated is None else f" (from {self.escalated.model})"
+        returned = [f"{one.text} ({one.score:.2f})" for one in self.answers]
+        cost = "unknown" if self.cost_usd is None else f"${self.cost_usd:.6f}"
+        after = f"after {self.rounds} of {self.most_rounds} {self.bought}"
+        return (
+            f"answer   {self.best or 'none'}{whose}\n"
+            f"set      {', '.join(returned) or 'empty'}\n"
+            f"cost     {cost}, ended by {_BY[self.ended_by]} {after}\n"
+            f"promise  {self.promise}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""

@@ -16,6 +16,7 @@ from farthing.runtime.answer import Returned
 from farthing.runtime.observation import Observer
 from farthing.runtime.steps import Lines, Step
 from farthing.tasks.base import Task, is_answer
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Call, Trace
 from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
 
@@ -91,14 +92,15 @@ class Episode:
         counts = range(len(self.lines))
         return [f for f in counts if self._history.count(f) < len(self.lines[f])]
 
-    def decide(self, steps: Steps, bounds: Bounds) -> int:
+    def decide(self, steps: Steps, bounds: Bounds, left_nano: int | None = None) -> int:
         """Decide after the steps so far; return the line to buy from, or `NOTHING`.
 
         Args:
             steps: the calls of every step so far; the latest is the one that was decided on last.
             bounds: what each open line's next step can cost; read where there is a budget.
+            left_nano: what is left of the budget, in nano-dollars; None where there is none.
         """
-        state = self._state(steps, bounds)
+        state = self._state(steps, bounds, left_nano)
         uniform = float(self.rng.random()) if state.turn else 0.0
         decision, action = self._decided(state, uniform)
         if state.turn:
@@ -147,7 +149,7 @@ class Episode:
             found.setdefault(self.task.normalise(one.call.answer or ""), one.returned())
         return tuple(found.values())
 
-    def _state(self, steps: Steps, bounds: Bounds) -> State:
+    def _state(self, steps: Steps, bounds: Bounds, left_nano: int | None) -> State:
         space, origin = self.space, self.bundle.origin
         history = np.array([self._history], dtype=np.int64)
         replies = replies_of(self.bundle.policy)
@@ -156,12 +158,13 @@ class Episode:
         calls = list(chain.from_iterable(steps))
         lengths = [len(line) for line in self.lines]
         offered = np.arange(space.items) < np.array(lengths)[:, None]
+        seen = observer.observe(calls, places)
         return State(
-            observer.observe(calls, places),
+            seen,
             space,
             offered[None],
             history,
-            self._budget(space, bounds),
+            None if left_nano is None else self._budget(space, bounds, left_nano, seen),
             0.0 if self.kappa is None else self.kappa,
         )
 
@@ -173,13 +176,18 @@ class Episode:
             counts[line] += 1
         return places
 
-    def _budget(self, space: ActionSpace, bounds: Bounds) -> Budget | None:
-        if self.budget_nano is None:
-            return None
+    def _budget(
+        self, space: ActionSpace, bounds: Bounds, left_nano: int, seen: TraceArrays
+    ) -> Budget:
+        """Return the budget of which exactly so much is left.
+
+        The ledger knows it: it has settled tries of unknown cost, and the replies of an LLM that
+        was asked what to do. The state takes off again what the calls that it has seen cost.
+        """
         largest = np.zeros((1, space.cells.size), dtype=np.int64)
         for line, nano in bounds.items():
             largest[0, space.cells[line, self._history.count(line), 0]] = nano
-        return Budget(self.budget_nano, largest)
+        return Budget(left_nano + int(seen.cost_nano.sum()), largest)
 
     def _hear(
         self, calls: Sequence[Call], state: State, decision: Decision, action: Action

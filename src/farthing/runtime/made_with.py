@@ -61,7 +61,7 @@ def _behind(
         for other in (found for system in known if (found := changes(declared, system))):
             raise InputError(
                 f"{job}: did not make all of {traces}, which was recorded with another system: "
-                f"{', '.join(other)}; leave --job out"
+                f"{', '.join(other)}; leave the job out"
             )
         return Behind(declared)
     if len(known) > 1:

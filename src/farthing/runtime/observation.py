@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.bundle import Origin
-from farthing.money import nano_from_usd
 from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SIGNALS, Replies, Signal, TraceArrays
 from farthing.traces.assemble import reply_action
 from farthing.traces.base import Call
+from farthing.traces.costs import charged_nano
 from farthing.traces.grading import answer_codes
+from farthing.traces.origin import Origin
 from farthing.traces.shapes import is_reply
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 
@@ -42,7 +42,7 @@ class Observer:
         answer = np.full(shape, NO_ANSWER, dtype=np.int16)
         answer.reshape(-1)[at] = answer_codes([call.answer for call in ordered], self.normalise)
         cost = np.zeros(shape, dtype=np.int64)
-        cost.reshape(-1)[at] = [nano_from_usd(call.cost_usd or 0.0) for call in ordered]
+        cost.reshape(-1)[at] = [charged_nano(call) for call in ordered]
         return TraceArrays(
             ids=np.array([""]),
             roles=self.origin.roles,
@@ -85,7 +85,7 @@ class Observer:
         for call in calls:
             if call.role == self.replies:
                 action[0, call.round - 1] = reply_action(call, self.origin.roles)
-                cost[0, call.round - 1] = nano_from_usd(call.cost_usd or 0.0)
+                cost[0, call.round - 1] = charged_nano(call)
         return {self.replies: Replies(action, cost)}
 
 

@@ -64,7 +64,7 @@ class Orchestrator:
         if self.escalation is not None and not selective(self.bundle.certificate):
             raise InputError(
                 "the bundle never abstains, so there is nothing to escalate; leave that out, or "
-                "calibrate with --promise selective"
+                "calibrate for a selective promise (--promise selective, in Python Selective)"
             )
         object.__setattr__(self, "_lines", course(self.bundle, self.plan))
         ours = system_of(self.plan) if self.system is None else self.system
@@ -181,7 +181,7 @@ class _Answering:
         """Take steps until the policy, the budget or a failure ends it."""
         while True:
             bounds = await self._bounds()
-            line = self.episode.decide(self.steps, bounds)
+            line = self.episode.decide(self.steps, bounds, self.budget.left_nano)
             if line == NOTHING:
                 break
             if not await self._run(self.episode.next(line)):

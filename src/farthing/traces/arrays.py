@@ -158,14 +158,17 @@ class TraceArrays:
 
 
 def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
-    """Return the questions of several pieces with the same columns, one piece after another."""
+    """Return the questions of several pieces with the same columns, one piece after another.
+
+    Where some keep texts and others none, the text of these is ''.
+    """
     first = pieces[0]
     if len(pieces) == 1:
         return first
     per_question: dict[str, object] = {
         f.name: np.concatenate([getattr(piece, f.name) for piece in pieces])
         for f in fields(first)
-        if isinstance(getattr(first, f.name), np.ndarray)
+        if isinstance(getattr(first, f.name), np.ndarray) and f.name != "question"
     }
     return replace(
         first,
@@ -173,6 +176,7 @@ def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
             name: np.concatenate([piece.signals[name] for piece in pieces])
             for name in first.signals
         },
+        question=_joined_texts(pieces),
         replies={
             role: Replies(
                 np.concatenate([piece.replies[role].action for piece in pieces]),
@@ -181,4 +185,15 @@ def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
             for role in first.replies
         },
         **per_question,  # type: ignore[arg-type]
+    )
+
+
+def _joined_texts(pieces: Sequence[TraceArrays]) -> NDArray[np.object_] | None:
+    if all(piece.question is None for piece in pieces):
+        return None
+    return np.concatenate(
+        [
+            np.full(len(piece), "", dtype=object) if piece.question is None else piece.question
+            for piece in pieces
+        ]
     )

@@ -32,6 +32,7 @@ from farthing.traces.arrays import (
     TraceArrays,
 )
 from farthing.traces.base import GRADES, Call, Trace
+from farthing.traces.costs import charged_nano
 from farthing.traces.grading import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
 from farthing.traces.shapes import (
@@ -78,8 +79,8 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
             `cascade` lays a pool out one model after another.
 
     Returns:
-        One row a question, in order. A pool's models stand in the order of their mean cost. A call
-        without a recorded cost counts as free.
+        One row a question, in order. A pool's models stand in the order of their mean cost. What a
+        call without a recorded cost counts as, `costs.charged_nano` says.
 
     Raises:
         TraceFormatError: the traces break the form, or an answer cannot be graded; the line is the
@@ -167,6 +168,17 @@ def asked(arrays: TraceArrays) -> BoolArray:
     return made
 
 
+def missing(arrays: TraceArrays) -> dict[str, int]:
+    """Return, of a pool, each model that some questions lack, and how many do; it may be empty.
+
+    A call that failed and left nothing, not even a cost, counts as lacking.
+    """
+    if not is_pool(arrays):
+        return {}
+    lack = (~asked(arrays)).sum(axis=(0, 1)).tolist()
+    return {role: n for role, n in zip(arrays.roles, lack, strict=True) if n}
+
+
 def fingerprint(arrays: TraceArrays) -> str:
     """Return the SHA-256 of everything the arrays hold, in hexadecimal.
 
@@ -235,7 +247,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     correct[at] = [bool(right) for right in graded]
     ungraded[at] = [right is None for right in graded]
     cost_nano, largest_cost_nano = np.zeros((2, *shape), dtype=np.int64)
-    cost_nano[at] = [_nano(call.cost_usd) for call in flat]
+    cost_nano[at] = [charged_nano(call) for call in flat]
     largest_cost_nano[at] = [_nano(call.largest_cost_usd) for call in flat]
     groups = sorted({trace.group for trace in traces if trace.group is not None})
     group_code = {None: -1} | {name: i for i, name in enumerate(groups)}
@@ -334,7 +346,7 @@ def _replies(traces: Sequence[Trace], roles: Sequence[str], horizon: int) -> dic
         for call in trace.calls:
             if is_reply(call.role):
                 replies[call.role].action[i, call.round - 1] = reply_action(call, roles)
-                replies[call.role].cost_nano[i, call.round - 1] = _nano(call.cost_usd)
+                replies[call.role].cost_nano[i, call.round - 1] = charged_nano(call)
     return replies
 
 

@@ -1,6 +1,23 @@
-"""What recorded costs leave in doubt."""
+"""What calls count as, and what recorded costs leave in doubt."""
 
+from farthing.money import nano_from_usd
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
+from farthing.traces.base import Call
+
+
+def charged_nano(call: Call) -> int:
+    """Return what a call counts as, in nano-dollars.
+
+    One of unknown cost counts as the most that it can have cost, as budgets settle it; where that
+    was not recorded either, as free.
+
+    >>> charged_nano(Call(round=1, role="m", cost_usd=2e-9, largest_cost_usd=5e-9))
+    2
+    >>> charged_nano(Call(round=1, role="m", largest_cost_usd=5e-9))
+    5
+    """
+    usd = call.largest_cost_usd if call.cost_usd is None else call.cost_usd
+    return 0 if usd is None else nano_from_usd(usd)
 
 
 def doubt(traces: TraceArrays) -> str | None:

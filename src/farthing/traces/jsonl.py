@@ -3,6 +3,7 @@
 Reading is all or nothing: the first thing wrong is refused with its file, line and field.
 """
 
+import codecs
 import gzip
 import json
 import math
@@ -18,12 +19,15 @@ from farthing.errors import TraceFormatError
 from farthing.traces.atomic_file import replacing
 from farthing.traces.base import Call, Trace
 from farthing.traces.error_text import near, plain
-from farthing.traces.shapes import Checker
+from farthing.traces.shapes import Checker, shape_of
 
 _TRACE_FIELDS = frozenset(Trace.__struct_fields__)
 _CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}
 _WHERE = re.compile(r"(.*) - at `\$\.?(.*)`$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`$")
+_DEPENDENT_POOL = (
+    "is false, but calls of a pool are independent; remove it, or record rounds of base and guide"
+)
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -124,8 +128,9 @@ def _lines(name: str) -> Iterator[tuple[int, bytes]]:
     try:
         with _open(name) as file:
             for line, raw in enumerate(file, start=1):
-                if raw.strip():
-                    yield line, raw
+                text = raw.removeprefix(codecs.BOM_UTF8) if line == 1 else raw
+                if text.strip():
+                    yield line, text
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         problem = f"is damaged gzip after line {line} ({error}); fetch the file again"
         raise TraceFormatError(name, line + 1, "file", problem) from error
@@ -194,9 +199,12 @@ def _trace(raw: Any) -> Trace:
     if isinstance(calls, list):
         gathered = raw | {"calls": [_gathered(call, i) for i, call in enumerate(calls)]}
     try:
-        return msgspec.convert(gathered, Trace)
+        trace = msgspec.convert(gathered, Trace)
     except msgspec.ValidationError as error:
         raise _named(str(error), raw) from None
+    if raw.get("independent") is False and shape_of(trace) == "pool":
+        raise _WrongError("independent", _DEPENDENT_POOL)
+    return trace
 
 
 def _gathered(call: Any, i: int) -> Any:

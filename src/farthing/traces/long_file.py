@@ -33,12 +33,26 @@ class LongFile:
     rows: int
     """Questions that are read at a time."""
     order: tuple[int, ...] | None
-    """Of a pool: the places of its models by their mean cost over the whole file."""
+    """Of a pool that is asked in turn: the places of its models by their mean cost over the whole
+    file."""
     report: Report
 
     @classmethod
-    def open(cls, path: str | Path, rows: int = CHUNK_ROWS, report: Report = ignore) -> Self:
+    def open(
+        cls,
+        path: str | Path,
+        rows: int = CHUNK_ROWS,
+        report: Report = ignore,
+        *,
+        side_by_side: bool = False,
+    ) -> Self:
         """Look at a file; of a pool of models, go through it once for their mean costs.
+
+        Args:
+            path: the file.
+            rows: questions that are read at a time.
+            report: is told how many were read.
+            side_by_side: whether the models of a pool are played in any order, as recorded.
 
         Raises:
             TraceFormatError: the file is not Parquet, not of traces, or empty.
@@ -48,7 +62,8 @@ class LongFile:
         if first is None:
             problem = "is empty; a trace file has a row a question"
             raise TraceFormatError(str(path), 1, "file", problem)
-        order = cheapest_first(chain([first], chunks)) if is_pool(first) else None
+        in_turn = is_pool(first) and not side_by_side
+        order = cheapest_first(chain([first], chunks)) if in_turn else None
         return cls(path, rows, order, report)
 
     @property

@@ -54,14 +54,33 @@ def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
         raise InputError("there are no records; give at least one question")
     if not any("calls" in row for row in rows):
         rows = _gathered(rows)
-    return list(decode_all("records", [msgspec.json.encode(_plain(row)) for row in rows]))
+    return list(decode_all("records", map(_encoded, range(1, len(rows) + 1), rows)))
+
+
+def _encoded(place: int, row: Row) -> bytes:
+    try:
+        return msgspec.json.encode(_plain(row))
+    except (TypeError, ValueError, OverflowError, RecursionError) as problem:
+        raise InputError(
+            f"record {place} holds what is no JSON ({problem}); give text, numbers, lists and None"
+        ) from None
 
 
 def _rows(records: "Iterable[Row] | Frame") -> list[Row]:
     if isinstance(records, Frame) and not isinstance(records, Mapping):
         columns = {str(name): list(records[name]) for name in records.columns}  # type: ignore[index]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return list(records)
+    if isinstance(records, Mapping | str | bytes) or not isinstance(records, Iterable):
+        kind = type(records).__name__
+        raise InputError(
+            f"the records are of type {kind}; give a list of dictionaries, or a data frame"
+        )
+    rows: list[Any] = list(records)
+    for place, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            kind = type(row).__name__
+            raise InputError(f"record {place} is of type {kind}; give a dictionary a question")
+    return rows
 
 
 def _gathered(rows: Sequence[Row]) -> list[Row]:

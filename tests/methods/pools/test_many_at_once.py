@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing import bundle
-from farthing.bundle import origin_of
 from farthing.methods.base import Saveable, Silent, load
 from farthing.methods.cards import card, cards
 from farthing.process.base import Budget, Policy
@@ -17,6 +16,7 @@ from farthing.process.play import outcome_of, play
 from farthing.process.replay import Outcome
 from farthing.process.replayed import Points, Pointwise, replay
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
+from farthing.traces.origin import origin_of
 
 NAMES = [one.name for one in cards() if one.space == "pool"]
 every_method = pytest.mark.parametrize("name", NAMES)

@@ -93,5 +93,8 @@ def _one_hot(action: IntArray, n_actions: int) -> FloatArray:
 
 
 def replies_of(policy: Policy) -> str | None:
-    """Return the role whose replies a policy goes by; None where it asks nobody."""
-    return policy.replies if isinstance(policy, LlmPolicy | LlmExitPolicy) else None
+    """Return the role whose replies a policy goes by, or one that it wraps; None for nobody's."""
+    if isinstance(policy, LlmPolicy | LlmExitPolicy):
+        return policy.replies
+    inner: Policy | None = getattr(policy, "inner", None)
+    return None if inner is None else replies_of(inner)

@@ -1,0 +1,78 @@
+"""What `farthing traces import` is told about another tool's files, and what it says of them."""
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from farthing.cli.console import remark
+from farthing.errors import InputError
+
+if TYPE_CHECKING:
+    from farthing.models.prices import Price
+    from farthing.traces.importers.read import Imported, Supplied
+    from farthing.traces.store import Store
+
+
+def read_pair(text: str, option: str) -> tuple[str, str]:
+    """Read NAME=VALUE.
+
+    >>> read_pair("answer=response", "--column")
+    ('answer', 'response')
+    """
+    name, sign, value = text.partition("=")
+    if not (sign and name.strip() and value.strip()):
+        raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint=option)
+    return name.strip(), value.strip()
+
+
+def read_price(text: str) -> "tuple[str, Price]":
+    """Read MODEL=IN,OUT: USD per million tokens that a model reads and writes.
+
+    >>> model, price = read_price("gpt-4o=2.5,10")
+    >>> model, str(price)
+    ('gpt-4o', '$2.5 in and $10 out per million tokens')
+    """
+    from farthing.models.prices import Rates, TokenPrice
+
+    model, sign, amounts = text.rpartition("=")
+    try:
+        usd = [Decimal(amount.strip()) for amount in amounts.split(",")]
+    except InvalidOperation:
+        usd = []
+    sound = len(usd) == 2 and all(amount.is_finite() and 0 <= amount < 10**9 for amount in usd)
+    if not (sign and model.strip() and sound):
+        problem = f"{text!r} is no MODEL=IN,OUT in USD per million tokens; try gpt-4o=2.5,10"
+        raise typer.BadParameter(problem, param_hint="--price")
+    return model.strip(), TokenPrice((Rates(usd[0], usd[1]),))
+
+
+def format_of(files: Sequence[Path], form: str | None) -> str | None:
+    """Return the format that files share, as said or else as they look; None where they differ.
+
+    Raises:
+        InputError: a file looks like no known format, or is of traces and not by itself.
+    """
+    from farthing.traces.importers.read import OWN, sniffed
+
+    found = {form} if form else {sniffed(file) for file in files}
+    if OWN in found and len(files) > 1:
+        raise InputError("files of traces are imported one by one, and not along with others")
+    return found.pop() if len(found) == 1 else None
+
+
+def import_foreign(
+    files: Sequence[Path], form: str | None, supplied: "Supplied", store: "Store", named: str
+) -> int:
+    """Add other tools' files to a store, all or nothing, and say what they lack."""
+    from farthing.traces.importers.read import check, read_foreign
+    from farthing.traces.shapes import Checker
+
+    imported: Imported = read_foreign(files, form, supplied)
+    check(imported, Checker.after(store.traces(), named))
+    added = store.add(imported.traces, ", ".join(map(str, files)))
+    for note in imported.notes:
+        remark(f"note: {note}")
+    return added

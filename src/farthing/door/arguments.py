@@ -1,0 +1,98 @@
+"""What the door is given, checked: what is wrong is refused in one line, as the command line does.
+
+Each function returns what it was given, in the type that the rooms below expect, or raises an
+InputError that says what was wrong and what to give instead.
+"""
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farthing.errors import InputError
+from farthing.money import NANO_PER_USD, nano_from_usd
+
+if TYPE_CHECKING:
+    from farthing.models.base import Model
+
+_MOST_USD = 10**9
+"""Above it nano-dollars no longer fit into 64 bits."""
+
+
+def shown(value: object) -> str:
+    """Return what a value looks like on one line, and of what is long its type.
+
+    >>> shown("gpt-4o"), shown([0] * 1000)
+    ("'gpt-4o'", 'of type list')
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"of type {type(value).__name__}"
+
+
+def path_of(value: str | Path, what: str) -> Path:
+    """Read a path; `what` is that of which it is one, such as `the bundle`."""
+    try:
+        path = Path(value)
+    except TypeError:
+        path = Path("\0")
+    if "\0" in str(path) or value == "":
+        raise InputError(f"the path of {what} is {shown(value)}; give one, such as 'runs/first'")
+    return path
+
+
+def text_of(value: object, what: str, such_as: str) -> str:
+    """Read a text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{what} is {shown(value)}; give a text, such as {such_as!r}")
+    return value
+
+
+def whole_of(value: int, what: str, least: int) -> int:
+    """Read a whole number; numpy's count as well."""
+    try:
+        number = index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InputError(f"{what} is {shown(value)}; give a whole number from {least} on")
+    return number
+
+
+def names_of(value: object, what: str) -> tuple[str, ...]:
+    """Read names; a single one may stand alone."""
+    given = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    names = [name for name in given if isinstance(name, str) and name]
+    if len(names) < len(given):
+        raise InputError(f"{what} are {shown(value)}; give a list of names")
+    return tuple(names)
+
+
+def nano_of(usd: float, what: str) -> int:
+    """Read an amount of money, in nano-dollars."""
+    try:
+        nano = nano_from_usd(usd)
+    except (TypeError, ValueError, ArithmeticError):
+        nano = -1
+    if not 0 <= nano <= _MOST_USD * NANO_PER_USD:
+        raise InputError(f"{what} is {shown(usd)}; give US dollars, such as 0.001")
+    return nano
+
+
+def models_of(models: "Mapping[str, Model]") -> "Mapping[str, Model]":
+    """Read who answers, by role."""
+    if not isinstance(models, Mapping):
+        raise InputError(f"models are {shown(models)}; give a dictionary, a model for each role")
+    for role, model in models.items():
+        if not _answers(model):
+            raise InputError(
+                f"the model of {role} is {shown(model)}, which answers no prompts; give a model "
+                "of farthing.models, or an object like one"
+            )
+    return models
+
+
+def _answers(model: Any) -> bool:
+    """Return whether something has what the protocol of models asks for."""
+    asked = callable(getattr(model, "complete", None))
+    priced = callable(getattr(model, "largest_cost_nano", None))
+    return asked and priced and hasattr(model, "name") and not isinstance(model, type)

@@ -1,0 +1,1 @@
+"""Recorded calls from other tools' files, one file a format; see `docs/importing.md`."""

@@ -1,0 +1,121 @@
+"""What an importer is: it reads another tool's file, call by call.
+
+An importer only says what its file says. Putting the calls of a question together (`gather.py`),
+and supplying accepted answers and prices (`supply.py`), is the same for all of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from farthing.traces.base import CallError
+from farthing.traces.importers.row import Place
+from farthing.traces.importers.source import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """One call as a foreign file has it; None is what the file does not say."""
+
+    place: Place
+    """Where it stands, for messages."""
+    model: str
+    """Name of the model that was asked."""
+    question: str = ""
+    """What was asked, as text."""
+    key: str | None = None
+    """All that the model was shown; calls with the same key are of one question. None: its text."""
+    id: str | None = None
+    """The file's own name of the question; None: a short hash of the key."""
+    also: str | None = None
+    """Another name under which accepted answers may be given."""
+    group: str | None = None
+    """Stratum: a subject, a data set."""
+    split: str | None = None
+    """`train`, `calibrate` or `test`."""
+    gold: tuple[str, ...] = ()
+    """Accepted answers."""
+    text: str | None = None
+    """The whole reply."""
+    answer: str | None = None
+    """The answer, where the file has it; otherwise it is read from the reply."""
+    correct: bool | None = None
+    """Whether the answer is right."""
+    score: float | None = None
+    """The grade as a number, where the file has one."""
+    cost_usd: float | None = None
+    """What was paid, in US dollars."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    latency_s: float | None = None
+    """Wall time, in seconds."""
+    confidence: float | None = None
+    """In [0, 1]."""
+    uncertainty: float | None = None
+    """At least 0."""
+    error: CallError | None = None
+    """Why the call failed, where it did."""
+    priced_as: str | None = None
+    """What price lists call the model; None: as it is named."""
+    provider: str | None = None
+    """Who sells the model, as price lists call them; None: its name is all that is known."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row of the file that is no call, or not enough of one."""
+
+    why: str
+    """Follows "5 rows were left out: " in a note; equal reasons are counted."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something about the whole file that its user should know; equal ones are said once."""
+
+    text: str
+
+
+Found = Recorded | LeftOut | Remark
+"""What an importer yields."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the file does not say itself, and only some formats ask for."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Of a table: meaning (`answer`) to the column that has it (`response`)."""
+    threshold: float = 0.5
+    """The least score that counts as right."""
+    score: str | None = None
+    """Name of the recorded score that grades the answers; None: the format's usual one."""
+    requests: Path | None = None
+    """Of OpenAI's batches: the input file, which has the questions."""
+
+
+class Importer(Protocol):
+    """What is registered under `farthing.importers`."""
+
+    @property
+    def name(self) -> str:
+        """What `--from` calls it."""
+        ...
+
+    @property
+    def meaning(self) -> str:
+        """Whose file it is, in a few words."""
+        ...
+
+    def sniff(self, source: Source) -> bool:
+        """Return whether a file is of this format, going by its first record."""
+        ...
+
+    def read(self, source: Source, options: Options) -> Iterator[Found]:
+        """Yield the calls in the order of the file.
+
+        Raises:
+            InputError: the file breaks its format; the message names file, line and field.
+        """
+        ...

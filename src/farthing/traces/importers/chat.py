@@ -1,0 +1,150 @@
+"""What logs of chat models have in common: messages, replies, token counts.
+
+The forms are those of OpenAI's chat completions, its older completions and its newer responses,
+which most gateways and tools log as they are. Source: the OpenAPI description of OpenAI's API
+(`CreateChatCompletionResponse`, `Response`).
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from farthing.traces.importers.row import Row, unpacked
+
+INSTRUCTIONS = ("system", "developer")
+"""Roles whose messages say how to answer, not what is asked."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a model was asked."""
+
+    question: str
+    """The user's message; of a longer conversation, all of it but the instructions."""
+    key: str
+    """The whole prompt: calls that share it are of the same question."""
+
+
+def asked(prompt: Any) -> Asked | None:
+    r"""Read a prompt: a text, messages, or an object or JSON text that holds either.
+
+    >>> asked([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}])
+    Asked(question='2 + 2?', key='system: Be brief.\n\nuser: 2 + 2?')
+    >>> asked('{"messages": [{"role": "user", "content": "2 + 2?"}]}')
+    Asked(question='2 + 2?', key='2 + 2?')
+    """
+    opened = unpacked(prompt)
+    if isinstance(opened, dict):
+        return _of_object(opened)
+    if isinstance(opened, list):
+        return _of_messages(opened)
+    text = str(prompt).strip() if isinstance(prompt, str) else ""
+    return Asked(text, text) if text else None
+
+
+def replied(response: Any) -> str | None:
+    """Read the text of a reply: a text, a message, a completion or a response; None: no text.
+
+    >>> replied({"choices": [{"message": {"role": "assistant", "content": "4"}}]})
+    '4'
+    >>> replied({"output": [{"type": "message", "content": [{"type": "text", "text": "4"}]}]})
+    '4'
+    """
+    opened = unpacked(response) if isinstance(response, str) else response
+    if isinstance(opened, dict):
+        found = _of_reply(opened)
+        if found is not None or not isinstance(response, str):
+            return found or None
+    if isinstance(opened, list):
+        parts = [found for part in opened if (found := replied(part))]
+        if parts:
+            return "\n".join(parts)
+    return response.strip() or None if isinstance(response, str) else None
+
+
+def tokens(usage: Row) -> tuple[int | None, int | None]:
+    """Return the tokens that were read and written, by the names of any of OpenAI's interfaces."""
+    return (
+        usage.count("prompt_tokens", "input_tokens"),
+        usage.count("completion_tokens", "output_tokens"),
+    )
+
+
+def _of_object(prompt: Mapping[str, Any]) -> Asked | None:
+    """Read an object that holds the prompt under one of its usual names."""
+    if "content" in prompt:
+        return _of_messages([prompt])
+    for name in ("messages", "input", "prompt", "question", "query", "text"):
+        if prompt.get(name):
+            instructions = prompt.get("instructions")
+            found = asked(prompt[name])
+            if found and isinstance(instructions, str) and instructions.strip():
+                return Asked(found.question, f"system: {instructions.strip()}\n\n{found.key}")
+            return found
+    text = json.dumps(prompt, ensure_ascii=False, sort_keys=True, default=str)
+    return Asked(text, text) if prompt else None
+
+
+def _of_messages(messages: list[Any]) -> Asked | None:
+    said = [(_role(message), _content(message)) for message in messages]
+    said = [(role, text) for role, text in said if text]
+    questions = [(role, text) for role, text in said if role not in INSTRUCTIONS]
+    if not questions:
+        return None
+    question = questions[0][1] if len(questions) == 1 else _transcript(questions)
+    return Asked(question, question if len(said) == 1 else _transcript(said))
+
+
+def _transcript(said: list[tuple[str, str]]) -> str:
+    return "\n\n".join(f"{role}: {text}" for role, text in said)
+
+
+def _role(message: Any) -> str:
+    role = message.get("role") if isinstance(message, dict) else None
+    return role if isinstance(role, str) and role else "user"
+
+
+def _content(message: Any) -> str:
+    """Return a message as text; a part that is none stands for itself by a hash of it."""
+    content = message
+    if isinstance(message, dict):
+        content = message.get("content")
+        if content is None and message.get("tool_calls"):
+            content = [{"type": "tool_calls", "tool_calls": message["tool_calls"]}]
+        elif content is None and "type" in message:
+            content = [message]
+    if isinstance(content, str):
+        return content.strip()
+    parts = content if isinstance(content, list) else [content]
+    return "\n".join(found for part in parts if (found := _part(part)))
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part.strip()
+    if not isinstance(part, dict):
+        return ""
+    text = part.get("text")
+    if isinstance(text, str):
+        return text.strip()
+    written = json.dumps(part, sort_keys=True, default=str)
+    digest = hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"[{part.get('type', 'part')} {digest}]"
+
+
+def _of_reply(reply: Mapping[str, Any]) -> str | None:
+    choices = reply.get("choices")
+    if isinstance(choices, list):
+        return replied(choices[0]) if choices else None
+    if isinstance(reply.get("output"), list):
+        messages = [
+            m for m in reply["output"] if isinstance(m, dict) and m.get("type") == "message"
+        ]
+        return "\n".join(found for m in messages if (found := replied(m))) or None
+    for name in ("message", "content", "text", "completion", "output_text", "output"):
+        value = reply.get(name)
+        if value is not None:
+            return replied(value)
+    return None

@@ -1,0 +1,169 @@
+"""From single calls to traces: the calls of one question, one a model, become a pool."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from farthing import plugins
+from farthing.tasks.base import is_answer
+from farthing.tasks.replies import read_answer
+from farthing.traces.base import Trace
+from farthing.traces.error_text import plain
+from farthing.traces.importers.base import Found, LeftOut, Recorded, Remark
+from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
+
+DIGITS = 16
+"""Hexadecimal digits of a question's hash: 64 bits, so that no two of a million agree."""
+_OF_CALL = (
+    "correct", "text", "confidence", "uncertainty", "input_tokens", "output_tokens", "latency_s",
+    "cost_usd", "error", "score",
+)  # fmt: skip
+
+
+@dataclass
+class Question:
+    """The calls of one question so far, in the order of the file."""
+
+    first: Recorded
+    calls: dict[str, Recorded] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> list[Recorded]:
+        """Every call that was kept."""
+        return list(self.calls.values())
+
+
+@dataclass
+class Gathered:
+    """Questions with their calls, and what had to be left out."""
+
+    questions: dict[str, Question] = field(default_factory=dict)
+    repeats: int = 0
+    """Calls of a model that was asked the same question before."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Reason to rows."""
+    remarks: dict[str, None] = field(default_factory=dict)
+    """What is to be said of the files, in order."""
+
+
+def short_hash(text: str) -> str:
+    """Return the id of a question that has none: the start of its SHA-256.
+
+    >>> short_hash("2 + 2?")
+    '70b499c547e0a11f'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def gather(recorded: Iterable[Found]) -> Gathered:
+    """Put the calls of each question together, one a model.
+
+    Of several calls of one model the first one that was answered counts.
+
+    Raises:
+        InputError: two rows contradict each other, or a name cannot be kept.
+    """
+    gathered = Gathered()
+    for call in recorded:
+        if isinstance(call, LeftOut):
+            gathered.left_out[call.why] += 1
+        elif isinstance(call, Remark):
+            gathered.remarks[call.text] = None
+        else:
+            _add(gathered, call)
+    return gathered
+
+
+def trace_of(name: str, question: Question, task: str) -> Trace:
+    """Return the trace of a question, its answers read as the task reads them.
+
+    Raises:
+        InputError: a value is out of bounds.
+    """
+    calls = question.recorded
+    fields = {
+        "id": name,
+        "question": next((call.question for call in calls if call.question), ""),
+        "gold": next((list(call.gold) for call in calls if call.gold), []),
+        "task": task,
+        "group": next((call.group for call in calls if call.group), None),
+        "split": next((call.split for call in calls if call.split), None),
+        "independent": True,
+        "calls": [_call(call, task) for call in calls],
+    }
+    try:
+        return msgspec.convert(fields, Trace)
+    except msgspec.ValidationError as error:
+        expected, _, where = str(error).partition(" - at `$.")
+        raise question.first.place.refusal(where.rstrip("`") or "row", plain(expected)) from None
+
+
+def reader(task: str) -> Callable[[str], str | None]:
+    r"""Return how a task reads an answer off a whole reply.
+
+    Plain text takes the reply as it is; other tasks take what it says is its answer, and failing
+    that leave the reply to their own normalisation, which finds a number or a letter in it.
+
+    Raises:
+        UnknownNameError: nobody registered the task.
+
+    >>> reader("gsm8k")("3 + 1 = 4\nAnswer: 4"), reader("text")(" Four. ")
+    ('4', 'Four.')
+    """
+    plugins.load("tasks", task)
+    if task == "text":
+        return lambda reply: reply.strip() or None
+    return lambda reply: read_answer(reply) or reply.strip() or None
+
+
+def _add(gathered: Gathered, call: Recorded) -> None:
+    _refuse_unusable(call)
+    name = call.id or short_hash(call.key or call.question)
+    question = gathered.questions.setdefault(name, Question(call))
+    _refuse_contradiction(question.first, call, name)
+    before = question.calls.get(call.model)
+    gathered.repeats += before is not None
+    if before is None or (_unanswered(before) and not _unanswered(call)):
+        question.calls[call.model] = call
+
+
+def _call(call: Recorded, task: str) -> dict[str, object]:
+    answer = call.answer
+    if answer is None and call.text is not None:
+        answer = reader(task)(call.text)
+    kept = {name: getattr(call, name) for name in _OF_CALL}
+    kept["error"] = call.error and msgspec.to_builtins(call.error)
+    return {"round": 1, "role": call.model, "model": call.model, "answer": answer, **kept}
+
+
+def _unanswered(call: Recorded) -> bool:
+    return call.error is not None or not (is_answer(call.answer) or is_answer(call.text))
+
+
+def _refuse_unusable(call: Recorded) -> None:
+    """Refuse what a trace could not hold, before anything is made of it."""
+    if is_reply(call.model) or call.model in PROTOCOL_ROLES:
+        problem = "is a name that traces keep for other roles; rename the model in the file"
+        raise call.place.refusal("model", f"'{call.model}' {problem}")
+    texts = (call.id, call.key, call.question, call.model, call.text, call.answer, call.group)
+    for text in (*texts, *call.gold):
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError:
+            problem = "holds half a character (a lone surrogate); mend the text"
+            raise call.place.refusal("row", problem) from None
+
+
+def _refuse_contradiction(first: Recorded, call: Recorded, name: str) -> None:
+    for what, before, now in (
+        ("question", first.question, call.question),
+        ("accepted answer", first.gold, call.gold),
+        ("group", first.group, call.group),
+        ("split", first.split, call.split),
+    ):
+        if before and now and before != now:
+            problem = f"'{name}' has another {what} in {first.place}; one id is one question"
+            raise call.place.refusal("id", problem)

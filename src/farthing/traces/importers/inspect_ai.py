@@ -1,0 +1,167 @@
+"""Inspect AI's eval logs as JSON: one log is one model on one task.
+
+Import the logs of several models together. `inspect log convert` writes a `.eval` log as JSON.
+Source: `EvalLog`, `EvalSample` and `ModelUsage` in the reference of inspect_ai.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from farthing.traces.base import CallError
+from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Remark
+from farthing.traces.importers.chat import Asked, asked, replied
+from farthing.traces.importers.row import Place, Row, as_number, shown, without_keys
+from farthing.traces.importers.source import Source
+
+_VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Correct, partly correct, incorrect, no answer."""
+_ATTACHED = "attachment://"
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Reads one call a sample; all that its model was asked for a sample is one call."""
+
+    name: str = "inspect"
+    meaning: str = "Inspect AI's eval log, as JSON"
+
+    def sniff(self, source: Source) -> bool:
+        """Return whether the document is a log."""
+        log = source.first.values if source.first else {}
+        return isinstance(log.get("eval"), dict) and {"status", "samples"} & log.keys() != set()
+
+    def read(self, source: Source, options: Options) -> Iterator[Found]:
+        """Yield the samples, graded by the first scorer or by the one that is named.
+
+        Raises:
+            InputError: the log has no samples, or one of them breaks the form.
+        """
+        log = source.first or Row({}, Place(source.name))
+        about = log.part("eval")
+        model, task = about.text("model"), about.text("task")
+        if model is None:
+            raise about.place.refusal("model", "is missing; this is no eval log")
+        if not isinstance(log.values.get("samples"), list):
+            raise log.place.refusal("samples", "are missing; import a log that was kept with them")
+        scorers: dict[str, None] = {}
+        for sample in source.elements(log.values["samples"], "samples"):
+            scores = sample.inner("scores")
+            scorers |= dict.fromkeys(scores if isinstance(scores, dict) else ())
+            yield _found(sample, model, task, options)
+        if len(scorers) > 1 and options.score is None:
+            yield Remark(
+                f"several scorers graded the answers ({', '.join(scorers)}); the first one of each "
+                "sample is read; --score NAME reads another"
+            )
+
+
+INSPECT = Inspect()
+
+
+def _found(sample: Row, model: str, task: str | None, options: Options) -> Recorded | LeftOut:
+    prompt = _prompt(sample)
+    if prompt is None:
+        return LeftOut("a sample without its input")
+    output = sample.part("output")
+    usage = _usage(sample, output, model)
+    score, said = _graded(sample, options.score)
+    name = sample.text("id")
+    latency = sample.number("working_time", "total_time")
+    return Recorded(
+        place=sample.place,
+        model=model,
+        id=f"{task}-{name}" if task and name else None,
+        also=name,
+        question=prompt.question,
+        key=prompt.key,
+        group=task,
+        gold=_accepted(sample),
+        text=_attached(replied(dict(output.values)), sample),
+        answer=said,
+        correct=None if score is None else score >= options.threshold,
+        score=score,
+        cost_usd=usage.number("total_cost", most=1e6),
+        input_tokens=_sum(
+            usage, "input_tokens", "input_tokens_cache_write", "input_tokens_cache_read"
+        ),
+        output_tokens=usage.count("output_tokens"),
+        latency_s=output.number("time") if latency is None else latency,
+        error=_error(sample),
+        provider=model.partition("/")[0] if "/" in model else None,
+    )
+
+
+def _prompt(sample: Row) -> Asked | None:
+    """Return the input, with the choices below it where there are some."""
+    value = sample.find("input")[1]
+    prompt = asked(_attached(value, sample) if isinstance(value, str) else value)
+    choices = sample.inner("choices")
+    if prompt is None or not isinstance(choices, list) or not choices:
+        return prompt
+    listed = "\n".join(f"{chr(ord('A') + i)}) {choice}" for i, choice in enumerate(choices[:26]))
+    return Asked(f"{prompt.question}\n{listed}", f"{prompt.key}\n{listed}")
+
+
+def _attached(text: str | None, sample: Row) -> str | None:
+    """Return a text that is kept once for the whole sample under its hash."""
+    if text is None or not text.startswith(_ATTACHED):
+        return text
+    return sample.part("attachments").text(text.removeprefix(_ATTACHED)) or text
+
+
+def _usage(sample: Row, output: Row, model: str) -> Row:
+    """Return what the sample used of its model, in all its calls."""
+    of_sample = sample.part("model_usage").part(model)
+    return of_sample if of_sample.values else output.part("usage")
+
+
+def _sum(usage: Row, *names: str) -> int | None:
+    counts = [count for name in names if (count := usage.count(name)) is not None]
+    return sum(counts) if counts else None
+
+
+def _accepted(sample: Row) -> tuple[str, ...]:
+    target = sample.find("target")[1]
+    several = target if isinstance(target, list) else [target]
+    return tuple(text.strip() for text in several if isinstance(text, str) and text.strip())
+
+
+def _graded(sample: Row, name: str | None) -> tuple[float | None, str | None]:
+    """Return the grade, and the answer that the scorer read."""
+    scores = sample.inner("scores")
+    if not isinstance(scores, dict) or not scores:
+        return None, None
+    chosen = name or next(iter(scores))
+    if chosen not in scores:
+        problem = f"have no '{chosen}'; there are {', '.join(map(str, scores))}"
+        raise sample.place.refusal("scores", problem)
+    score = sample.part("scores").part(chosen)
+    answer = score.values.get("answer")
+    return _value(score), answer.strip() or None if isinstance(answer, str) else None
+
+
+def _value(score: Row) -> float | None:
+    value: Any = score.find("value")[1]
+    if isinstance(value, list | Mapping) or value is None:
+        return None
+    if value in _VALUES:
+        return _VALUES[value]
+    number = score.score("value") if _readable(value) else None
+    if number is None:
+        raise score.place.refusal("value", f"is {shown(value)}; it must be C, P, I, N or a number")
+    return number
+
+
+def _readable(value: Any) -> bool:
+    known = {"yes", "no", "true", "false"}
+    return isinstance(value, bool) or as_number(value) is not None or str(value).lower() in known
+
+
+def _error(sample: Row) -> CallError | None:
+    error = sample.part("error")
+    if not error.values:
+        return None
+    return CallError(
+        type="error", message=without_keys(error.text("message") or "no message")[:300]
+    )

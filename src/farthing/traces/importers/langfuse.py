@@ -1,0 +1,121 @@
+"""Langfuse's export of observations: JSON, JSON Lines, CSV or Parquet.
+
+The columns are in snake case in exports to blob storage and in camel case in those from the user
+interface and the API; both are read. Of observations, those of the type GENERATION are calls.
+Source: Langfuse's "Blob storage export field reference" and the API's `ObservationsView`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from farthing.traces.base import CallError
+from farthing.traces.importers.base import Found, LeftOut, Options, Recorded
+from farthing.traces.importers.chat import asked, replied
+from farthing.traces.importers.row import Place, Row, as_number, seconds_between, without_keys
+from farthing.traces.importers.source import Source
+
+_MODEL = ("provided_model_name", "providedModelName", "model")
+_START, _END = ("start_time", "startTime"), ("end_time", "endTime")
+_TRACE = {"trace_id", "traceId"}
+_COST = ("total_cost", "totalCost", "calculatedTotalCost", "calculated_total_cost")
+
+
+@dataclass(frozen=True)
+class Langfuse:
+    """Reads one observation a record; those within a trace are looked up there."""
+
+    name: str = "langfuse"
+    meaning: str = "Langfuse's export of observations (generations)"
+
+    def sniff(self, source: Source) -> bool:
+        """Return whether records are observations, or traces that hold some."""
+        fields = source.fields
+        if source.first and isinstance(source.first.inner("observations"), list):
+            return True
+        start = fields & {*_START}
+        return bool({"input", "output"} <= fields and start and fields & {*_MODEL, *_TRACE})
+
+    def read(self, source: Source, options: Options) -> Iterator[Found]:
+        """Yield the generations; other observations are counted."""
+        for row in source.rows():
+            inside = row.inner("observations")
+            if not isinstance(inside, list):
+                yield _found(row, options)
+                continue
+            for i, values in enumerate(inside):
+                path = ".".join(part for part in (row.place.path, f"observations[{i}]") if part)
+                place = Place(row.place.file, row.place.line, path)
+                if not isinstance(values, dict):
+                    raise place.refusal("observations", f"[{i}] is no object")
+                yield _found(Row(values, place), options)
+
+
+LANGFUSE = Langfuse()
+
+
+def _found(row: Row, options: Options) -> Recorded | LeftOut:
+    kind = row.text("type")
+    if kind is not None and kind.upper() != "GENERATION":
+        return LeftOut(f"an observation of the type {kind}, which is no call")
+    model = row.text(*_MODEL)
+    if model is None:
+        return LeftOut("a generation that names no model")
+    prompt = asked(row.find("input")[1])
+    if prompt is None:
+        return LeftOut("a generation without its input; export the group of fields `io`")
+    latency = seconds_between(*(row.find(*names)[1] for names in (_START, _END)))
+    score = _score(row, options.score)
+    read, written = _tokens(row)
+    return Recorded(
+        place=row.place,
+        model=model,
+        question=prompt.question,
+        key=prompt.key,
+        text=replied(row.find("output")[1]),
+        correct=None if score is None else score >= options.threshold,
+        score=score,
+        cost_usd=row.paid(*_COST) or row.part("cost_details", "costDetails").paid("total"),
+        input_tokens=read,
+        output_tokens=written,
+        latency_s=row.number("latency") if latency is None else latency,
+        error=_error(row),
+    )
+
+
+def _tokens(row: Row) -> tuple[int | None, int | None]:
+    """Return the tokens read and written; what came from a cache is listed apart and was read."""
+    details = row.part("usage_details", "usageDetails", "usage")
+    counts = {name: details.count(name) or 0 for name in details.values if _counts(details, name)}
+    read = [n for name, n in counts.items() if name.startswith(("input", "prompt"))]
+    written = [n for name, n in counts.items() if name.startswith(("output", "completion"))]
+    return (
+        sum(read) if read else row.count("inputUsage", "promptTokens", "input_tokens"),
+        sum(written) if written else row.count("outputUsage", "completionTokens", "output_tokens"),
+    )
+
+
+def _counts(details: Row, name: str) -> bool:
+    return as_number(details.values[name]) is not None
+
+
+def _score(row: Row, name: str | None) -> float | None:
+    """Return a named score: a column of this name, or one of the record's `scores`."""
+    if name is None:
+        return None
+    if row.find(name)[1] is not None:
+        return row.score(name)
+    scores = row.inner("scores")
+    if isinstance(scores, list):
+        named = (s for s in scores if isinstance(s, dict) and s.get("name") == name)
+        return Row(next(named, {}), row.place).score("value")
+    value = row.part("scores").find(name)[1]
+    return Row({name: value[0] if isinstance(value, list) and value else value}, row.place).score(
+        name
+    )
+
+
+def _error(row: Row) -> CallError | None:
+    if row.text("level") != "ERROR":
+        return None
+    message = row.text("status_message", "statusMessage") or "no message"
+    return CallError(type="error", message=without_keys(message)[:300])

@@ -1,0 +1,140 @@
+"""OpenAI's batch output, and stored chat completions.
+
+A line of a batch's output has `custom_id`, and a `response` with its `body`, or an `error`. What
+was asked stands in the batch's input file, under the same `custom_id`. Stored completions are
+`chat.completion` objects, as a list of the interface or one a line; what was asked has to be put
+beside each as `messages`. Source: the OpenAPI description of OpenAI's API (`BatchRequestOutput`,
+`BatchRequestInput`, `ChatCompletionList`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from farthing.traces.base import CallError
+from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Remark
+from farthing.traces.importers.chat import Asked, asked, replied, tokens
+from farthing.traces.importers.row import Row, without_keys
+from farthing.traces.importers.source import Source
+
+_NO_QUESTIONS = (
+    "what was asked is not in the output, so that the questions' texts are not known; "
+    "--requests FILE names the batch's input"
+)
+_BATCH_PRICE = "batches are billed below list price; --price MODEL=IN,OUT has what you paid"
+_OBJECTS = {"chat.completion", "text_completion", "response"}
+Requests = Mapping[str, Row]
+"""`custom_id` to the body of the request."""
+
+
+@dataclass(frozen=True)
+class OpenAI:
+    """Reads one call a line, or an element of a list."""
+
+    name: str = "openai"
+    meaning: str = "OpenAI's batch output, or stored chat completions"
+
+    def sniff(self, source: Source) -> bool:
+        """Return whether records are lines of a batch, or completions."""
+        batch = "custom_id" in source.fields and source.fields & {"response", "error", "body"}
+        return bool(batch) or _kind(source.first) in _OBJECTS
+
+    def read(self, source: Source, options: Options) -> Iterator[Found]:
+        """Yield a call for each reply and each failure whose model is known."""
+        requests = None if options.requests is None else _requests(Source(options.requests))
+        if "custom_id" in source.fields:
+            yield Remark(_BATCH_PRICE)
+            if requests is None:
+                yield Remark(_NO_QUESTIONS)
+        for row in source.rows():
+            yield _of_batch(row, requests) if "custom_id" in row.values else _stored(row)
+
+
+OPENAI = OpenAI()
+
+
+def _kind(row: Row | None) -> str | None:
+    kind = row.values.get("object") if row else None
+    return kind if isinstance(kind, str) else None
+
+
+def _requests(source: Source) -> Requests:
+    found: dict[str, Row] = {}
+    for row in source.rows():
+        name, body = row.text("custom_id"), row.part("body")
+        if name is None or not body.values:
+            field = "body" if name else "custom_id"
+            raise row.place.refusal(field, "is missing; this is no line of a batch's input")
+        found[name] = body
+    return found
+
+
+def _of_batch(row: Row, requests: Requests | None) -> Recorded | LeftOut:
+    name = row.text("custom_id")
+    if name is None:
+        raise row.place.refusal("custom_id", "is missing; this is no line of a batch's output")
+    if "method" in row.values and "response" not in row.values:
+        raise row.place.refusal(
+            "method", "belongs to a batch's input; import its output, and give this as --requests"
+        )
+    request = _request(row, name, requests)
+    response = row.part("response")
+    body = response.part("body")
+    model = request.text("model") or body.text("model")
+    if model is None:
+        return LeftOut("a failed call of a model that is not named; --requests FILE names it")
+    prompt = asked(dict(request.values)) if request.values else None
+    status = response.count("status_code")
+    failure = row.part("error") if row.part("error").values else body.part("error")
+    if failure.values or (status is not None and status >= 400):
+        return _recorded(row, model, prompt, Row({}, row.place), _error(failure, status))
+    return _recorded(row, model, prompt, body, None)
+
+
+def _request(row: Row, name: str, requests: Requests | None) -> Row:
+    if requests is None:
+        return Row({}, row.place)
+    if name not in requests:
+        problem = f"'{name}' is not in the file of requests; give the input of this very batch"
+        raise row.place.refusal("custom_id", problem)
+    return requests[name]
+
+
+def _stored(row: Row) -> Recorded | LeftOut:
+    kind = _kind(row)
+    if kind not in _OBJECTS:
+        raise row.place.refusal("object", "is no completion and no response; nothing can be read")
+    model = row.text("model")
+    if model is None:
+        raise row.place.refusal("model", "is missing; every completion has it")
+    request = row.part("request")
+    prompt = asked(dict(request.values)) if request.values else None
+    for field in ("messages", "input_messages", "input", "prompt"):
+        prompt = prompt or asked(row.values.get(field))
+    if prompt is None:
+        return LeftOut("a completion without what was asked; put it beside as `messages`")
+    return _recorded(row, model, prompt, row, None)
+
+
+def _recorded(
+    row: Row, model: str, prompt: Asked | None, body: Row, error: CallError | None
+) -> Recorded:
+    name = row.text("custom_id")
+    read, written = tokens(body.part("usage"))
+    return Recorded(
+        place=row.place,
+        model=model,
+        id=None if prompt else name,
+        also=name,
+        question=prompt.question if prompt else "",
+        key=prompt.key if prompt else None,
+        text=replied(dict(body.values)),
+        input_tokens=read,
+        output_tokens=written,
+        error=error,
+        provider="openai",
+    )
+
+
+def _error(failure: Row, status: int | None) -> CallError:
+    kind = failure.text("code", "type") or (f"status {status}" if status else "error")
+    return CallError(type=kind, message=without_keys(failure.text("message") or "no message")[:300])

@@ -1,0 +1,114 @@
+"""promptfoo's output: the JSON document of an evaluation, or its results one a line.
+
+An answer is right where all assertions of its test passed; without assertions it is ungraded.
+Source: `EvaluateSummaryV3` and `EvaluateResult` in promptfoo's `src/types/index.ts`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from farthing.traces.base import CallError
+from farthing.traces.importers.base import Found, LeftOut, Options, Recorded
+from farthing.traces.importers.chat import asked, replied
+from farthing.traces.importers.row import Place, Row, without_keys
+from farthing.traces.importers.source import Source
+
+_RESULT = {"provider", "prompt", "testCase", "promptIdx", "vars", "gradingResult"}
+_NO_SAY = "graderError"
+"""Marks the result of an assertion whose grader failed: it says nothing of the answer."""
+_CRASHED = 2
+"""`failureReason` of a result that is an error, not a wrong answer."""
+
+
+@dataclass(frozen=True)
+class Promptfoo:
+    """Reads one call a result."""
+
+    name: str = "promptfoo"
+    meaning: str = "promptfoo's output JSON"
+
+    def sniff(self, source: Source) -> bool:
+        """Return whether the document, or each line, has results of tests."""
+        if source.first is None:
+            return False
+        results = _results(source.first)
+        if results is not None:
+            first = results[1][0] if results[1] else None
+            return first is None or (isinstance(first, dict) and len(_RESULT & first.keys()) > 2)
+        return len(_RESULT & source.fields) > 2
+
+    def read(self, source: Source, options: Options) -> Iterator[Found]:
+        """Yield the results, each a provider's reply to a rendered prompt."""
+        found = _results(source.first or Row({}, Place(source.name)))
+        rows = source.rows() if found is None else source.elements(found[1], found[0])
+        for row in rows:
+            yield _recorded(row, options)
+
+
+PROMPTFOO = Promptfoo()
+
+
+def _results(document: Row) -> tuple[str, list[object]] | None:
+    """Return where the list of results is in a document, and the list."""
+    outer = document.values.get("results")
+    if isinstance(outer, list):
+        return "results", outer
+    inner = outer.get("results") if isinstance(outer, dict) else None
+    return ("results.results", inner) if isinstance(inner, list) else None
+
+
+def _recorded(row: Row, options: Options) -> Recorded | LeftOut:
+    provider = row.part("provider")
+    named = provider.text("id") or (row.text("provider") if not provider.values else None)
+    model = provider.text("label") or named
+    if model is None:
+        raise row.place.refusal("provider", "is missing; every result has it")
+    prompt = asked(row.part("prompt").text("raw") or row.find("prompt")[1])
+    if prompt is None:
+        return LeftOut("a result without its prompt")
+    response = row.part("response")
+    usage = response.part("tokenUsage")
+    cost, error = row.paid("cost") or response.paid("cost"), _error(row, response)
+    milliseconds = row.number("latencyMs")
+    graded = error is None and _asserts(row)
+    score = _score(row, options.score) if graded else None
+    by_name = graded and options.score is not None
+    passed = row.flag("success") if graded and not by_name else None
+    return Recorded(
+        place=row.place,
+        model=model,
+        question=prompt.question,
+        key=prompt.key,
+        text=replied(response.find("output")[1]),
+        correct=score >= options.threshold if by_name and score is not None else passed,
+        score=score,
+        cost_usd=cost,
+        input_tokens=usage.count("prompt"),
+        output_tokens=usage.count("completion"),
+        latency_s=None if milliseconds is None else milliseconds / 1_000,
+        error=error,
+        provider=named.partition(":")[0] if named and ":" in named else None,
+        priced_as=named.rpartition(":")[2] if named else None,
+    )
+
+
+def _asserts(row: Row) -> bool:
+    """Return whether anything was asserted of the reply, and every grader could say."""
+    parts = row.part("gradingResult").inner("componentResults")
+    for part in parts if isinstance(parts, list) else []:
+        if Row(part if isinstance(part, dict) else {}, row.place).part("metadata").find(_NO_SAY)[1]:
+            return False
+    return bool(parts or row.part("testCase").inner("assert"))
+
+
+def _score(row: Row, name: str | None) -> float | None:
+    if name is None:
+        return row.score("score")
+    return row.part("namedScores").score(name)
+
+
+def _error(row: Row, response: Row) -> CallError | None:
+    if row.count("failureReason") != _CRASHED and not response.text("error"):
+        return None
+    message = response.text("error") or row.text("error") or "no message"
+    return CallError(type="error", message=without_keys(message)[:300])

@@ -1,0 +1,200 @@
+"""Foreign files as traces: which importer reads a file, and what the traces then lack."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from farthing import plugins
+from farthing.errors import InputError, MissingExtraError
+from farthing.models.prices import Price, list_price
+from farthing.traces.base import Trace
+from farthing.traces.files import LINES, STORES
+from farthing.traces.importers.base import Found, Importer, Options
+from farthing.traces.importers.gaps import notes_on
+from farthing.traces.importers.gather import gather, trace_of
+from farthing.traces.importers.row import Place
+from farthing.traces.importers.source import Source
+from farthing.traces.importers.supply import Gold, Priced, read_gold, with_gold
+from farthing.traces.shapes import Checker
+
+OWN = "jsonl"
+"""What `--from` calls our own form, which no importer reads: see `traces/jsonl.py`."""
+_LAST = "table"
+"""Any table may look like one of calls; so other importers are asked first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supplied:
+    """What the user says of the files."""
+
+    task: str = "text"
+    """How answers are read and compared."""
+    gold: Path | None = None
+    """A file of accepted answers."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """What models cost, for calls without a recorded cost."""
+    requests: tuple[Path, ...] = ()
+    """The input files of OpenAI's batches: one, or one for each file."""
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Traces, where each stands in its file, and what they lack."""
+
+    traces: list[Trace]
+    places: list[Place]
+    """Of each trace's first call."""
+    notes: list[str]
+    """A line for each thing that was left out, worked out, or is not known."""
+
+
+def names() -> list[str]:
+    """Return what `--from` takes, our own form included.
+
+    >>> names()
+    ['inspect', 'jsonl', 'langfuse', 'litellm', 'openai', 'promptfoo', 'routerbench', 'table']
+    """
+    return sorted({OWN, *plugins.names("importers")})
+
+
+def importer(name: str) -> Importer:
+    """Return the importer of a format.
+
+    Raises:
+        UnknownNameError: nobody registered one of that name.
+    """
+    found: Importer = plugins.load("importers", name)
+    return found
+
+
+def sniffed(path: str | Path) -> str:
+    """Return the format of a file, going by its first record.
+
+    A file that is named as traces are, and looks like nothing else, is taken for traces, whose
+    reader says best what is wrong with it.
+
+    Raises:
+        InputError: it cannot be read, or looks like none of the formats, or like several.
+    """
+    return _sniffed(Source(path))
+
+
+def foreign(path: Path) -> str | None:
+    """Return the format of a file of another tool; None for traces, in whichever form.
+
+    Raises:
+        InputError: it cannot be read, or looks like none of the formats, or like several.
+    """
+    if path.suffix in STORES:
+        return None
+    source = Source(path)
+    try:
+        arrays = source.holds_arrays
+    except InputError:
+        arrays = False
+    form = OWN if arrays else _sniffed(source)
+    return None if form == OWN else form
+
+
+def _sniffed(source: Source) -> str:
+    named_so = source.path.name.endswith(LINES)
+    try:
+        first = source.first
+    except InputError:
+        if named_so:
+            return OWN
+        raise
+    if first is None:
+        raise InputError(f"{source.name}: holds no records")
+    if isinstance(first.values.get("calls"), list):
+        return OWN
+    found = [name for name in plugins.names("importers") if importer(name).sniff(source)]
+    found = [name for name in found if name != _LAST] or found
+    if len(found) == 1 or (named_so and not found):
+        return found[0] if found else OWN
+    what = f"may be {' or '.join(found)}" if found else "looks like none of the known formats"
+    raise InputError(f"{source.name}: {what}; name its format with --from ({', '.join(names())})")
+
+
+def read_foreign(
+    paths: Sequence[str | Path], form: str | None = None, supplied: Supplied | None = None
+) -> Imported:
+    """Read files of other tools as one pool of traces; calls of one question come together.
+
+    Args:
+        paths: the files; often one a model.
+        form: the name of their format; None: each is looked at.
+        supplied: what the files do not say.
+
+    Raises:
+        InputError: a file breaks its format, or rows contradict each other, or no question is left.
+    """
+    supplied = supplied or Supplied()
+    plugins.load("tasks", supplied.task)
+    if len(supplied.requests) not in {0, 1, len(paths)}:
+        given = len(supplied.requests)
+        raise InputError(f"{len(paths)} files and {given} of requests; give one, or one for each")
+    gold = None if supplied.gold is None else read_gold(supplied.gold)
+    gathered = gather(
+        call
+        for i, path in enumerate(paths)
+        for call in _found(Source(path), form, _options(supplied, i))
+    )
+    questions = gathered.questions
+    if not questions:
+        why = "; ".join(f"{n} rows: {why}" for why, n in gathered.left_out.items())
+        raise InputError(f"{', '.join(map(str, paths))}: holds no calls{why and f' ({why})'}")
+    priced = Priced(supplied.prices, _published)
+    traces = []
+    for name, question in questions.items():
+        trace = trace_of(name, question, supplied.task)
+        also = [call.also for call in question.recorded]
+        calls = [priced.fill(call, question.calls[call.role]) for call in trace.calls]
+        traces.append(msgspec.structs.replace(with_gold(trace, gold, also), calls=calls))
+    _refuse_unmatched(gold)
+    places = [question.first.place for question in questions.values()]
+    return Imported(traces, places, notes_on(traces, gathered, priced, supplied.options))
+
+
+def check(imported: Imported, checker: Checker) -> None:
+    """Refuse traces that break the form, or do not fit those that they are to stand beside.
+
+    Raises:
+        InputError: the first thing that is wrong, with its place in the foreign file.
+    """
+    for place, trace in zip(imported.places, imported.traces, strict=True):
+        for _, where, problem in checker.problems(trace, place.line or 1):
+            raise place.refusal(where, problem)
+
+
+def _found(source: Source, form: str | None, options: Options) -> Iterator[Found]:
+    form = form or _sniffed(source)
+    if form == OWN:
+        raise InputError(f"{source.name}: is in the form of traces already; import it by itself")
+    yield from importer(form).read(source, options)
+
+
+def _options(supplied: Supplied, i: int) -> Options:
+    if not supplied.requests:
+        return supplied.options
+    several = len(supplied.requests) > 1
+    return replace(supplied.options, requests=supplied.requests[i if several else 0])
+
+
+def _published(model: str, provider: str | None) -> Price | None:
+    """Return a list price; without the library that has them, none is known."""
+    try:
+        return list_price(model.removeprefix(f"{provider}/"), provider)
+    except MissingExtraError:
+        return None
+
+
+def _refuse_unmatched(gold: Gold | None) -> None:
+    if gold is not None and not gold.used:
+        raise InputError(
+            f"{gold.path}: none of its questions is in the imported files, by id or by text; "
+            "check how they are named"
+        )

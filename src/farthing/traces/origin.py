@@ -1,0 +1,67 @@
+"""Where a policy comes from: the traces that it was trained on, and so where it may be used."""
+
+import msgspec
+import numpy as np
+
+from farthing.traces.arrays import RIGHT, TraceArrays
+from farthing.traces.shapes import PROTOCOL_ROLES
+from farthing.traces.system import System
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a policy comes from, and so where it may be used."""
+
+    roles: tuple[str, ...]
+    """The roles of its traces; its actions are these and then `next`."""
+    models: tuple[str, ...]
+    """The models that filled the roles."""
+    mean_cost_nano: tuple[int, ...]
+    """Mean price of each role's call in its traces, in nano-dollars, rounded up."""
+    horizon: int
+    """Number of rounds."""
+    fingerprint: str
+    """SHA-256 of its training traces."""
+    signals: tuple[str, ...] | None = None
+    """The recorded numbers of its traces; None in bundles that do not say."""
+    independent: bool | None = None
+    """Whether no call of its traces saw another one; None likewise."""
+    largest_nano: dict[str, int] | None = None
+    """Role to the most that one of its calls may cost, in nano-dollars, where that is declared."""
+    system: System | None = None
+    """What the traces were made with that calibrated it, or trained it before; None likewise."""
+    reference: str | None = None
+    """The role that was right most often alone in training, or that was named; None where none was
+    recorded alone, or nobody says."""
+    named: tuple[str, ...] = ()
+    """The models that its traces name: of a pool that is asked in turn, its line holds the roles of
+    the others."""
+
+    grade: str = RIGHT
+    """What an answer was judged by in training."""
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether its policy asks models side by side by their names, rather than in rounds."""
+        return self.horizon == 1 and self.roles != PROTOCOL_ROLES
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions, in the order of the scores."""
+        return (*self.roles, "next")
+
+
+def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = None) -> Origin:
+    """Describe the traces that a policy was trained on, and what they were made with."""
+    made = np.maximum((traces.cost_nano > 0).sum(axis=(0, 1)), 1)
+    mean = -(-traces.cost_nano.sum(axis=(0, 1)) // made)
+    return Origin(
+        roles=traces.roles,
+        models=traces.models,
+        mean_cost_nano=tuple(mean.tolist()),
+        horizon=traces.horizon,
+        fingerprint=fingerprint,
+        signals=tuple(traces.signals),
+        independent=bool(traces.independent.all()),
+        system=system,
+        grade=traces.grade,
+    )

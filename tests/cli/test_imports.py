@@ -1,0 +1,134 @@
+"""`farthing traces import` of other tools' files: all of it or nothing, and every gap named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
+SECRET = "sk-proj-abcdefghijklmnop"
+QUESTIONS = {"2 + 2?": "4", "3 + 3?": "6"}
+ANSWERS = {"gpt-4o-mini": ("4", "7"), "house-model": ("4", "6")}
+
+
+def spend_log(**changes: Any) -> str:
+    """Return LiteLLM's log of two questions that two models were asked."""
+    rows = [
+        {
+            "request_id": f"{model}-{i}",
+            "call_type": "acompletion",
+            "api_key": SECRET,
+            "spend": 0.0,
+            "model": model,
+            "prompt_tokens": 1_000,
+            "completion_tokens": 100,
+            "messages": [{"role": "user", "content": question}],
+            "response": {"choices": [{"message": {"content": ANSWERS[model][i]}}]},
+            **changes,
+        }
+        for model in ANSWERS
+        for i, question in enumerate(QUESTIONS)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def exported(farthing: Farthing, store: str) -> list[dict[str, Any]]:
+    assert farthing("traces", "export", "--store", store, "--out", "out.jsonl").code == 0
+    return [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+
+
+def test_a_log_is_imported_and_what_it_lacks_is_said(farthing: Farthing) -> None:
+    Path("spend.jsonl").write_text(spend_log())
+    done = farthing("traces", "import", "spend.jsonl", "--store", "a.db")
+    assert (done.code, done.out) == (0, "")
+    *notes, last = done.err.splitlines()
+    assert last == "imported 2 questions into a.db"
+    assert all(note.startswith("note: ") for note in notes)
+    for says in (
+        "no question is graded; --gold FILE",
+        "costs of gpt-4o-mini are worked out from its tokens at its list price, $0.15 in",
+        "costs are not known of house-model (2 calls), so they count as free; --price MODEL=IN,OUT",
+    ):
+        assert sum(says in note for note in notes) == 1, says
+    assert SECRET not in done.err
+    assert SECRET.encode() not in b"".join(file.read_bytes() for file in Path().glob("a.db*"))
+    assert [trace["gold"] for trace in exported(farthing, "a.db")] == [[], []]
+
+
+def test_options_supply_what_a_log_lacks(farthing: Farthing) -> None:
+    Path("spend.jsonl").write_text(spend_log())
+    Path("gold.csv").write_text("question;gold\n2 + 2?;4\n3 + 3?;6\n")
+    supplied = ("--gold", "gold.csv", "--task", "gsm8k", "--price", "house-model=1,10")
+    done = farthing("traces", "import", "spend.jsonl", "--store", "a.db", *supplied)
+    assert done.code == 0
+    assert "graded" not in done.err
+    assert "not known" not in done.err
+    traces = exported(farthing, "a.db")
+    assert [(trace["task"], trace["gold"]) for trace in traces] == [
+        ("gsm8k", ["4"]),
+        ("gsm8k", ["6"]),
+    ]
+    assert [call["cost_usd"] for call in traces[0]["calls"]] == [0.00021, 0.002]
+    assert "house-model" in farthing("traces", "info", "a.db").out
+
+
+def test_files_of_several_models_are_one_import(farthing: Farthing) -> None:
+    for model, answers in ANSWERS.items():
+        rows = [f"{q},{model},{a},0.001" for q, a in zip(QUESTIONS, answers, strict=True)]
+        Path(f"{model}.csv").write_text("\n".join(["prompt,llm,said,usd", *rows]))
+    files = [f"{model}.csv" for model in ANSWERS]
+    asked = ("traces", "import", *files, "--store", "a.db", "--from", "table")
+    assert farthing(*asked, "--column", "answer=said").code == 0
+    assert [len(trace["calls"]) for trace in exported(farthing, "a.db")] == [2, 2]
+    again = farthing(*asked, "--column", "answer=said")
+    assert (again.code, "stored already" in again.err) == (2, True)
+
+
+def test_a_mistake_in_the_last_line_imports_nothing(refused: Refused) -> None:
+    last = json.loads(spend_log().splitlines()[0]) | {"spend": -1, "api_key": SECRET}
+    for text, field in (('{"request_id": "x"', "line"), (json.dumps(last), "spend")):
+        Path("spend.jsonl").write_text(f"{spend_log()}{text}\n")
+        said = refused("traces", "import", "spend.jsonl", "--store", "a.db")
+        assert f"spend.jsonl, line 5, {field}: is " in said
+        assert SECRET not in said
+        assert not list(Path().glob("a.db*"))
+
+
+def test_what_is_imported_must_fit_the_store(farthing: Farthing, runs: Path) -> None:
+    assert farthing("traces", "import", runs, "--store", "a.db").code == 0
+    Path("spend.jsonl").write_text(spend_log())
+    done = farthing("traces", "import", "spend.jsonl", "--store", "a.db")
+    assert done.code == 2
+    assert "spend.jsonl, line 1, calls: have the shape 'pool', but a.db has 'paper'" in done.err
+    assert "questions 200" in farthing("traces", "info", "a.db").out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--from", "litelm"], "unknown format 'litelm'; did you mean 'litellm'?"),
+        (["--price", "gpt-4o"], "'gpt-4o' is no MODEL=IN,OUT in USD per million tokens"),
+        (["--price", "gpt-4o=1"], "'gpt-4o=1' is no MODEL=IN,OUT"),
+        (["--price", "gpt-4o=-1,2"], "'gpt-4o=-1,2' is no MODEL=IN,OUT"),
+        (["--column", "answer"], "'answer' is no NAME=VALUE"),
+        (["--threshold", "nan"], "--threshold is nan; give a number"),
+        (["--task", "sums"], "unknown task 'sums'"),
+        (["--gold", "absent.csv"], "absent.csv: cannot be read"),
+        (["--gold", "spend.jsonl"], "spend.jsonl, line 1, id: is missing"),
+        (["--from", "table"], "no column is named"),
+        (["--from", "inspect"], "eval.model: is missing; this is no eval log"),
+    ],
+)
+def test_a_wrong_option_is_said(refused: Refused, options: list[str], says: str) -> None:
+    Path("spend.jsonl").write_text(spend_log())
+    assert says in refused("traces", "import", "spend.jsonl", "--store", "a.db", *options)
+
+
+def test_traces_say_all_of_it_themselves(refused: Refused, runs: Path) -> None:
+    said = refused("traces", "import", runs, "--store", "a.db", "--task", "gsm8k")
+    assert "is in the form of traces already" in said
+    said = refused("traces", "import", runs, runs, "--store", "a.db")
+    assert "files of traces are imported one by one" in said
