@@ -210,9 +210,9 @@ def calibrate(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    traces = read_for(asked, traces, bundles.load(folder).origin.grade)
     bundle = bundles.load(folder)
     bundle = bundle.trained or bundle
+    traces = read_for(asked, traces, bundle.origin.grade)
     arrays = arranged(folder, bundle, traces)
     parts = divided(arrays, split)
     lay_out, prove = (
@@ -286,7 +286,6 @@ def tried(
         certificate=found.certificate,
         empty=found.empty,
         questions={**bundle.questions, "calibrate": marks(prove.played)},
-        trained=None,
     )
     kept = structs.replace(kept, value=value_on(kept, prove))
     return kept, found.certificate, outlook(found.certificate, found.evidence)
