@@ -115,6 +115,12 @@ Grade = Annotated[
         help="What answers are judged by: `right`, or `same as ROLE`, which takes no gold.",
     ),
 ]
+GradesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--grades", metavar="FILE", help="Grades beside the traces, as `farthing grade` keeps them."
+    ),
+]
 Population = Annotated[
     Literal["all", "solvable"],
     typer.Option("--population", help="Promise it for all questions, or for the solvable ones."),

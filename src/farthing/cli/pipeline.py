@@ -17,6 +17,7 @@ from farthing.cli.options import (
     CalibrateSize,
     Features,
     Grade,
+    GradesFile,
     Job,
     Population,
     Seed,
@@ -29,6 +30,8 @@ from farthing.cli.promises import (
     Budget,
     Delta,
     Epsilon,
+    JudgeDelta,
+    JudgeEpsilon,
     Largest,
     Method,
     Most,
@@ -116,6 +119,9 @@ def calibrate(
     budget: Budget = None,
     most: Most = None,
     target: Target = None,
+    grades: GradesFile = None,
+    judge_epsilon: JudgeEpsilon = None,
+    judge_delta: JudgeDelta = None,
     question_budget: QuestionBudget = None,
     largest: Largest = [],  # noqa: B006 - typer copies it
     population: Population = "all",
@@ -137,7 +143,7 @@ def calibrate(
     | coverage | --alpha, --method, --delta, --population |
     | selective | --alpha, --delta |
     | parity | --epsilon, --delta, --reference |
-    | agreement | --epsilon, --delta, --reference |
+    | agreement | --epsilon, --delta, --reference, --judge-epsilon, --judge-delta |
     | budget | --budget, --most, --delta |
     | shift | --alpha, --target |
 
@@ -150,15 +156,19 @@ def calibrate(
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
 
-    options = Options(delta, epsilon, reference, budget, most, target, method, population)
+    split_judge = (judge_epsilon, judge_delta)
+    options = Options(
+        delta, epsilon, reference, budget, most, target, *split_judge, method, population
+    )
     options.check(promise)
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
-    arrays = read_arrays(traces)
+    late = None if grades is None else files.graded(traces, grades)
+    arrays = read_arrays(traces) if late is None else late.traces
     split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     made = made_with(traces, arrays, job)
     serving = pipeline.Serving(per_question(question_budget, largest), made.system)
-    done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving)
+    done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
     _say_sizes(done.sizes)
     _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
     show(promised(done.certificate, done.value))

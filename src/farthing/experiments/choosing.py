@@ -23,6 +23,9 @@ from farthing.experiments.proofs import Part, Plays, grid, points_of, promise
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import FloatArray
 
+NEAR = 0.05
+"""What may be paid more, in expectation, to begin testing at a dearer point."""
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -87,17 +90,29 @@ def _by_losses(
     allowed = allows(asked, contest.prove)
     rng = np.random.default_rng(contest.seed)
     expected = expected_cost(prospect, contest.prove, allowed, rng)
-    start = int(np.argmin(expected))
+    start = _begin(expected)
     point = _likely(points, lost, won, start, partial(_proves, allowed, contest.prove))
     return Tried(
         name=named[0],
         label=named[1],
         bundle=bundle,
-        expected_usd=float(expected[start]),
+        expected_usd=float(expected.min()),
         accuracy=float(points.correct[:, point].mean()),
         latency_s=_slow(structs.replace(bundle, kappa=float(kappas[point])), part),
         row=kappas[: start + 1],
     )
+
+
+def _begin(expected: FloatArray) -> int:
+    """Return where testing begins: the dearest point from which about as little is expected.
+
+    Dearer points lose less, so that to begin there costs little, and one that fails by chance ends
+    the proof less early.
+
+    >>> _begin(np.array([2.0, 1.0, 1.01, 1.2]))
+    2
+    """
+    return int(np.flatnonzero(expected <= expected.min() * (1 + NEAR))[-1])
 
 
 def allows(asked: Parity | Agreement, n: int) -> Allowed:

@@ -15,17 +15,15 @@ from farthing.bundle import Bundle
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.experiments.acting import act
+from farthing.experiments.doubts import AS_BEFORE, doubts, other_models
 from farthing.experiments.evaluate import metrics, stream
 from farthing.experiments.pipeline import (
-    AS_BEFORE,
     DEFAULT,
     NO_MARKS,
     Split,
     check_kind,
     divided,
-    doubts,
     opened,
-    other_models,
     sizes_of,
 )
 from farthing.experiments.proofs import Part, reference_right

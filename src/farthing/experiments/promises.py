@@ -9,6 +9,7 @@ from math import ceil
 from typing import get_args
 
 from farthing.calibration.base import Level, Population, exact_level
+from farthing.calibration.guarantees.agreement import JudgeShare
 from farthing.errors import CalibrationError, InputError
 from farthing.money import NANO_PER_USD
 from farthing.traces.arrays import TraceArrays
@@ -117,6 +118,8 @@ class Agreement:
     epsilon: Level = Fraction(1, 20)
     """The share of questions that may be answered otherwise."""
     delta: Level = Fraction(1, 10)
+    judge: JudgeShare | None = None
+    """What of both goes to the errors of a judge who says what is the same, where there is one."""
 
     def __post_init__(self) -> None:
         _check_reference(self.reference)

@@ -63,6 +63,8 @@ def judge(
 ) -> Judged | None:
     """Measure what a certificate promises; None where it promises nothing of a new question.
 
+    None also where a judge said what is the same: it has said so of calibration questions alone.
+
     Args:
         certificate: the promise.
         found: what the policy did on the test questions.
@@ -75,7 +77,7 @@ def judge(
             return _parity(promise, found.best_correct, reference)
         case BudgetPromise() as promise:
             return _budget(promise, found)
-        case AgreementPromise() | WeightedPromise() as promise:
+        case AgreementPromise(judge=None) | WeightedPromise() as promise:
             return _share(*_named(promise, found))
         case SplitPromise() | PacPromise() | GroupsPromise() as promise:
             return _coverage(promise, found)

@@ -17,6 +17,7 @@ from farthing.calibration.base import (
     exact_level,
     exact_text,
 )
+from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
 from farthing.calibration.sequence import point_kappa, proven
 from farthing.calibration.trinomial import loss_p_value
 from farthing.errors import CalibrationError
@@ -39,6 +40,8 @@ class Paired:
     kappas: FloatArray | None = None
     """[G] the threshold of each operating point, where they are one policy at several
     thresholds."""
+    sample: Sample | None = None
+    """What chance drew to be graded; None: every question counts, ungraded ones at worst."""
 
     def __post_init__(self) -> None:
         shape = self.correct.shape
@@ -53,6 +56,8 @@ class Paired:
             )
         if self.correct.dtype != np.bool_ or self.reference.dtype != np.bool_:
             raise CalibrationError("correct and reference must be arrays of bool")
+        if self.sample is not None and self.sample.predicted.shape != shape:
+            raise CalibrationError("the sample must be of the same questions and operating points")
 
 
 class ParityPromise(
@@ -77,6 +82,8 @@ class ParityPromise(
     """Index of the promised operating point, from 0; None: none of them is proved."""
     reference: str | None = None
     """The role that the reference model fills, where it is known."""
+    sample: Drawn | None = None
+    """The sample that it is proved by; None: all questions."""
 
     @property
     def promises(self) -> bool:
@@ -94,7 +101,8 @@ class ParityPromise(
             return phrases.unproved(self.delta, of, claim)
         chosen = phrases.chosen(self.point, self.points)
         claim = f"the accuracy of {chosen} is above {self._whose}'s minus {epsilon}."
-        return phrases.confident(self.delta, of, claim)
+        said = phrases.confident(self.delta, of, claim)
+        return said if self.sample is None else f"{said} {self.sample.sentence()}"
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
@@ -148,11 +156,12 @@ def certify(
             point=point,
             points=paired.correct.shape[1],
             reference=paired.role,
+            sample=Drawn.of(paired.sample),
         ),
         kappa=1.0 if point is None else point_kappa(paired.kappas, point),
         n=len(paired.reference),
         question_budget_nano=question_budget_nano,
-        conditional_on=(*phrases.MENU, COMPARED),
+        conditional_on=(*phrases.MENU, COMPARED, *phrases.by_lot(paired.sample is not None)),
         invalid_when=phrases.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
@@ -183,9 +192,15 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
 
 
 def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
-    """Return the exact p-value of each operating point's losing epsilon or more, [G]."""
+    """Return the p-value of each operating point's losing epsilon or more, [G].
+
+    Exact; of a sample, by bets that may be looked at after every grade.
+    """
     margin, n = float(exact_level(epsilon, "epsilon")), len(paired.reference)
     reference = paired.reference[:, None]
+    if paired.sample is not None:
+        loss = reference.astype(np.float64) - paired.correct
+        return sampled_p_values(loss, np.ones_like(paired.correct), paired.sample, margin)
     lost = (reference & ~paired.correct).sum(axis=0)
     won = (~reference & paired.correct).sum(axis=0)
     pairs = zip(lost, won, strict=True)

@@ -17,6 +17,7 @@ from farthing.calibration.base import (
     exact_text,
 )
 from farthing.calibration.binomial import binomial_cdf
+from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
 from farthing.calibration.sequence import point_kappa, proven
 from farthing.errors import CalibrationError
 
@@ -36,6 +37,8 @@ class Answers:
     kappas: FloatArray | None = None
     """[G] the threshold of each operating point, where they are one policy at several
     thresholds."""
+    sample: Sample | None = None
+    """What chance drew to be graded; None: every question is."""
 
     def __post_init__(self) -> None:
         if self.answered.ndim != 2 or self.answered.shape != self.correct.shape:
@@ -45,6 +48,8 @@ class Answers:
             )
         if self.answered.dtype != np.bool_ or self.correct.dtype != np.bool_:
             raise CalibrationError("answered and correct must be arrays of bool")
+        if self.sample is not None and self.sample.predicted.shape != self.answered.shape:
+            raise CalibrationError("the sample must be of the same questions and operating points")
 
 
 class SelectivePromise(
@@ -71,6 +76,8 @@ class SelectivePromise(
     """The confidence from which an answer is given, where operating points are thresholds."""
     answered: int = 0
     """Number of the n calibration questions that the operating point answers."""
+    sample: Drawn | None = None
+    """The sample that it is proved by; None: all questions."""
 
     @property
     def promises(self) -> bool:
@@ -93,7 +100,8 @@ class SelectivePromise(
             f"an answer that is given is right with probability at least {level}: {chosen} answers "
             f"{self.answered} of them, and the rest is left unanswered or escalated."
         )
-        return phrases.confident(self.delta, of, claim)
+        said = phrases.confident(self.delta, of, claim)
+        return said if self.sample is None else f"{said} {self.sample.sentence()}"
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
@@ -146,11 +154,12 @@ def certify(
             points=points,
             threshold=None if point is None or thresholds is None else float(thresholds[point]),
             answered=0 if point is None else int(answers.answered[:, point].sum()),
+            sample=Drawn.of(answers.sample),
         ),
         kappa=point_kappa(answers.kappas, point),
         n=n,
         question_budget_nano=question_budget_nano,
-        conditional_on=phrases.MENU,
+        conditional_on=(*phrases.MENU, *phrases.by_lot(answers.sample is not None)),
         invalid_when=phrases.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
@@ -177,14 +186,26 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     >>> selective_point(Answers(right[:28], right[:28]), 0.1, 0.05) is None
     True
     """
-    level, limit = float(exact_level(alpha)), float(exact_level(delta, "delta"))
+    limit = float(exact_level(delta, "delta"))
+    found = np.flatnonzero(proven(selective_p_values(answers, alpha), limit))
+    numbers = answers.answered.sum(axis=0)
+    return int(found[np.argmax(numbers[found])]) if found.size else None
+
+
+def selective_p_values(answers: Answers, alpha: Level) -> FloatArray:
+    """Return the p-value of each operating point's answers being wrong too often, [G].
+
+    Exact; of a sample, by bets that may be looked at after every grade.
+    """
+    level = float(exact_level(alpha))
+    if answers.sample is not None:
+        loss = (~answers.correct).astype(np.float64)
+        return sampled_p_values(loss, answers.answered, answers.sample, level)
     numbers = answers.answered.sum(axis=0)
     wrong = (answers.answered & ~answers.correct).sum(axis=0)
-    p_values = np.array(
+    return np.array(
         [binomial_cdf(int(w), int(m), level) for w, m in zip(wrong, numbers, strict=True)]
     )
-    found = np.flatnonzero(proven(p_values, limit))
-    return int(found[np.argmax(numbers[found])]) if found.size else None
 
 
 def answers_above(confidence: FloatArray, correct: BoolArray, thresholds: FloatArray) -> Answers:
