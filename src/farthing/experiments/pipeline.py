@@ -316,7 +316,6 @@ def tried(
         certificate=found.certificate,
         empty=found.empty,
         questions={**bundle.questions, "calibrate": marks(prove.played)},
-        trained=None,
     )
     kept = structs.replace(kept, value=value_on(kept, prove))
     return (
