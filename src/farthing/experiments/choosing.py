@@ -23,7 +23,7 @@ from farthing.experiments.proofs import Part, Plays, grid, points_of, promise
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import FloatArray
 
-NEAR = 0.5
+NEAR = 0.2
 """What may be paid more, in expectation, to begin testing at a dearer point."""
 
 
