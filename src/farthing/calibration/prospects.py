@@ -35,7 +35,7 @@ class Prospect:
     won: BoolArray
     """[n, G] whether it wins it."""
     fallback: FloatArray
-    """[n] cost of what is done where nothing is proved."""
+    """[n] cost of what is done where nothing cheaper is proved."""
 
 
 def parity_allows(n: int, epsilon: float, delta: float) -> Allowed:
@@ -103,7 +103,7 @@ def expected_cost(
     for point in range(cost.shape[1]):
         cheaper = np.minimum(cost[:, point : point + 1], best)
         best = np.where(proved[:, point : point + 1], cheaper, np.inf)
-        found[:, point] = np.minimum(best, np.where(np.isinf(best), fallback, best))[:, 0]
+        found[:, point] = np.minimum(best, fallback)[:, 0]
     expected: FloatArray = found.mean(axis=0)
     return expected
 

@@ -81,6 +81,29 @@ def proven(p_values: FloatArray, delta: float) -> BoolArray:
     return np.logical_and.accumulate(np.asarray(p_values) <= delta)
 
 
+def cheapest(
+    found: IntArray, cost_nano: IntArray, reference_nano: IntArray | None = None
+) -> int | None:
+    """Return the cheapest of the points that are proved; None where none is.
+
+    Where a reference's own cost is known, a point that costs as much or more is of no use: the
+    reference answers instead, and loses nothing.
+
+    Args:
+        found: indices of the points that are proved.
+        cost_nano: [n, G] what each costs.
+        reference_nano: [n] what the reference costs alone; None: unknown.
+
+    >>> cost = np.array([[2, 5, 9]])
+    >>> cheapest(np.array([1, 2]), cost), cheapest(np.array([1, 2]), cost, np.array([4]))
+    (1, None)
+    """
+    total = cost_nano.sum(axis=0)
+    if reference_nano is not None:
+        found = found[total[found] < reference_nano.sum()]
+    return int(found[np.argmin(total[found])]) if found.size else None
+
+
 def point_kappa(kappas: FloatArray | None, point: int | None) -> float:
     """Return the threshold of the chosen operating point, from [G]; 0 where none is known."""
     return 0.0 if kappas is None or point is None else float(kappas[point])

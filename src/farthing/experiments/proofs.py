@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.bundle import Bundle
 from farthing.calibration import guarantees
-from farthing.calibration.base import About, Certificate
+from farthing.calibration.base import About, Certificate, exact_margin
 from farthing.calibration.guarantees.agreement import Agreeing, Checks
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
@@ -43,7 +43,7 @@ from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Replayed, replay
-from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
 
@@ -280,10 +280,19 @@ def _parity(
     sample = None
     if isinstance(calibrate.by, ByLot):
         sample = calibrate.by.parity_sample(plays.right_at(kappas), role)
-    paired = Paired(proof.cost_nano, proof.correct, reference, role, kappas, sample)
+    alone = None if exact_margin(asked.epsilon) < 0 else _alone_nano(calibrate.recorded, role)
+    paired = Paired(proof.cost_nano, proof.correct, reference, role, kappas, sample, alone)
     about = plays.about(calibrate.played)
     made = guarantees.parity.certify(paired, asked.epsilon, asked.delta, **about)
     return Promised(made, plays.policy, plays.empty, Tested(paired, plays.right_at(kappas)))
+
+
+def _alone_nano(recorded: TraceArrays, role: str) -> IntArray | None:
+    """Return what a role costs alone, [n] in nano-dollars; None where it was not recorded alone."""
+    if not recorded.independent.all():
+        return None
+    cost_nano: IntArray = recorded.cost_nano[:, 0, recorded.roles.index(role)]
+    return cost_nano
 
 
 def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray) -> Promised:
@@ -296,7 +305,8 @@ def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArr
         )
     proof = points_of(plays.replay(calibrate.played), kappas)
     checks = calibrate.by if isinstance(calibrate.by, Checks) else None
-    agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas, checks)
+    alone = _alone_nano(calibrate.recorded, reference)
+    agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas, checks, alone)
     about = plays.about(calibrate.played)
     made = guarantees.agreement.certify(
         agreeing, asked.epsilon, asked.delta, share=asked.judge, **about

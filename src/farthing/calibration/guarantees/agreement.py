@@ -18,7 +18,7 @@ from farthing.calibration.base import (
     exact_text,
 )
 from farthing.calibration.binomial import binomial_cdf, binomial_upper, trials_needed
-from farthing.calibration.sequence import point_kappa, proven
+from farthing.calibration.sequence import cheapest, point_kappa, proven
 from farthing.errors import CalibrationError
 
 DRAWN = "The reference answers as it did on the calibration questions: one recorded draw of it."
@@ -54,6 +54,9 @@ class Agreeing:
     thresholds."""
     checks: Checks | None = None
     """Whose word `same` takes, and how that was checked; None: the task's own equality alone."""
+    reference_nano: IntArray | None = None
+    """[n] what the reference costs alone, in nano-dollars; a point that costs as much is not
+    chosen. None: it is not known, or points may cost more."""
 
     def __post_init__(self) -> None:
         shape = self.same.shape
@@ -140,8 +143,8 @@ class AgreementPromise(
         level = exact_text(1 - self.epsilon)
         if self.point is None:
             claim = (
-                f"any operating point answers as {self.reference} would with probability {level}, "
-                f"so {self.reference} answers, which is always valid."
+                f"any cheaper operating point answers as {self.reference} would with probability "
+                f"{level}, so {self.reference} answers, which is always valid."
             )
             return self._and_whose(phrases.unproved(self.delta, of, claim))
         chosen = phrases.chosen(self.point, self.points)
@@ -272,8 +275,7 @@ def agreement_point(agreeing: Agreeing, epsilon: Level, delta: Level) -> int | N
     """
     p_values = agreement_p_values(agreeing, epsilon)
     found = np.flatnonzero(proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1])
-    total = agreeing.cost_nano.sum(axis=0)
-    return int(found[np.argmin(total[found])]) if found.size else None
+    return cheapest(found, agreeing.cost_nano, agreeing.reference_nano)
 
 
 def agreement_p_values(agreeing: Agreeing, epsilon: Level) -> FloatArray:

@@ -20,7 +20,7 @@ from farthing.calibration.base import (
     exact_text,
 )
 from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
-from farthing.calibration.sequence import point_kappa, proven
+from farthing.calibration.sequence import cheapest, point_kappa, proven
 from farthing.calibration.trinomial import loss_p_value
 from farthing.errors import CalibrationError
 
@@ -44,6 +44,9 @@ class Paired:
     thresholds."""
     sample: Sample | None = None
     """What chance drew to be graded; None: every question counts, ungraded ones at worst."""
+    reference_nano: IntArray | None = None
+    """[n] what the reference costs alone, in nano-dollars; a point that costs as much is not
+    chosen. None: it is not known, or points may cost more."""
 
     def __post_init__(self) -> None:
         shape = self.correct.shape
@@ -96,7 +99,7 @@ class ParityPromise(
         """Say what is promised."""
         if self.point is None:
             claim = (
-                f"any operating point is {self._near}, so "
+                f"any cheaper operating point is {self._near}, so "
                 f"{self._whose} answers, which is always valid."
             )
             return phrases.unproved(self.delta, of, claim)
@@ -207,8 +210,7 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
     """
     p_values = parity_p_values(paired, epsilon)
     found = np.flatnonzero(proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1])
-    total = paired.cost_nano.sum(axis=0)
-    return int(found[np.argmin(total[found])]) if found.size else None
+    return cheapest(found, paired.cost_nano, paired.reference_nano)
 
 
 def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
