@@ -65,6 +65,45 @@ def test_price_collect_and_again(farthing: Farthing, endpoint: Endpoint, tmp_pat
     assert "questions 5" in info.out
 
 
+DIALOGUE = JOB.replace(
+    'pool = ["small", "large"]',
+    'rounds = 2\nagents.base.model = "small"\nagents.guide.model = "large"',
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ("", "5 more times for each verdict where its endpoint returns no log-probabilities: at"),
+        ("samples = 1", "1 more time for each verdict where its endpoint returns no"),
+        ("top_logprobs = 0", "5 more times for each verdict since top_logprobs = 0 asks for no"),
+    ],
+)
+def test_a_dry_run_says_that_a_guide_may_be_asked_again(
+    farthing: Farthing, endpoint: Endpoint, tmp_path: Path, settings: str, says: str
+) -> None:
+    job = DIALOGUE.replace("URL", endpoint.url)
+    told = f"agents.guide.{settings}\n" if settings else ""
+    write(tmp_path, job.replace("at_once", f"{told}at_once"), n=3)
+    priced = farthing(*ARGUMENTS, "5", "--dry-run")
+    assert (priced.code, endpoint.requests) == (0, [])
+    assert f"note: guide's model large is asked {says}" in priced.err
+    samples = 1 if "samples" in settings else 5
+    assert f"at most {6 * samples} of these calls; samples = 0 under [agents.guide]" in priced.err
+    assert f"at most {6 * (2 + samples)} calls to models" in priced.out
+
+
+@pytest.mark.parametrize("settings", ['mode = "independent"', "agents.guide.samples = 0"])
+def test_a_dry_run_says_nothing_of_a_guide_that_is_asked_once(
+    farthing: Farthing, tmp_path: Path, settings: str
+) -> None:
+    job = DIALOGUE.replace("URL", "http://localhost:1/v1")
+    write(tmp_path, job.replace("at_once", f"{settings}\nat_once"))
+    priced = farthing(*ARGUMENTS, "5", "--dry-run")
+    assert (priced.code, priced.err) == (0, "")
+    assert "at most 20 calls to models" in priced.out
+
+
 def test_what_is_left_is_said(farthing: Farthing, endpoint: Endpoint, tmp_path: Path) -> None:
     write(tmp_path, JOB.replace("URL", endpoint.url))
     poor = farthing(*ARGUMENTS, "0.015")

@@ -112,6 +112,8 @@ def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
     typer.echo(f"at most  {_usd(price.largest_nano)} without retries")
     typer.echo(f"likely   {likely}")
     typer.echo(f"allowed  {_usd(balance.left_nano)} of {_usd(balance.cap_nano)}")
+    for warning in price.warnings:
+        remark(f"note: {warning}")
 
 
 def _say_end(report: "local_engine.Report", store: Path) -> None:
