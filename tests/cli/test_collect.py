@@ -9,6 +9,9 @@ import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 
+from farthing.runtime.collector import Progress
+from farthing.traces.base import Call, CallError
+
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
 JOB = """
@@ -117,6 +120,64 @@ def test_what_is_left_is_said(farthing: Farthing, endpoint: Endpoint, tmp_path: 
     failed = farthing("collect", "job.toml", "--store", "b.db", "--max-cost", "5")
     assert failed.code == 1
     assert "5 questions failed; the next run asks again:\n  q0: round 1, small: " in failed.err
+
+
+SCRIPTED = """
+task = "text"
+questions = "questions.jsonl"
+rounds = 1
+at_once = 1
+agents.base.model = "small"
+agents.guide.model = "large"
+models.small = { provider = "scripted", otherwise = "BASE" }
+models.large = { provider = "scripted", otherwise = "GUIDE" }
+"""
+CANNOT_TELL = "Well, " + "hm " * 50 + "I cannot tell"
+
+
+def unread(farthing: Farthing, folder: Path, n: int, base: str, guide: str) -> list[str]:
+    """Collect n questions with models that always say the same; return what is warned of."""
+    write(folder, SCRIPTED.replace("BASE", base).replace("GUIDE", guide), n)
+    done = farthing(*ARGUMENTS, "5")
+    assert done.code == 0
+    assert done.out.startswith(f"{n} questions recorded")
+    return list(done.err.splitlines())
+
+
+def test_ten_answers_that_cannot_be_read_are_warned_of_once(
+    farthing: Farthing, tmp_path: Path
+) -> None:
+    (line,) = unread(farthing, tmp_path, 12, CANNOT_TELL, "No Lisbon")
+    first = f"'{CANNOT_TELL[:50]} ... {CANNOT_TELL[-50:]}'"
+    said = f"10 of base's 10 replies so far cannot be read, the first of them {first}: they may be"
+    assert line.startswith(f"warning: {said} cut off at max_tokens, or think aloud")
+
+
+def test_a_guide_that_gives_no_verdict_and_a_model_that_says_nothing_are_warned_of(
+    farthing: Farthing, tmp_path: Path
+) -> None:
+    base, guide = unread(farthing, tmp_path, 11, "", "Let me think\\nYes")
+    assert "10 of base's 10 replies so far cannot be read, the first of them empty" in base
+    assert "10 of guide's 10 replies so far cannot be read, the first of them 'Let me" in guide
+
+
+def test_nine_are_not_warned_of_nor_is_a_verdict_on_no_answer(
+    farthing: Farthing, tmp_path: Path
+) -> None:
+    assert unread(farthing, tmp_path, 9, "I cannot tell", "No Lisbon") == []
+
+
+def test_workers_count_together_what_cannot_be_read() -> None:
+    def part(*answers: str | None) -> Progress:
+        progress = Progress(len(answers))
+        progress.note(Call(round=1, role="m", answer=answer, text="?") for answer in answers)
+        return progress
+
+    both = part("4", None).plus(part(None, "4", None))
+    assert (both.replies, both.unread, both.examples) == ({"m": 5}, {"m": 3}, {"m": "?"})
+    failed = Call(round=1, role="m", error=CallError(type="timeout", message="late"))
+    both.note([failed])
+    assert both.replies == {"m": 5}
 
 
 def test_a_question_without_an_answer_is_refused(refused: Refused, tmp_path: Path) -> None:
