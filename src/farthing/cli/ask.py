@@ -30,7 +30,9 @@ def ask(
     ] = None,
     questions: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Ask every question of a file; one JSON line each."),
+        typer.Option(
+            metavar="FILE", help="Ask every question of a file, gold or none; one JSON line each."
+        ),
     ] = None,
     max_cost: Annotated[
         Decimal | None,
@@ -88,7 +90,7 @@ def _asked(job: "Job", question: str | None, file: Path | None) -> "list[Questio
     if (question is None) == (file is None):
         raise typer.BadParameter("give either a question or --questions FILE")
     if file is not None:
-        return load_questions(job.section.task, file)
+        return load_questions(job.section.task, file, graded=False)
     if question is None or not question.strip():
         raise typer.BadParameter("the question is empty; give its text")
     return [Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)]
