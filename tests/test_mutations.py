@@ -260,8 +260,8 @@ MUTATIONS = (
     Mutation(
         "the chance that the nuisance is outside its interval is left out",
         "trinomial:loss_p_value",
-        "best * (1 + _SLACK) + _OUTSIDE",
-        "best * (1 + _SLACK)",
+        "best * (1 + SLACK) + OUTSIDE",
+        "best * (1 + SLACK)",
         "test_trinomial",
     ),
     Mutation(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         generate,
         load,
         read_traces,
+        recommend,
     )
     from farthing.experiments.promises import Agreement, Budget, Coverage, Parity, Selective
 
@@ -35,6 +36,7 @@ __all__ = [
     "generate",
     "load",
     "read_traces",
+    "recommend",
 ]
 _PROMISES = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
 

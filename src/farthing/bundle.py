@@ -2,7 +2,8 @@
 
     bundle/
     ├── weights.safetensors   the policy's arrays
-    └── bundle.json           what the policy is, its threshold, its certificate, its origin
+    ├── bundle.json           what the policy is, its threshold, its certificate, its origin
+    └── trained/              the trained policy, where a reference answers in its place
 
 Nothing in it can run code: arrays are safetensors, the policy's class is looked up by its
 registered name, and neither torch nor scikit-learn is needed to load. The hashes in `bundle.json`
@@ -12,9 +13,6 @@ reveal damage and edits; they are no signature, so take bundles from people you 
 import base64
 import hashlib
 import json
-import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from safetensors import numpy as safetensors
 
 from farthing import __version__
 from farthing.calibration.base import Certificate
+from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.errors import BundleError, CalibrationError
 from farthing.methods import cards
@@ -34,6 +33,7 @@ from farthing.methods.base import Saveable
 from farthing.process.base import Policy
 from farthing.process.replay import EMPTY_SETS
 from farthing.process.value import Value
+from farthing.traces.atomic_folder import write_folder
 from farthing.traces.origin import Origin
 from farthing.traces.question_hashes import Marks
 
@@ -44,6 +44,8 @@ FORMAT_VERSION = 3
 """Version 2 marks questions by their grades as well, so that none would be known again."""
 BODY = "bundle.json"
 WEIGHTS = "weights.safetensors"
+TRAINED = "trained"
+"""The folder within that holds the trained policy, where a reference answers in its place."""
 
 _UNUSABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
 
@@ -70,13 +72,16 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     value: Value | None = None
     """What it costs and gets right beside the reference, on the calibration questions; None before
     calibration, and in bundles that do not say."""
+    trained: "Bundle | None" = None
+    """The policy as it was trained, where a reference answers in its place: see `fallback`."""
 
     @property
     def reference(self) -> str | None:
         """The single model that it is held against: that of its parity, or of its training."""
-        promise = self.certificate and self.certificate.promise
-        named = promise.reference if isinstance(promise, ParityPromise) else None
-        return named or self.origin.reference
+        match self.certificate and self.certificate.promise:
+            case ParityPromise(reference=str(named)) | AgreementPromise(reference=named):
+                return named
+        return self.origin.reference
 
 
 def save(
@@ -127,6 +132,23 @@ def write(folder: str | Path, bundle: Bundle) -> None:
         UnknownNameError: the policy's class is not registered.
     """
     folder = Path(folder)
+    files = _files(folder, bundle)
+    if bundle.trained is not None:
+        kept = _files(folder, bundle.trained)
+        files |= {f"{TRAINED}/{name}": content for name, content in kept.items()}
+    if not folder.name:
+        raise BundleError(f"{folder}: the bundle needs a folder of its own; name one")
+    try:
+        _check_replaceable(folder)
+        write_folder(folder, files)
+    except OSError as error:
+        raise BundleError(
+            f"{folder}: cannot be written ({error.strerror or error}); name a folder that can be"
+        ) from error
+
+
+def _files(folder: Path, bundle: Bundle) -> dict[str, bytes]:
+    """Return the files of a bundle by name."""
     if not isinstance(bundle.policy, Saveable):
         raise BundleError(f"{folder}: the policy '{bundle.kind}' cannot be saved")
     kappa, certificate = bundle.kappa, bundle.certificate
@@ -154,7 +176,7 @@ def write(folder: str | Path, bundle: Bundle) -> None:
         text = json.dumps(body, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError) as problem:
         raise BundleError(f"{folder}: the policy's settings are not JSON: {problem}") from None
-    _write(folder, {WEIGHTS: weights, BODY: text})
+    return {WEIGHTS: weights, BODY: text}
 
 
 def load(folder: str | Path) -> Bundle:
@@ -183,6 +205,7 @@ def load(folder: str | Path) -> Bundle:
             farthing_version=body["farthing_version"],
             questions={part: _unpacked(of) for part, of in body.get("questions", {}).items()},
             value=msgspec.convert(body.get("value"), Value | None),
+            trained=load(folder / TRAINED) if (folder / TRAINED).is_dir() else None,
         )
     except CalibrationError as problem:
         raise BundleError(f"{folder / BODY}: {problem}") from None
@@ -280,54 +303,12 @@ def _canonical(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files beside the folder, then put them in its place by renaming."""
-    if not folder.name:
-        raise BundleError(f"{folder}: the bundle needs a folder of its own; name one")
-    try:
-        _check_replaceable(folder)
-        _write_beside(folder, files)
-    except OSError as error:
-        raise BundleError(
-            f"{folder}: cannot be written ({error.strerror or error}); name a folder that can be"
-        ) from error
-
-
-def _write_beside(folder: Path, files: Mapping[str, bytes]) -> None:
-    mark = secrets.token_hex(4)
-    partial = folder.with_name(f".{folder.name}.{mark}.partial")
-    old = folder.with_name(f".{folder.name}.{mark}.old")
-    partial.mkdir(parents=True)
-    try:
-        for name, content in files.items():
-            with (partial / name).open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        _swap(partial, folder, old)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _swap(new: Path, folder: Path, old: Path) -> None:
-    if not folder.exists():
-        new.rename(folder)
-        return
-    folder.rename(old)
-    try:
-        new.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old)
-
-
 def _check_replaceable(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not folder.is_dir():
         raise BundleError(f"{folder} is a file; name a folder for the bundle")
-    others = sorted({path.name for path in folder.iterdir()} - {BODY, WEIGHTS})
+    others = sorted({path.name for path in folder.iterdir()} - {BODY, WEIGHTS, TRAINED})
     if others or not _is_ours(folder / BODY):
         what = f"holds {', '.join(others[:3])}" if others else "is not a policy bundle"
         raise BundleError(f"{folder} {what}; name a new or empty folder for the bundle")

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from farthing.calibration.base import BoolArray
-from farthing.calibration.trinomial import _OUTSIDE, _SLACK, _region, loss_p_value
+from farthing.calibration.trinomial import OUTSIDE, SLACK, _region, loss_p_value
 
 
 def outcomes(n: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -44,21 +44,21 @@ def test_it_is_the_largest_chance_of_its_region(
     table = outcomes(n)
     reach = _region(lost, won, n, epsilon)
     inside: BoolArray = table[:, 0] <= reach[table[:, 0] + table[:, 1]]
-    low, high = stats.binomtest(lost + won, n).proportion_ci(1 - _OUTSIDE)
+    low, high = stats.binomtest(lost + won, n).proportion_ci(1 - OUTSIDE)
 
     def chance(s: float) -> float:
         point = [(s + epsilon) / 2, (s - epsilon) / 2, 1 - s]
         return float(stats.multinomial.pmf(table[inside], n, point).sum())
 
     most = max(chance(s) for s in np.linspace(max(low, epsilon), high, 300))
-    found = loss_p_value(lost, won, n, epsilon) - _OUTSIDE
-    assert most <= found <= most * (1 + _SLACK) ** 2 + 1e-9
+    found = loss_p_value(lost, won, n, epsilon) - OUTSIDE
+    assert most <= found <= most * (1 + SLACK) ** 2 + 1e-9
 
 
 def test_it_rises_with_losses_and_falls_with_wins() -> None:
     table = np.array([[loss_p_value(b, c, 120, 0.03) for c in range(8)] for b in range(8)])
-    assert (np.diff(table, axis=0) >= -2 * _SLACK * table[1:]).all()
-    assert (np.diff(table, axis=1) <= 2 * _SLACK * table[:, :-1]).all()
+    assert (np.diff(table, axis=0) >= -2 * SLACK * table[1:]).all()
+    assert (np.diff(table, axis=1) <= 2 * SLACK * table[:, :-1]).all()
     assert table[0, -1] < 0.02
     assert table[-1, 0] > 0.5
 
@@ -79,5 +79,5 @@ def test_regions_are_nested_and_fewer_losses_or_more_wins_never_leave_them(
 
 def test_extremes() -> None:
     assert loss_p_value(50, 0, 50, 0.1) == 1.0
-    assert loss_p_value(0, 50, 50, 0.1) == pytest.approx(_OUTSIDE, abs=1e-9)
-    assert loss_p_value(0, 0, 5_000, 0.02) == pytest.approx(_OUTSIDE, abs=1e-9)
+    assert loss_p_value(0, 50, 50, 0.1) == pytest.approx(OUTSIDE, abs=1e-9)
+    assert loss_p_value(0, 0, 5_000, 0.02) == pytest.approx(OUTSIDE, abs=1e-9)

@@ -241,13 +241,13 @@ def test_money_comes_first_beside_every_single_model(farthing: Farthing, pool: P
     said = farthing("calibrate", "--bundle", "b", *common, "--alpha", "0.4").out
     assert said.startswith("You: $0.0")
     assert "Always large alone: $0.0100 a question at accuracy 1.000.\n" in said
-    assert "Saved against always large: " in said
+    assert "Dearer than always large: 10.0 % (95 % interval 10.0 to 10.0); accuracy" in said
     lines = farthing("evaluate", "--bundle", "b", *common).out.splitlines()
     assert lines[0].split() == ["5", "test", "questions", "USD", "a", "question", "Accuracy"]
     assert lines[2].startswith("You ")
     assert re.fullmatch(r"Always small +0\.00100 +0\.\d00", lines[3])
     assert re.fullmatch(r"Always large +0\.0100 +1\.000", lines[4])
-    assert lines[5].startswith("Saved against always large: ")
+    assert lines[5].startswith("Dearer than always large: 10.0 %")
 
 
 def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> None:
@@ -279,8 +279,27 @@ def test_what_cannot_be_proved_ends_in_exit_code_1(farthing: Farthing, runs: Pat
     done = farthing("calibrate", *common, *asked)
     assert done.code == 1
     assert "so guide answers, which is always valid" in " ".join(done.out.split())
-    assert "the bundle is left as it was" in done.err
+    assert "the bundle is left as it was: in rounds nobody knows what guide says" in done.err
+    assert "calibration questions" in done.out.splitlines()[-2]
+    assert "(a chance of 80 %, if" in " ".join(done.out.split())
     assert "not calibrated" in farthing("evaluate", *common).out
+
+
+def test_where_nothing_is_proved_the_bundle_asks_the_reference(
+    farthing: Farthing, pool: Path
+) -> None:
+    common = ("--bundle", "b", "--traces", pool, "--train", 10, "--calibrate", 15, "--test", 5)
+    farthing("train", *common[2:], "--policy", "fixed-1", "--out", "b")
+    asked = ("--promise", "parity", "--epsilon", "0.01", "--delta", "0.1")
+    done = farthing("calibrate", *common, *asked)
+    assert done.code == 1
+    assert "Saved against always large: 0.0 %" in done.out
+    assert "b now asks large for every question; the trained policy is kept inside" in done.err
+    assert bundle.load("b").kind == "always"
+    lines = farthing("evaluate", *common).out.splitlines()
+    assert lines[2].split()[1:] == lines[4].split()[2:] == ["0.0100", "1.000"]
+    assert farthing("calibrate", *common, "--alpha", "0.4").code == 0
+    assert bundle.load("b").kind == "fixed"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from farthing import bundle as bundles
 from farthing.experiments import value as room
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import Split, calibrate, train
-from farthing.experiments.promises import Coverage, Parity
-from farthing.experiments.value import Singles, dominated_by, most_accurate, value_of
+from farthing.experiments.promises import Coverage, Parity, Selective
+from farthing.experiments.value import Singles, most_accurate, value_of
 from farthing.methods.base import Dataset
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
@@ -35,6 +35,10 @@ def singles(cost: object, right: object, *, alone: bool = True) -> Singles:
     costs = np.asarray(cost)
     roles = tuple("abcdef"[: costs.shape[1]])
     return Singles(roles, costs, np.asarray(right, dtype=bool), None, alone)
+
+
+def dominated_by(found: Outcome, models: Singles) -> str | None:
+    return room.dominated_by(found, models, found.best_correct)
 
 
 TWO = singles([[1, 10], [1, 10], [1, 10], [1, 20]], [[0, 1], [0, 1], [1, 1], [1, 0]])
@@ -64,7 +68,10 @@ def test_by_hand() -> None:
 def test_a_dearer_policy_saves_less_than_nothing() -> None:
     found = value_of(MINE, TWO, "a", "test")
     assert found.saved == -4.0
-    assert "Saved against always a: −400.0 %" in str(found)
+    assert found.saved_interval is not None
+    low, high = (f"{abs(100 * end):.1f}" for end in sorted(found.saved_interval, reverse=True))
+    within = f"(95 % interval −{low} to {high})"  # of four questions
+    assert f"Dearer than always a: 400.0 % {within}; " in str(found)
 
 
 def test_a_free_reference_leaves_nothing_to_save() -> None:
@@ -119,6 +126,41 @@ def test_a_policy_that_pays_for_a_call_and_returns_another_ones_answer_is_domina
     cost = rng.integers(5, 16, 400)
     assert dominated_by(outcome(cost + 1, right), singles(cost[:, None], right[:, None])) == "a"
     assert dominated_by(outcome(cost, right), singles(cost[:, None], right[:, None])) is None
+
+
+def test_a_model_that_is_less_often_right_is_not_named_however_little_it_loses() -> None:
+    """3 lost of 2,000 are far below the margin; but it is not as often right."""
+    right = np.ones(2_000, dtype=bool)
+    theirs = right.copy()
+    theirs[:3] = False
+    found = outcome(np.full(2_000, 9), right)
+    assert dominated_by(found, singles(np.full((2_000, 1), 4), theirs[:, None])) is None
+    assert dominated_by(found, singles(np.full((2_000, 1), 4), right[:, None])) == "a"
+
+
+def test_sets_are_dominated_only_by_a_model_that_is_right_as_often_as_they_are() -> None:
+    found, models = planted(0, 600, 6, (0.8, 0.9))
+    wide = replace(found, in_set=np.ones(600, dtype=bool))
+    one = value_of(wide, models, "b", "test", sets=True)
+    assert (one.instead, one.one_answer) == ("a", True)
+    assert "instead of this policy, unless you need its sets." in str(one)
+    narrow = value_of(found, models, "b", "test", sets=True)
+    assert (narrow.instead, narrow.one_answer) == ("a", False)
+    assert not value_of(wide, models, "b", "test").one_answer
+    best = planted(0, 600, 6, (0.9, 0.8))
+    assert not value_of(*best, "b", "test", sets=True).one_answer
+
+
+def test_which_promises_are_about_sets(pool: TraceArrays, tmp_path: Path) -> None:
+    train(Dataset("", pool), "fixed-3", ALPHA, tmp_path / "b")
+    assert not room.about_sets(bundles.load(tmp_path / "b").certificate)
+    for asked, sets in (
+        (Coverage("0.8"), True),
+        (Parity("x", "0.2", "0.1"), False),
+        (Selective("0.5"), False),
+    ):
+        calibrate(tmp_path / "b", pool, asked)
+        assert room.about_sets(bundles.load(tmp_path / "b").certificate) == sets
 
 
 def test_of_several_the_cheapest_is_named() -> None:

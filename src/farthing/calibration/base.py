@@ -81,7 +81,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What is promised, in the record of its kind."""
     kappa: float = 0.0
     """The threshold; it acts as min(kappa, 1). Per group: the smallest, safe in every group. For a
-    row of one policy's thresholds: that of the operating point; for any other row 0."""
+    row of one policy's thresholds: that of the operating point; for any other row 0. Where a
+    reference answers in the policy's place: 1, at which it is asked and nobody else."""
     n: int = 0
     """Number of questions (online: of updates) that it was computed from."""
     question_budget_nano: int | None = None

@@ -13,10 +13,12 @@ import numpy as np
 from farthing.calibration.base import FloatArray, IntArray
 from farthing.calibration.binomial import binomial_interval
 
-_OUTSIDE = 0.001
+OUTSIDE = 0.001
+"""The chance that b + c is outside its interval, which every p-value contains."""
 _CELLS = 48
 _SPLIT = 4
-_SLACK = 0.01
+SLACK = 0.01
+"""How far a p-value may be above the supremum, relatively."""
 _TINY = 1e-300
 
 
@@ -42,7 +44,7 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
     [0.009, 0.06, 0.289]
     """
     reach = _region(lost, won, n, epsilon)
-    least, most = binomial_interval(lost + won, n, _OUTSIDE)
+    least, most = binomial_interval(lost + won, n, OUTSIDE)
     edges = np.linspace(max(least, epsilon), max(most, epsilon), _CELLS + 1)
     low, high = edges[:-1], edges[1:]
     best = 0.0
@@ -50,9 +52,9 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
         middle = (low + high) / 2
         best = max(best, float(_chance(reach, middle, middle, epsilon).max()))
         # More wins and fewer losses make the region likelier, so its corner bounds the interval.
-        alive = _chance(reach, low, high, epsilon) > best * (1 + _SLACK)
+        alive = _chance(reach, low, high, epsilon) > best * (1 + SLACK)
         low, high = _refine(low[alive], high[alive])
-    return min(1.0, best * (1 + _SLACK) + _OUTSIDE)
+    return min(1.0, best * (1 + SLACK) + OUTSIDE)
 
 
 def _refine(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

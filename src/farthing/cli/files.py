@@ -32,3 +32,22 @@ def doubt_costs(traces: "TraceArrays") -> None:
 
     if (found := doubt(traces)) is not None:
         remark(f"note: {found}")
+
+
+def check_nothing_is_lost(out: Path) -> None:
+    """Refuse a folder whose bundle promises something.
+
+    Raises:
+        InputError: the promise would be lost.
+    """
+    from farthing import bundle as bundles
+    from farthing.calibration.guarantees.none import NoPromise
+
+    if not (out / bundles.BODY).exists():
+        return
+    certificate = bundles.load(out).certificate
+    if certificate is not None and not isinstance(certificate.promise, NoPromise):
+        raise InputError(
+            f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
+            "or remove that one first"
+        )

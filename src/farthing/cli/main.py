@@ -18,6 +18,7 @@ from farthing.cli import (
     generate,
     methods,
     pipeline,
+    recommend,
     traces,
     tune,
 )
@@ -43,6 +44,7 @@ app.add_typer(traces.app, name="traces")
 app.command("generate")(generate.generate)
 app.command("methods")(methods.methods)
 app.command("collect")(collect.collect)
+app.command("recommend")(recommend.recommend)
 app.command("train")(pipeline.train)
 app.command("calibrate")(pipeline.calibrate)
 app.command("evaluate")(pipeline.evaluate)

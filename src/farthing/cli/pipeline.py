@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from farthing.cli import files
 from farthing.cli.console import Learning, interrupted, interruptible, remark, show, trainings
@@ -38,11 +39,11 @@ from farthing.cli.promises import (
     Target,
     per_question,
 )
-from farthing.errors import InputError
 from farthing.traces.arrays import RIGHT
 
 if TYPE_CHECKING:
     from farthing.calibration.base import Certificate
+    from farthing.experiments.pipeline import Calibrated
     from farthing.methods.base import Fitted
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
@@ -74,7 +75,7 @@ def train(
     from farthing.traces.grades import graded
 
     files.check_folder(out)
-    _check_nothing_is_lost(out)
+    files.check_nothing_is_lost(out)
     arrays = graded(read_arrays(traces), grade)
     dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
@@ -128,7 +129,8 @@ def calibrate(
 
     Give the seed and sizes of its training: then no question is used twice. With a
     --question-budget the policy sees what is left of it, and the promise holds under it alone.
-    Exit code 1: nothing could be proved, and the bundle is left as it was.
+    Exit code 1: nothing could be proved. With parity or agreement the bundle then asks the
+    reference for every question, where that was recorded alone; else it is left as it was.
 
     | promise | options |
     | --- | --- |
@@ -143,7 +145,6 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing import bundle as bundles
-    from farthing.calibration.guarantees.none import NoPromise
     from farthing.experiments import pipeline
     from farthing.reports.pipeline import promised
     from farthing.runtime.made_with import made_with
@@ -161,10 +162,12 @@ def calibrate(
     _say_sizes(done.sizes)
     _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
     show(promised(done.certificate, done.value))
+    if done.outlook:
+        show(Text(f"\n{done.outlook}"))
     if promise != "coverage" and not done.certificate.promises:
-        remark("the bundle is left as it was")
+        remark(_unproved(done, bundle))
         raise typer.Exit(1)
-    if before is not None and not isinstance(before.promise, NoPromise):
+    if before is not None and before.promises:
         remark(f"replaced: {before.sentence()}")
 
 
@@ -200,6 +203,17 @@ def evaluate(
     show(measured(found))
 
 
+def _unproved(done: "Calibrated", bundle: Path) -> str:
+    """Say what became of a bundle for which nothing was proved."""
+    if done.left:
+        return f"the bundle is left as it was: {done.left}"
+    promise = done.certificate.promise
+    return (
+        f"{bundle} now asks {getattr(promise, 'reference', '')} for every question; the trained "
+        "policy is kept inside it, and the next calibration begins with that"
+    )
+
+
 def _too_short(certificate: "Certificate") -> list[str]:
     from farthing.calibration.guarantees.online import (
         OnlinePromise,
@@ -214,20 +228,6 @@ def _too_short(certificate: "Certificate") -> list[str]:
         f"questions each, and this stream gave {certificate.n:,}; use --method split or pac"
     )
     return [note]
-
-
-def _check_nothing_is_lost(out: Path) -> None:
-    from farthing import bundle as bundles
-    from farthing.calibration.guarantees.none import NoPromise
-
-    if not (out / bundles.BODY).exists():
-        return
-    certificate = bundles.load(out).certificate
-    if certificate is not None and not isinstance(certificate.promise, NoPromise):
-        raise InputError(
-            f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
-            "or remove that one first"
-        )
 
 
 def _write_curves(bundle: Path, fitted: "Fitted") -> Path | None:

@@ -7,6 +7,7 @@ from farthing.door.comparisons import compare
 from farthing.door.policies import Policy, fit, load
 from farthing.door.promises import Shift
 from farthing.door.questions import Traces, from_records, generate, read_traces
+from farthing.door.recommendations import recommend
 
 __all__ = [
     "Policy",
@@ -18,4 +19,5 @@ __all__ = [
     "generate",
     "load",
     "read_traces",
+    "recommend",
 ]

@@ -90,9 +90,9 @@ class Policy:
             )
         budget = _per_question(budget_usd, largest_usd)
         serving = pipeline.Serving(budget, held_out.dataset.system)
-        bundle, certificate = pipeline.promised(self.bundle, asked, train, prove, serving)
+        bundle, certificate, outlook = pipeline.tried(self.bundle, asked, train, prove, serving)
         if not certificate.promises:
-            raise InputError(certificate.sentence())
+            raise InputError(f"{certificate.sentence()} {outlook}".rstrip())
         return replace(self, bundle=bundle)
 
     def evaluate(self, test: Traces, *, seed: int = 0) -> "Evaluation":

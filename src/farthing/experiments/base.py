@@ -40,6 +40,9 @@ TIMES_OPTIMUM = "times_optimum"
 """Cost over the known optimum's at the same coverage, with each split's threshold, both on fresh
 questions of the generator; only where the optimum is known."""
 
+SAVED = "saved"
+"""1 - cost over that of the reference alone, on each test part; only where that is known."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -123,7 +126,7 @@ class Row:
     calibration: Calibration
     per_split: Mapping[str, list[float]] = field(default_factory=dict)
     """Metric to one value per split (seeds one after another); empty where it could not run.
-    Beside `METRICS` it holds `TIMES_OPTIMUM`, where that is known."""
+    Beside `METRICS` it holds `TIMES_OPTIMUM` and `SAVED`, where they are known."""
     kappa: list[float] = field(default_factory=list)
     """Threshold of each split."""
     frontier: list[tuple[float, float]] = field(default_factory=list)
@@ -133,6 +136,11 @@ class Row:
     """Training curves of the first seed."""
     note: str = ""
     """Why it could not run, or what a reader must know (`no replies recorded`)."""
+    instead: str = ""
+    """A single model that is cheaper, and right as often as the sets hold a right answer; empty
+    where none is known to be."""
+    for_one_answer: str = ""
+    """A single model that is cheaper, and right as often as the best answer; empty likewise."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +179,8 @@ class Comparison:
     published: list[Mapping[str, float | str]] = field(default_factory=list)
     """Rows of the paper's table that belong to the preset; costs in USD a question."""
     notes: list[str] = field(default_factory=list)
+    reference: str = ""
+    """The single model that savings are against; empty where none was recorded alone."""
     made_up: str = ""
     """What made the questions up; empty where they were recorded."""
 

@@ -22,9 +22,10 @@ from farthing.experiments.base import (
     Watch,
     ignore,
 )
+from farthing.experiments.beside_singles import BesideSingles
 from farthing.experiments.candidates import candidates, left_out
 from farthing.experiments.evaluate import Entrant, frontier, metrics, play, stream
-from farthing.experiments.own_coverage import Fresh
+from farthing.experiments.own_coverage import Fresh, known_optimum
 from farthing.experiments.published import fitted_to, published
 from farthing.experiments.run import Job, get_ready, train_all
 from farthing.experiments.run_on_ray import get_ready_on_ray, on_ray
@@ -33,7 +34,6 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Fitted, Method, Space
 from farthing.methods.cards import cards
 from farthing.process.action_space import recorded_space
-from farthing.process.generator import optimum
 from farthing.process.generator.generate import MODELS
 from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
@@ -129,7 +129,9 @@ def compare_these(
     lines = _lines(chosen, fitted, plan, dataset, division.rest)
     played = _play_all(lines, splits, plan.population, watch)
     rows = [_row(line, [split[i] for split in played]) for i, line in enumerate(lines)]
-    best, why_not = _optimum(dataset)
+    singles = BesideSingles.of(dataset, division, [test for _, test in splits[: len(played)]])
+    rows = rows if singles is None else [singles.row(row) for row in rows]
+    best, why_not = known_optimum(dataset)
     if best and dataset.generator is not None:
         rows = _beside_optimum(Fresh.draw(dataset.generator, plan.seed), lines, rows, watch)
     return Comparison(
@@ -144,6 +146,7 @@ def compare_these(
         differences=differences(rows, division.n_test / len(division.rest)),
         optimum=best,
         published=published(dataset.preset) if dataset.preset else [],
+        reference="" if singles is None else singles.reference,
         made_up=_made_up(dataset),
         notes=[
             *_notes(dataset, plan, division, arrays.take(division.train)),
@@ -359,16 +362,6 @@ def _times_optimum(fresh: Fresh, line: _Line, row: Row) -> list[float]:
         for seed, entrant in enumerate(line.entrants)
         for value in fresh.times_optimum(entrant, row.kappa[seed * each : (seed + 1) * each], seed)
     ]
-
-
-def _optimum(dataset: Dataset) -> tuple[list[tuple[float, float]], list[str]]:
-    """Return the frontier of the known optimum, or why there is none."""
-    if dataset.generator is None:
-        return [], []
-    try:
-        return optimum.frontier(dataset.generator), []
-    except InputError as problem:
-        return [], [f"the optimum is not known: {problem}"]
 
 
 def _notes(dataset: Dataset, plan: Plan, division: Division, train: TraceArrays) -> list[str]:

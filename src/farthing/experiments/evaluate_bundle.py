@@ -30,7 +30,7 @@ from farthing.experiments.pipeline import (
 )
 from farthing.experiments.proofs import Part, reference_right
 from farthing.experiments.significance import clopper_pearson
-from farthing.experiments.value import Singles, value_of
+from farthing.experiments.value import Singles, about_sets, value_of
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent
 from farthing.process.replay import Outcome
@@ -185,7 +185,7 @@ def _evaluated(
         sizes_of(parts),
         (*notes, *overlap),
         judge(bundle.certificate, found, np.concatenate(references)),
-        value_of(found, alone, bundle.reference, "test"),
+        value_of(found, alone, bundle.reference, "test", sets=about_sets(bundle.certificate)),
         alone.figures(),
     )
 

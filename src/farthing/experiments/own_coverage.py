@@ -14,7 +14,9 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.experiments.evaluate import Entrant, at_thresholds, metrics, stream, swept
+from farthing.methods.base import Dataset
 from farthing.methods.baselines.optimum import OptimumPolicy
+from farthing.process.generator import optimum
 from farthing.process.generator.generate import GeneratorConfig, generate
 from farthing.process.replayed import Nested, Points, replay
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -75,3 +77,13 @@ def _points(
         return at_thresholds(played, np.asarray(kappas, dtype=np.float64))
     drawn = metrics(played.draw(stream(entrant.candidate.name, seed)))
     return [(drawn["cost_usd"], drawn["coverage"])] * len(kappas)
+
+
+def known_optimum(dataset: Dataset) -> tuple[list[tuple[float, float]], list[str]]:
+    """Return the frontier of the known optimum, or why there is none."""
+    if dataset.generator is None:
+        return [], []
+    try:
+        return optimum.frontier(dataset.generator), []
+    except InputError as problem:
+        return [], [f"the optimum is not known: {problem}"]

@@ -22,16 +22,18 @@ from farthing.experiments.acting import act
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
 from farthing.experiments.evaluate import stream
+from farthing.experiments.fallback import NoFallback, fallback
+from farthing.experiments.outlook import outlook
 from farthing.experiments.promises import Coverage, Promise, Shift
 from farthing.experiments.proofs import Part, promise, read_for
 from farthing.experiments.run import fit
-from farthing.experiments.value import Singles, most_accurate, value_of
+from farthing.experiments.value import Singles, about_sets, most_accurate, value_of
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.cards import name_of
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.origin import origin_of
 from farthing.traces.question_hashes import Marks, marks
@@ -95,7 +97,11 @@ class Calibrated:
     notes: tuple[str, ...]
     """What to doubt."""
     value: Value | None = None
-    """What it costs and gets right on the calibration questions; None where nothing was proved."""
+    """What the bundle costs and gets right on the calibration questions; None where unknown."""
+    left: str = ""
+    """Why the bundle was left as it was; empty where it was written."""
+    outlook: str = ""
+    """Where nothing was proved: what would probably be."""
 
 
 def train(
@@ -186,8 +192,10 @@ def calibrate(
     """Set a bundle's threshold on the calibration part so that it keeps a promise, and save it.
 
     Any policy's scores can be thresholded; one that acted by lot acts through its threshold then.
-    Where a promise other than coverage is not proved, the certificate says so and the bundle is
-    left as it was: no threshold could carry the promise.
+    Where a promise other than coverage is not proved, no threshold could carry it, and the
+    certificate says so. If it is about a reference that was recorded alone, the bundle then asks
+    that one for every question, and keeps the trained policy inside, with which the next
+    calibration begins; else it is left as it was.
 
     Args:
         folder: the bundle.
@@ -203,16 +211,25 @@ def calibrate(
         BundleError: the folder is no bundle.
     """
     traces = read_for(asked, traces, bundles.load(folder).origin.grade)
-    bundle, arrays, parts = opened(folder, traces, split)
+    bundle = bundles.load(folder)
+    bundle = bundle.trained or bundle
+    arrays = arranged(folder, bundle, traces)
+    parts = divided(arrays, split)
     lay_out, prove = (
         Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
     )
-    kept, certificate = promised(bundle, asked, lay_out, prove, serving)
-    written = isinstance(asked, Coverage) or certificate.promises
-    if written:
-        bundles.write(folder, kept)
+    kept, certificate, what_would = tried(bundle, asked, lay_out, prove, serving)
     notes = (*doubts(bundle, arrays, parts), *_other_system(bundle, serving.system))
-    return Calibrated(certificate, sizes_of(parts), notes, kept.value if written else None)
+    done = Calibrated(certificate, sizes_of(parts), notes, kept.value, outlook=what_would)
+    if not (isinstance(asked, Coverage) or certificate.promises):
+        instead = fallback(kept, certificate, prove)
+        if isinstance(instead, NoFallback):
+            return replace(done, value=None, left=instead.why)
+        alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
+        kept = structs.replace(instead, trained=bundle, value=value_on(instead, alone))
+        done = replace(done, value=kept.value)
+    bundles.write(folder, kept)
+    return done
 
 
 def promised(
@@ -220,12 +237,30 @@ def promised(
 ) -> tuple[Bundle, Certificate]:
     """Return a bundle with the threshold that keeps a promise, and its certificate.
 
+    `tried` says besides what would probably be proved where nothing was.
+    """
+    kept, certificate, _ = tried(bundle, asked, train, prove, serving)
+    return kept, certificate
+
+
+def tried(
+    bundle: Bundle,
+    asked: Promise,
+    train: Part,
+    prove: Part,
+    serving: Serving = AS_RECORDED,
+    *,
+    row: FloatArray | None = None,
+) -> tuple[Bundle, Certificate, str]:
+    """Return a bundle with the threshold that keeps a promise, its certificate, and the outlook.
+
     Args:
         bundle: a trained policy.
         asked: the promise.
         train: questions that trained it, to lay operating points out on.
         prove: questions that it has not seen.
         serving: what it is to hold for.
+        row: the thresholds to prove, where other questions chose them; see `proofs.promise`.
 
     Raises:
         InputError: some of the questions trained the policy, the target has other roles or rounds
@@ -235,7 +270,7 @@ def promised(
     if isinstance(asked, Shift):
         asked = replace(asked, target=arranged("the target mix", bundle, asked.target))
     try:
-        found = promise(asked, bundle, train, prove, serving.budget)
+        found = promise(asked, bundle, train, prove, serving.budget, row)
     except CalibrationError as problem:
         raise InputError(f"cannot calibrate: {problem}") from None
     origin = structs.replace(bundle.origin, system=serving.system)
@@ -251,13 +286,19 @@ def promised(
         certificate=found.certificate,
         empty=found.empty,
         questions={**bundle.questions, "calibrate": marks(prove.played)},
+        trained=None,
     )
-    return structs.replace(kept, value=_value(kept, prove)), found.certificate
+    kept = structs.replace(kept, value=value_on(kept, prove))
+    return kept, found.certificate, outlook(found.certificate, found.evidence)
 
 
-def _value(bundle: Bundle, prove: Part) -> Value:
+def value_on(bundle: Bundle, prove: Part) -> Value | None:
+    """Return what a bundle is worth on these questions; None where some were not graded."""
+    if prove.recorded.ungraded.any():
+        return None
     done = act(bundle, prove.played, stream(bundle.kind, 0))
-    return value_of(done, Singles.of(prove.recorded), bundle.reference, "calibrate")
+    singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
+    return value_of(done, singles, bundle.reference, "calibrate", sets=sets)
 
 
 def divided(arrays: Divisible, split: Split) -> Parts:

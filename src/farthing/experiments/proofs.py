@@ -72,6 +72,8 @@ class Promised:
     """The policy that it is about; for a selective promise one that says how sure it is."""
     empty: str
     """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
+    evidence: Paired | Agreeing | Answers | None = None
+    """What operating points came to on the calibration questions, where they are tested in turn."""
 
 
 def read_for(asked: Promise, traces: TraceArrays, trained: str) -> TraceArrays:
@@ -105,7 +107,12 @@ def read_for(asked: Promise, traces: TraceArrays, trained: str) -> TraceArrays:
 
 
 def promise(
-    asked: Promise, bundle: Bundle, train: Part, calibrate: Part, budget: PerQuestion | None
+    asked: Promise,
+    bundle: Bundle,
+    train: Part,
+    calibrate: Part,
+    budget: PerQuestion | None,
+    row: FloatArray | None = None,
 ) -> Promised:
     """Choose the threshold of a policy that keeps what is asked, and certify it.
 
@@ -115,6 +122,8 @@ def promise(
         train: questions to lay the operating points out on; a promise of coverage needs none.
         calibrate: questions that the policy and the points have not seen.
         budget: what a question may cost when it is served; the promise is about that.
+        row: of parity and agreement: the thresholds to test, from the last one on to the first,
+            where other questions than these chose them; None: `train` lays them out.
 
     Returns:
         The certificate, whose kappa is the chosen threshold. Where its `promises` is false nothing
@@ -139,9 +148,13 @@ def promise(
             learned = confident(policy, train.played, empty, asked.alpha)
             return selective(asked, learned, calibrate, budget)
         case Parity():
-            return Promised(_parity(asked, plays, train, calibrate), policy, empty)
+            row = _down_from_the_best(plays, train) if row is None else row
+            certificate, paired = _parity(asked, plays, train, calibrate, row)
+            return Promised(certificate, policy, empty, paired)
         case Agreement():
-            return Promised(_agreement(asked, plays, train, calibrate), policy, empty)
+            row = _down_from_the_best(plays, train) if row is None else row
+            certificate, agreeing = _agreement(asked, plays, calibrate, row)
+            return Promised(certificate, policy, empty, agreeing)
         case Budget():
             return Promised(_budget(asked, plays, train, calibrate), policy, empty)
         case Shift():
@@ -217,7 +230,7 @@ def selective(
         asked.delta,
         **about,
     )
-    return Promised(certificate, learned.policy, "allow")
+    return Promised(certificate, learned.policy, "allow", answers)
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
@@ -262,39 +275,39 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
     return right
 
 
-def _parity(asked: Parity, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    """Begin at the point that is right most often in training, and go cheaper from there."""
+def _parity(
+    asked: Parity, plays: Plays, train: Part, calibrate: Part, kappas: FloatArray
+) -> tuple[Certificate, Paired]:
+    """Begin at the last threshold, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
-    kappas = _down_from_the_best(plays, train)
     proof = points_of(plays.replay(calibrate.played), kappas)
     paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
     about = plays.about(calibrate.played)
-    return guarantees.parity.certify(
-        paired,
-        asked.epsilon,
-        asked.delta,
-        **about,
-    )
+    return guarantees.parity.certify(paired, asked.epsilon, asked.delta, **about), paired
 
 
-def _agreement(asked: Agreement, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    """Begin at the point that agrees most often in training, and go cheaper from there."""
+def _agreement(
+    asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray
+) -> tuple[Certificate, Agreeing]:
+    """Begin at the last threshold, and go cheaper from there."""
     reference = reference_of(calibrate.played.grade)
     if reference is None:
         raise InputError(
             f"a promise of agreement reads the grade '{same_as('ROLE')}', and these questions are "
             f"graded by '{calibrate.played.grade}'; name the reference"
         )
-    kappas = _down_from_the_best(plays, train)
     proof = points_of(plays.replay(calibrate.played), kappas)
     agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas)
     about = plays.about(calibrate.played)
-    return guarantees.agreement.certify(agreeing, asked.epsilon, asked.delta, **about)
+    return guarantees.agreement.certify(agreeing, asked.epsilon, asked.delta, **about), agreeing
 
 
 def _down_from_the_best(plays: Plays, train: Part) -> FloatArray:
-    """Return the thresholds from the cheapest to the one whose answers are best in training."""
+    """Return the thresholds from the cheapest to the one whose answers are best in training.
+
+    Testing begins at the best and goes cheaper from there.
+    """
     points = _trained_points(plays, train)
     right = points.correct.sum(axis=0)
     return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Row
+from farthing.experiments.base import METRICS, SAVED, TIMES_OPTIMUM, Comparison, Row
 
 Value = float | str | None
 
@@ -34,8 +34,10 @@ def _record(row: Row) -> dict[str, Value]:
         "calibration": row.calibration,
         "splits": len(row.per_split.get("cost_usd", [])),
         "note": row.note,
+        "instead": row.instead,
+        "for_one_answer": row.for_one_answer,
     }
-    for metric in (*METRICS, TIMES_OPTIMUM):
+    for metric in (*METRICS, TIMES_OPTIMUM, SAVED):
         mean, error = _mean_and_error(row.per_split.get(metric, []))
         record |= {metric: mean, f"{metric}_se": error}
     return record

@@ -12,13 +12,18 @@ from typing import Literal, Self
 import numpy as np
 from msgspec import structs
 
+from farthing.calibration.base import Certificate
 from farthing.calibration.binomial import binomial_interval
+from farthing.calibration.guarantees.agreement import AgreementPromise
+from farthing.calibration.guarantees.none import NoPromise
+from farthing.calibration.guarantees.parity import ParityPromise
+from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.trinomial import loss_p_value
 from farthing.experiments.significance import accuracy_difference, proved_positive, ratio_interval
 from farthing.process import latency
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
 
 NOT_ALONE = "No model was recorded alone, so nothing can be said of what is saved"
 UNNAMED = "The bundle does not say which single model was best in training"
@@ -28,6 +33,8 @@ MARGIN = 0.02
 """Accuracy that a model is proved not to lose where it is called at least as often right."""
 MANY = 20_000
 """Questions beyond which the exact test takes too much memory, and intervals are as good."""
+
+_OF_ONE_ANSWER = (AgreementPromise, ParityPromise, SelectivePromise, NoPromise, type(None))
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class Singles:
     """[n, L] seconds, NaN where unknown; None where nothing was recorded."""
     alone: bool
     """Whether none of these calls saw another one."""
+    grade: str = RIGHT
+    """What is called right."""
 
     @classmethod
     def of(cls, recorded: TraceArrays) -> Self:
@@ -54,6 +63,7 @@ class Singles:
             recorded.correct[:, 0],
             None if seconds is None else seconds[:, : recorded.n_roles],
             bool(recorded.independent.all()),
+            recorded.grade,
         )
 
     @classmethod
@@ -66,6 +76,7 @@ class Singles:
             np.concatenate([piece.right for piece in pieces]),
             np.concatenate(seconds) if len(seconds) == len(pieces) else None,
             all(piece.alone for piece in pieces),
+            pieces[0].grade,
         )
 
     def figures(self) -> dict[str, Figures | None]:
@@ -112,6 +123,8 @@ def value_of(
     singles: Singles,
     reference: str | None,
     part: Literal["calibrate", "test"],
+    *,
+    sets: bool = False,
 ) -> Value:
     """Hold what a policy did against single models on the same questions.
 
@@ -120,15 +133,26 @@ def value_of(
         singles: what each role said by itself.
         reference: the role that it is to save money on; None where nobody chose one.
         part: whether these questions set its threshold.
+        sets: whether a right answer in the set is promised; a model then dominates the policy for
+            good only if it is right as often as that.
     """
+    of_sets = dominated_by(found, singles, found.in_set) if sets else None
+    instead = of_sets or dominated_by(found, singles, found.best_correct)
+    one_answer = sets and of_sets is None and instead is not None
     yours = structs.replace(
         figures(found.cost_nano, found.best_correct, found.latency_s),
         unanswered=int((found.set_size == 0).sum()),
     )
     if not singles.alone or reference not in singles.roles:
         missing = UNNAMED if singles.alone else NOT_ALONE
-        instead = dominated_by(found, singles)
-        return Value(part=part, yours=yours, missing=missing, instead=instead)
+        return Value(
+            part=part,
+            yours=yours,
+            missing=missing,
+            instead=instead,
+            one_answer=one_answer,
+            grade=singles.grade,
+        )
     place = singles.roles.index(reference)
     cost = singles.cost_nano[:, place]
     gained, gained_interval = accuracy_difference(found.best_correct, singles.right[:, place])
@@ -142,11 +166,19 @@ def value_of(
         saved_interval=None if ratio is None else (1 - ratio[1], 1 - ratio[0]),
         gained=gained,
         gained_interval=gained_interval,
-        instead=dominated_by(found, singles),
+        instead=instead,
+        one_answer=one_answer,
+        grade=singles.grade,
     )
 
 
-def dominated_by(found: Outcome, singles: Singles) -> str | None:
+def about_sets(certificate: Certificate | None) -> bool:
+    """Return whether a right answer in the set is promised, rather than one right answer."""
+    promise = certificate and certificate.promise
+    return not isinstance(promise, _OF_ONE_ANSWER)
+
+
+def dominated_by(found: Outcome, singles: Singles, right: BoolArray) -> str | None:
     """Return a single model that is cheaper and at least as often right; None where none is proved.
 
     A model dominates where a paired t-test proves that it costs less, it is right at least as often
@@ -157,13 +189,14 @@ def dominated_by(found: Outcome, singles: Singles) -> str | None:
     Args:
         found: what the policy did.
         singles: what each role said by itself, on the same questions.
+        right: [n] whether the policy is right: its best answer, or one of its set.
 
     Returns:
         Of several the cheapest.
     """
     if not singles.alone:
         return None
-    right, level = found.best_correct, LEVEL / len(singles.roles)
+    level = LEVEL / len(singles.roles)
     proved = [
         place
         for place in range(len(singles.roles))

@@ -20,6 +20,8 @@ Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", 
 Space = Literal["rounds", "cascade", "calls", "pool"]
 """Whole rounds; the models of a pool in a fixed order; single calls of any role; the models of a
 pool in any order."""
+Gives = Literal["one", "set"]
+"""A single answer, or a set of them."""
 Calibration = Literal["none", "online", "split"]
 """How a comparison sets the threshold. `none`: it acts as it is, by lot where it is stochastic;
 `online`: it keeps that of its training; `split`: by exact split conformal calibration."""
@@ -158,6 +160,8 @@ class Method:
     """What the training depends on: it is run once for each value of these."""
     variants: Callable[[Dataset], Sequence[Variant]] | None = None
     """Where it takes part in several ways, or in none, depending on the questions."""
+    tried_for: frozenset[Gives] = frozenset()
+    """What it is tried for where nobody names methods; empty: it takes part by name alone."""
     place: int = 90
     """Where tables list it."""
 

@@ -86,7 +86,6 @@ def of_calls(
     right, cost = traces.correct[:, 0, :], traces.cost_nano[:, 0, :]
     answer = traces.answer[:, 0, :]
     given = (chosen >= 0) & (answer[rows, chosen] != NO_ANSWER)
-    possible = asked(traces)[:, 0] | (traces.complete[:, None] & (traces.n_roles > 1))
     heard = made & (answer != NO_ANSWER)[:, None]
     seconds = latency.of_calls(traces)
     return OperatingPoints(
@@ -95,11 +94,17 @@ def of_calls(
         correct=right[rows, chosen] & given,
         answered=given,
         covered=np.asarray((made & right[:, None, :]).any(axis=2)),
-        calls=(made & possible[:, None]).sum(axis=2, dtype=np.int16),
+        calls=(made & on_offer(traces)[:, None]).sum(axis=2, dtype=np.int16),
         set_size=distinct(heard, answer),
         answers=heard.sum(axis=2, dtype=np.int16),
         latency_s=None if seconds is None else np.where(made, seconds[:, None], 0.0).sum(axis=2),
     )
+
+
+def on_offer(traces: TraceArrays) -> BoolArray:
+    """Return which models of a pool can be asked on each question, [n, L]: those recorded there."""
+    possible: BoolArray = asked(traces)[:, 0] | (traces.complete[:, None] & (traces.n_roles > 1))
+    return possible
 
 
 def distinct(heard: BoolArray, answer: NDArray[np.int16]) -> Counts:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from farthing.money import significant, usd_from_nano
+from farthing.traces.arrays import RIGHT
 
 Interval = tuple[float, float]
 
@@ -34,13 +35,13 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         """The share of questions whose single answer is right."""
         return self.right / self.questions
 
-    def sentence(self, who: str) -> str:
+    def sentence(self, who: str, measure: str = "accuracy") -> str:
         """Say what somebody's answers came to.
 
         >>> print(Figures(questions=4, cost_nano=800_000, right=3).sentence("You"))
         You: $0.000200 a question at accuracy 0.750.
         """
-        said = f"{who}: ${significant(self.cost_usd)} a question at accuracy {self.accuracy:.3f}"
+        said = f"{who}: ${significant(self.cost_usd)} a question at {measure} {self.accuracy:.3f}"
         if self.unanswered:
             said += f" ({self.unanswered:,} of {self.questions:,} left unanswered)"
         if self.latency_s is None:
@@ -69,13 +70,23 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
     """95 % or more, exact."""
     instead: str | None = None
     """A single model that is cheaper and at least as often right; None: none is known to be."""
+    one_answer: bool = False
+    """Whether that model is so beside the best answer alone, and not beside the promised sets."""
     missing: str = ""
+    grade: str = RIGHT
+    """What is called right: the grade of the answers."""
+
+    @property
+    def measure(self) -> str:
+        """What the share of right answers is called: agreement where a model's answers are it."""
+        return "accuracy" if self.grade == RIGHT else "agreement"
 
     def lines(self) -> list[str]:
         """Return the statement, money first, a sentence each."""
-        found = [self.yours.sentence("You")]
+        found = [self.yours.sentence("You", self.measure)]
         if self.theirs is not None:
-            found.append(self.theirs.sentence(f"Always {self.reference} alone"))
+            who = f"Always {self.reference} alone"
+            found.append(self.theirs.sentence(who, self.measure))
         found += self.findings()
         if self.part == "calibrate":
             asked = f"{self.yours.questions:,} questions that set the threshold"
@@ -90,9 +101,11 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
         """Say what is saved, or why that is not known, and whether one model would do better."""
         found = [self._difference() if self.theirs is not None else f"{self.missing}."]
         if self.instead is not None:
+            unless = ", unless you need its sets" if self.one_answer else ""
+            as_good = "at least as often right" if self.grade == RIGHT else "agrees as often"
             found.append(
-                f"{self.instead} alone is cheaper and at least as often right: use "
-                f"always-{self.instead} instead of this policy."
+                f"{self.instead} alone is cheaper and {as_good}: use "
+                f"always-{self.instead} instead of this policy{unless}."
             )
         return found
 
@@ -100,15 +113,16 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
         accuracy = ""
         if self.gained is not None and self.gained_interval is not None:
             low, high = self.gained_interval
-            accuracy = f"accuracy {signed(self.gained)} ({signed(low)} to {signed(high)})"
+            accuracy = f"{self.measure} {signed(self.gained)} ({signed(low)} to {signed(high)})"
         if self.saved is None:
             return f"{self.reference} is free; {accuracy}."
+        sign, against = (-1, "Dearer than") if self.saved < 0 else (1, "Saved against")
         within = ""
         if self.saved_interval is not None:
-            low, high = self.saved_interval
+            low, high = sorted(sign * end for end in self.saved_interval)
             within = f" (95 % interval {_percent(low)} to {_percent(high)})"
-        against = f"Saved against always {self.reference}"
-        return f"{against}: {_percent(self.saved)} %{within}; {accuracy}."
+        share = _percent(sign * self.saved)
+        return f"{against} always {self.reference}: {share} %{within}; {accuracy}."
 
 
 def signed(value: float) -> str:

@@ -111,9 +111,14 @@ def cheapest_promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
     )
 
 
+def recommended(comparison: Comparison, alpha: Fraction) -> list[Row]:
+    """Return those of them that no single model dominates, cheapest first."""
+    return [row for row in cheapest_promised(comparison, alpha) if not row.instead]
+
+
 def best(comparison: Comparison, alpha: Fraction) -> Row | None:
-    """Return the cheapest row with a promise; None where there is none, or more than one."""
-    rows = cheapest_promised(comparison, alpha)
+    """Return the cheapest row to recommend; None where there is none, or more than one."""
+    rows = recommended(comparison, alpha)
     if not rows:
         return None
     least = mean_of(rows[0], "cost_usd")

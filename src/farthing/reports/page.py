@@ -87,7 +87,11 @@ def html(comparison: Comparison) -> str:
         setting=summary.setting(comparison),
         doubts=summary.doubts(comparison),
         words=words.explained(comparison),
-        columns=tables.columns(comparison.sizes["test"], optimum=knows_optimum(comparison)),
+        columns=tables.columns(
+            comparison.sizes["test"],
+            optimum=knows_optimum(comparison),
+            reference=comparison.reference,
+        ),
         colours={name: look[0] for name, look in looks(_policies(comparison)).items()},
     )
 

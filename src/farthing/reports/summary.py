@@ -22,6 +22,7 @@ from farthing.reports.base import (
     mean_of,
     percent,
     promised,
+    recommended,
     standard_error_of,
     thousand,
 )
@@ -45,12 +46,13 @@ def finding(comparison: Comparison, alpha: Fraction, against: str | None = None)
     """Find the cheapest of the policies with an exact promise at one alpha.
 
     It is held against `against`, or else against the next cheapest of them. None where no policy
-    with a promise could run, where each can but return everything, and where several cost the same.
+    with a promise could run, where each can but return everything or is dominated by a single
+    model, and where several cost the same.
     """
     cheapest = best(comparison, alpha)
     if cheapest is None:
         return None
-    rest = cheapest_promised(comparison, alpha)[1:]
+    rest = recommended(comparison, alpha)[1:]
     other = next((row for row in rest if against in (None, row.policy)), None)
     return Finding(
         alpha, cheapest, other, cost_difference(comparison, cheapest, other) if other else None
@@ -197,7 +199,14 @@ def doubts(comparison: Comparison) -> list[str]:
 
 def _nobody(comparison: Comparison, alpha: Fraction) -> str:
     """Say why no policy is the cheapest."""
-    cheapest = cheapest_promised(comparison, alpha)
+    cheapest = recommended(comparison, alpha)
+    dominated = cheapest_promised(comparison, alpha)
+    if dominated and not cheapest:
+        instead = ", ".join(dict.fromkeys(f"always-{row.instead}" for row in dominated))
+        return (
+            "no policy with a promise is recommended: a single model is cheaper, and right as "
+            f"often as their sets hold a right answer. Use {instead}."
+        )
     if cheapest:
         cost = mean_of(cheapest[0], "cost_usd")
         tied = [row.label for row in cheapest if mean_of(row, "cost_usd") == cost]
@@ -221,9 +230,14 @@ def _sentence(found: Finding) -> str:
         f"{thousand(mean_of(cheapest, 'cost_usd'))} per 1,000 questions at a coverage of "
         f"{mean_of(cheapest, 'coverage'):.3f} ({float(1 - found.alpha):g} promised)"
     )
+    if cheapest.for_one_answer:
+        text += (
+            f"; for one answer a question always-{cheapest.for_one_answer} is cheaper and at least "
+            "as often right"
+        )
     if other is None:
         return f"{text}; no other policy here makes one."
-    text += f", {_by_how_much(found, other)}"
+    text += f"{'; it is' if cheapest.for_one_answer else ','} {_by_how_much(found, other)}"
     times = mean_of(cheapest, TIMES_OPTIMUM)
     if not isnan(times):
         text += (

@@ -12,7 +12,14 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference, Row
+from farthing.experiments.base import (
+    NOBODY_ASKED,
+    SAVED,
+    TIMES_OPTIMUM,
+    Comparison,
+    Difference,
+    Row,
+)
 from farthing.money import significant
 from farthing.reports.base import (
     GROUPS,
@@ -35,7 +42,11 @@ from farthing.reports.base import (
 from farthing.reports.published import beside
 
 NOTHING = Cell("–")
-KEY = "Solv.: coverage if solvable; Len: rounds; Set: answers; Leaf: with repetitions"
+KEY = (
+    "Acc.: best answer right; Solv.: coverage if solvable; Len: rounds; Set: answers; "
+    "Leaf: with repetitions"
+)
+SAVED_KEY = "cost below that of always"
 OPTIMUM_KEY = "×opt: cost over the optimum's at the same coverage, on fresh questions"
 WITH_ERROR = ("total_cost_usd", "coverage")
 """Metrics whose standard error the table has room for; `results.json` has all of them."""
@@ -67,13 +78,25 @@ BESIDE_OPTIMUM = Column(
 )
 
 
-def columns(test: int, *, optimum: bool = False) -> tuple[Column, ...]:
-    """Return the columns of the table, for a test part of so many questions.
+def _saved(share: float) -> str:
+    return f"{100 * share:.1f} %".replace("-0.0 %", "0.0 %")
+
+
+def columns(test: int, *, optimum: bool = False, reference: str = "") -> tuple[Column, ...]:
+    """Return the columns of the table, for a test part of so many questions: money first.
 
     Args:
         test: questions of the test part.
         optimum: whether a known optimum has a column.
+        reference: the single model that savings are against; empty for none.
     """
+    saved = Column(
+        SAVED,
+        f"Saved, against always {reference}",
+        "Saved",
+        _saved,
+        f"1 - cost over that of asking {reference} alone on the same questions",
+    )
     return (
         Column(
             "total_cost_usd",
@@ -83,6 +106,14 @@ def columns(test: int, *, optimum: bool = False) -> tuple[Column, ...]:
             f"cents for the {test} test questions together, as the paper counts",
         ),
         Column("cost_usd", "USD a question", "USD/q", significant, "dollars"),
+        *([saved] if reference else []),
+        Column(
+            "accuracy",
+            "Accuracy",
+            "Acc.",
+            _share,
+            "share of questions whose single best answer is right",
+        ),
         Column(
             "coverage",
             "Coverage",
@@ -110,7 +141,9 @@ def columns(test: int, *, optimum: bool = False) -> tuple[Column, ...]:
 def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
     """Lay out how each policy did at one alpha."""
     known = knows_optimum(comparison)
-    shown = columns(comparison.sizes["test"], optimum=known)
+    keys = [OPTIMUM_KEY, KEY] if known else [KEY]
+    reference = comparison.reference
+    shown = columns(comparison.sizes["test"], optimum=known, reference=reference)
     rows = rows_at(comparison, alpha)
     cheapest = best(comparison, alpha)
     return Grid(
@@ -123,9 +156,22 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
             )
             for row in rows
         ),
-        (*_too_few(rows), *(f"{row.label}: {row.note}" for row in rows if row.note)),
-        f"{OPTIMUM_KEY}; {KEY}" if known else KEY,
+        (*_too_few(rows), *_dominated(rows), *(f"{r.label}: {r.note}" for r in rows if r.note)),
+        "; ".join([*([f"Saved: {SAVED_KEY} {reference}"] if reference else []), *keys]),
     )
+
+
+def _dominated(rows: Iterable[Row]) -> list[str]:
+    """Name the rows that nobody should take, and what to take in their place."""
+    sets = "is cheaper, and right as often as these sets hold a right answer: use that instead"
+    best = "is cheaper, and right as often as the best answer here: use that where one will do"
+    found = []
+    for row in rows:
+        if row.instead:
+            found.append(f"{row.label}: always-{row.instead} {sets}")
+        elif row.for_one_answer:
+            found.append(f"{row.label}: always-{row.for_one_answer} {best}")
+    return found
 
 
 def _too_few(rows: Iterable[Row]) -> list[str]:

@@ -23,7 +23,11 @@ def beside(value: Value, alone: Mapping[str, Figures | None]) -> Group:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column(f"{value.yours.questions:,} {value.part} questions", overflow="fold")
     timed = any(one and one.latency_s for one in (value.yours, *alone.values()))
-    for heading in ("USD a question", "Accuracy", *(("Median", "95th") if timed else ())):
+    for heading in (
+        "USD a question",
+        value.measure.capitalize(),
+        *(("Median", "95th") if timed else ()),
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     unanswered = value.yours.unanswered
     you = f"You, {unanswered:,} unanswered" if unanswered else "You"

@@ -149,7 +149,7 @@ one that gpt-4o would have given, with probability at least 0.95.
             points=agreeing.same.shape[1],
             reference=agreeing.role,
         ),
-        kappa=point_kappa(agreeing.kappas, point),
+        kappa=1.0 if point is None else point_kappa(agreeing.kappas, point),
         n=len(agreeing.same),
         question_budget_nano=question_budget_nano,
         conditional_on=(*phrases.MENU, DRAWN, FAIR),

@@ -149,7 +149,7 @@ def certify(
             points=paired.correct.shape[1],
             reference=paired.role,
         ),
-        kappa=point_kappa(paired.kappas, point),
+        kappa=1.0 if point is None else point_kappa(paired.kappas, point),
         n=len(paired.reference),
         question_budget_nano=question_budget_nano,
         conditional_on=(*phrases.MENU, COMPARED),

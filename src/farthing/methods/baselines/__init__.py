@@ -49,6 +49,7 @@ FIXED = Method(
     calibration="none",
     varies_with=frozenset(),
     variants=_depths,
+    tried_for=frozenset({"one", "set"}),
     place=20,
 )
 UALA = Method(
@@ -155,6 +156,7 @@ BEST_SINGLE = Method(
     needs=("pool",),
     extras=("train",),
     varies_with=frozenset(),
+    tried_for=frozenset({"one"}),
     place=93,
 )
 
@@ -185,6 +187,7 @@ ALWAYS = Method(
     calibration="none",
     varies_with=frozenset(),
     variants=_roles,
+    tried_for=frozenset({"one"}),
     place=92,
 )
 ALWAYS_ALL = Method(

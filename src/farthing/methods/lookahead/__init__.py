@@ -12,6 +12,7 @@ LOOKAHEAD = Method(
     learner="farthing.methods.lookahead.learner:LOOKAHEAD",
     action_spaces=("rounds", "cascade"),
     extras=("train",),
+    tried_for=frozenset({"one", "set"}),
     place=70,
 )
 
@@ -34,6 +35,7 @@ LAZY = Method(
     needs=("independent calls",),
     extras=("train",),
     variants=_where_independent,
+    tried_for=frozenset({"one", "set"}),
     place=72,
 )
 LAZY_SINGLE = Method(

@@ -11,5 +11,6 @@ STOPPING = Method(
     action_spaces=("rounds", "cascade"),
     extras=("train",),
     varies_with=frozenset({"seed"}),
+    tried_for=frozenset({"one", "set"}),
     place=60,
 )

@@ -13,5 +13,6 @@ AUTO_MIX = Method(
     needs=("pool",),
     extras=("train",),
     varies_with=frozenset({"seed"}),
+    tried_for=frozenset({"one"}),
     place=83,
 )

@@ -13,5 +13,6 @@ FRUGAL_GPT = Method(
     needs=("pool",),
     extras=("train",),
     varies_with=frozenset({"seed"}),
+    tried_for=frozenset({"one"}),
     place=82,
 )

@@ -13,5 +13,6 @@ MICP = Method(
     needs=("pool",),
     extras=("train",),
     varies_with=frozenset({"seed"}),
+    tried_for=frozenset({"one"}),
     place=85,
 )

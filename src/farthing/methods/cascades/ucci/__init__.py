@@ -13,5 +13,6 @@ UCCI = Method(
     needs=("pool", "confidences"),
     extras=("train",),
     varies_with=frozenset({"seed"}),
+    tried_for=frozenset({"one"}),
     place=84,
 )

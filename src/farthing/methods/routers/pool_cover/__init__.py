@@ -13,5 +13,6 @@ POOL_COVER = Method(
     needs=("pool",),
     extras=("train",),
     varies_with=frozenset({"seed"}),
+    tried_for=frozenset({"set"}),
     place=81,
 )

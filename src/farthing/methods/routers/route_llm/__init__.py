@@ -13,6 +13,7 @@ ROUTE_LLM = Method(
     needs=("pool", "text"),
     extras=("train",),
     varies_with=frozenset({"seed"}),
+    tried_for=frozenset({"one"}),
     place=89,
 )
 ROUTE_LLM_FACTORISATION = Method(

@@ -1,0 +1,136 @@
+"""`farthing recommend`: what to use instead of the model that is paid for today, and the proof."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from farthing.cli import files
+from farthing.cli.console import Learning, interruptible, remark, show, trainings
+from farthing.cli.options import Seed, TracesFile, read_alpha, read_delta, read_epsilon
+
+if TYPE_CHECKING:
+    from farthing.experiments.promises import Promise as Asked
+
+Kind = Literal["parity", "agreement", "coverage", "selective"]
+
+
+def recommend(
+    traces: TracesFile,
+    promise: Annotated[
+        Kind | None,
+        typer.Option(
+            help="What to keep; by default parity with the strongest model of a pool (agreement "
+            "where nobody graded answers), coverage for questions in rounds."
+        ),
+    ] = None,
+    alpha: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=read_alpha,
+            metavar="DECIMAL",
+            help="Coverage, selective: the share of misses. Default 0.1.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=read_epsilon,
+            metavar="DECIMAL",
+            help="Parity: the accuracy that may be lost, by default 0.02. Agreement: the share "
+            "answered otherwise, by default 0.05.",
+        ),
+    ] = None,
+    delta: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=read_delta,
+            metavar="DECIMAL",
+            help="How often it may fail. Default 0.1.",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(metavar="ROLE", help="The model that is paid for today; else the strongest."),
+    ] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="SECONDS", help="What 19 of 20 questions may take; else any time."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the bundle goes.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
+    """Say what to use instead of the model that is paid for today, what it saves, and prove it.
+
+    Every method that can win is trained; the cheapest is chosen, proved and measured, each on
+    questions of their own.
+
+    Example: farthing recommend --traces runs.jsonl.gz --reference gpt-4o --out bundle
+    """
+    from farthing import bundle as bundles
+    from farthing.experiments import recommend as rooms
+    from farthing.methods.base import Dataset
+    from farthing.reports.recommend import screen
+    from farthing.runtime.made_with import made_with
+    from farthing.traces.files import read_arrays
+
+    if out is not None:
+        files.check_folder(out)
+        files.check_nothing_is_lost(out)
+    arrays = read_arrays(traces)
+    kind = promise or type(rooms.default(arrays)).__name__.lower()
+    asked = _asked(kind, alpha, epsilon, delta, reference)
+    dataset = Dataset(traces.name, arrays, system=made_with(traces, arrays, None).system)
+    with interruptible("nothing was saved"), trainings() as shown:
+        found = rooms.recommend(
+            dataset,
+            asked,
+            reference=reference,
+            deadline_s=deadline,
+            seed=seed,
+            progress=Learning(shown, "trying methods"),
+        )
+    if out is not None:
+        bundles.write(out, found.bundle)
+        remark(f"bundle: {out}")
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+    else:
+        show(screen(found, traces.name, None if out is None else str(out)))
+
+
+def _asked(
+    kind: str,
+    alpha: Fraction | None,
+    epsilon: Fraction | None,
+    delta: Fraction | None,
+    reference: str | None,
+) -> "Asked":
+    """Return what is asked for.
+
+    Raises:
+        InputError: an option means nothing to it.
+    """
+    from farthing.errors import InputError
+    from farthing.experiments import promises
+
+    level = 1 - (Fraction(1, 10) if alpha is None else alpha)
+    sure = Fraction(1, 10) if delta is None else delta
+    if kind in ("coverage", "selective") and epsilon is not None:
+        raise InputError(f"--epsilon means nothing to a promise of {kind}; give --alpha")
+    if kind in ("parity", "agreement") and alpha is not None:
+        raise InputError(f"--alpha means nothing to a promise of {kind}; give --epsilon")
+    if kind == "coverage":
+        return promises.Coverage(level, delta)
+    if kind == "selective":
+        return promises.Selective(level, sure)
+    if kind == "parity":
+        return promises.Parity(reference, Fraction(1, 50) if epsilon is None else epsilon, sure)
+    return promises.Agreement(reference, Fraction(1, 20) if epsilon is None else epsilon, sure)

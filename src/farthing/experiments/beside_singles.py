@@ -1,0 +1,94 @@
+"""The rows of a comparison beside single models alone, on the very splits that they were judged on.
+
+The reference is chosen on the training questions, or by name; figures are of each test part.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from farthing.experiments.base import SAVED, Row
+from farthing.experiments.significance import paired_interval
+from farthing.experiments.value import LEVEL, MARGIN, Singles, most_accurate
+from farthing.methods.base import Dataset
+from farthing.money import usd_from_nano
+from farthing.traces.arrays import FloatArray, IntArray
+from farthing.traces.splits import Division
+
+
+@dataclass(frozen=True)
+class BesideSingles:
+    """What each model alone came to on each split."""
+
+    roles: tuple[str, ...]
+    reference: str
+    cost_usd: FloatArray
+    """[J, L] a question, of each test part."""
+    accuracy: FloatArray
+    """[J, L]"""
+    test_share: float
+    """The share of the redrawn questions that a split tests on."""
+
+    @classmethod
+    def of(cls, dataset: Dataset, division: Division, tests: Sequence[IntArray]) -> Self | None:
+        """Look the single models up; None where none was recorded alone, or nothing was played.
+
+        Args:
+            dataset: the questions.
+            division: which of them trained.
+            tests: the test part of each split, as places within the rest.
+        """
+        traces = dataset.traces
+        reference = dataset.reference or most_accurate(traces.take(division.train))
+        singles = Singles.of(traces.take(division.rest))
+        if not singles.alone or reference not in singles.roles or not tests:
+            return None
+        cost = [singles.cost_nano[test].sum(axis=0) / len(test) for test in tests]
+        return cls(
+            singles.roles,
+            reference,
+            np.array([[usd_from_nano(each) for each in one] for one in cost]),
+            np.array([singles.right[test].mean(axis=0) for test in tests]),
+            division.n_test / len(division.rest),
+        )
+
+    def row(self, row: Row) -> Row:
+        """Return a row with what it saves, and with a single model that dominates it, if any."""
+        cost = np.asarray(row.per_split.get("cost_usd", []))
+        if not cost.size:
+            return row
+        seeds = len(cost) // len(self.cost_usd)
+        theirs = np.tile(self.cost_usd[:, self.roles.index(self.reference)], seeds)
+        saved = np.where(theirs > 0, 1 - cost / np.where(theirs > 0, theirs, 1), np.nan)
+        per_split = {**row.per_split, SAVED: saved.tolist()}
+        return replace(
+            row,
+            per_split=per_split,
+            instead=self._instead(row, seeds, "in_set"),
+            for_one_answer=self._instead(row, seeds, "accuracy"),
+        )
+
+    def _instead(self, row: Row, seeds: int, right: str) -> str:
+        """Return the cheapest model that dominates a row, as `value.dominated_by` does.
+
+        Args:
+            row: the row.
+            seeds: trainings in it.
+            right: the metric that the model's accuracy is held against.
+        """
+        level = 1 - 2 * LEVEL / len(self.roles)
+
+        def less(metric: str, of: FloatArray) -> tuple[float, float, float]:
+            theirs = of.tolist() * seeds
+            return paired_interval(row.per_split[metric], theirs, self.test_share, level)
+
+        found = []
+        for place in range(len(self.roles)):
+            cost = less("cost_usd", self.cost_usd[:, place])
+            lost = less(right, self.accuracy[:, place])
+            if cost[1] > 0 and lost[0] <= 0 and lost[2] < MARGIN:
+                found.append(place)
+        mean = self.cost_usd.mean(axis=0)
+        return self.roles[min(found, key=lambda place: float(mean[place]))] if found else ""

@@ -1,0 +1,58 @@
+"""Where nothing was proved: how many questions would probably do, or which level these would."""
+
+from fractions import Fraction
+
+from farthing.calibration.base import Certificate, exact_text
+from farthing.calibration.guarantees.agreement import Agreeing, AgreementPromise
+from farthing.calibration.guarantees.pac import PacPromise
+from farthing.calibration.guarantees.parity import Paired, ParityPromise
+from farthing.calibration.guarantees.selective import Answers, SelectivePromise
+from farthing.calibration.power import (
+    MOST,
+    PROBABLY,
+    Compared,
+    Rates,
+    Wrong,
+    coverage_questions,
+    level_provable,
+    questions_needed,
+)
+
+Evidence = Paired | Agreeing | Answers | None
+
+
+def outlook(certificate: Certificate, evidence: Evidence) -> str:
+    """Say in one line what would probably be proved; empty where something was, or nobody knows.
+
+    Args:
+        certificate: what came of asking for a promise.
+        evidence: what operating points came to on the calibration questions.
+    """
+    if certificate.promises:
+        return ""
+    match certificate.promise, evidence:
+        case ParityPromise(epsilon=level, delta=delta), Paired() as paired:
+            return _said(Compared.of(paired), "epsilon", level, delta, certificate.n)
+        case AgreementPromise(epsilon=level, delta=delta), Agreeing() as agreeing:
+            return _said(Wrong.of_agreement(agreeing), "epsilon", level, delta, certificate.n)
+        case SelectivePromise(alpha=level, delta=delta), Answers() as answers:
+            return _said(Wrong.of_answers(answers), "alpha", level, delta, certificate.n)
+        case PacPromise(alpha=level, delta=delta), _:
+            return f"It takes {coverage_questions(level, delta):,} calibration questions or more."
+    return ""
+
+
+def _said(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) -> str:
+    """Say how many questions it takes, and which level so many questions would do for."""
+    if not rates.counted:
+        return "The first operating point answered none of them, so nothing can be foretold."
+    needed = questions_needed(rates, level, delta, n)
+    provable = level_provable(rates, n, delta)
+    if needed is not None:
+        first = f"About {needed:,} calibration questions ({needed - n:,} more) would probably do"
+    elif rates.loss >= level:
+        first = f"No number of questions would probably do, since {rates.loss:.3f} was lost here"
+    else:
+        first = f"More than {MOST:,} calibration questions would be needed"
+    second = "" if provable is None else f", or {name} {exact_text(provable)} with these {n:,}"
+    return f"{first}{second} (a chance of {100 * PROBABLY:.0f} %, if losses stay as they were)."

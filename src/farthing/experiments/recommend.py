@@ -1,0 +1,320 @@
+"""Choose the method that keeps a promise for the least money, prove it, and measure it.
+
+Each question does one thing. Some train every method that can win here; others choose among them
+by what each is likely to cost once its promise is proved; others prove the promise of the one that
+was chosen; the last only measure it. So the choice costs the proof nothing, and no figure of the
+chosen method comes from questions that chose it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+
+from farthing.bundle import Bundle
+from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
+from farthing.experiments import evaluate_bundle, pipeline
+from farthing.experiments.base import Candidate
+from farthing.experiments.candidates import candidates
+from farthing.experiments.choosing import Contest, Tried, prospect_of
+from farthing.experiments.fallback import NoFallback, fallback
+from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
+from farthing.experiments.proofs import Part, read_for, strongest
+from farthing.experiments.recommendation import Parts, Recommendation
+from farthing.experiments.run import fit
+from farthing.experiments.value import Singles
+from farthing.methods.base import Dataset, Gives, Method, Progress, Silent
+from farthing.methods.cards import cards
+from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
+from farthing.traces.assemble import is_pool
+from farthing.traces.costs import doubt
+from farthing.traces.grades import check_graded, ungraded_questions
+
+TRAIN, MOST_TRAIN = 0.3, 300
+"""Share of the questions that train, and the most of them: learning curves are flat from there."""
+REPORT, MOST_REPORT = 0.2, 500
+"""Share of the others that only measure, and the most of them."""
+CHOOSE, MOST_CHOOSE = 0.3, 400
+"""Share of the rest that chooses; what is left proves."""
+NOBODY = "no method that could win can run on these questions; see `farthing traces info`"
+LEAST = 40
+"""Questions below which nothing can be recommended."""
+
+
+def recommend(
+    dataset: Dataset,
+    asked: Promise | None = None,
+    *,
+    reference: str | None = None,
+    deadline_s: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Recommendation:
+    """Choose a method on some questions, prove its promise on others, and measure it on the last.
+
+    Args:
+        dataset: the questions.
+        asked: what is to be promised; None: of a pool parity with its strongest model minus two
+            points, or agreement with its dearest one where nobody graded answers; of questions in
+            rounds coverage of nine tenths.
+        reference: the model that is paid for today; None: the promise's, else the one that is right
+            most often on the questions that choose.
+        deadline_s: what the 95th percentile of a question's latency may be, in seconds.
+        seed: of the division and of every training.
+        progress: is told how many methods were tried.
+
+    Raises:
+        InputError: the promise cannot be recommended for, or no method can run here.
+        TooFewTracesError: there are too few questions.
+    """
+    asked = default(dataset.traces) if asked is None else asked
+    if reference is not None and isinstance(asked, Parity | Agreement):
+        asked = replace(asked, reference=reference)
+    known = replace(dataset, reference=reference)
+    plan = _plan(known, asked, seed, divide(dataset.traces, seed))
+    trials, skipped = _try_all(plan, deadline_s, progress or Silent())
+    name, bundle, outlook = _proved(plan, trials)
+    recorded = plan.dataset.traces.take(plan.parts.report)
+    report = plan.part(plan.parts.report)(bundle)
+    return Recommendation(
+        bundle=bundle,
+        name=name,
+        found=evaluate_bundle.measure(bundle, report, seed=seed),
+        trials=tuple(trials),
+        skipped=tuple(skipped.items()),
+        models=Singles.of(recorded).figures(),
+        reference=plan.reference,
+        sizes=plan.parts.sizes,
+        notes=tuple(filter(None, [outlook, doubt(recorded)])),
+    )
+
+
+def best_method(dataset: Dataset, asked: Promise | None = None, *, seed: int = 0) -> str:
+    """Return the name of the method that `recommend` would choose, from training questions alone.
+
+    Some of them train every method that can win, the others choose; as many as there are are taken
+    to prove.
+
+    Raises:
+        InputError: the promise cannot be recommended for, or no method can run here.
+        TooFewTracesError: there are too few questions.
+    """
+    order = np.random.default_rng(seed).permutation(len(dataset.traces))
+    train, choose = (np.sort(rows) for rows in np.split(order, [len(order) // 2]))
+    asked = default(dataset.traces) if asked is None else asked
+    plan = _plan(dataset, asked, seed, Parts(train, choose, order, choose))
+    trials, _ = _try_all(plan, None, Silent())
+    if not trials:
+        raise InputError(NOBODY)
+    return trials[0].name
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Questions graded by what is promised, what each of them does, and what is asked for."""
+
+    dataset: Dataset
+    asked: Promise
+    parts: Parts
+    reference: str | None
+    seed: int
+
+    def part(self, rows: IntArray) -> Callable[[Bundle], Part]:
+        """Return how a bundle plays some questions."""
+        traces = self.dataset.traces
+
+        def played(bundle: Bundle) -> Part:
+            arrays = pipeline.arranged("these traces", bundle, traces)
+            return Part(traces.take(rows), arrays.take(rows))
+
+        return played
+
+
+def _plan(dataset: Dataset, asked: Promise, seed: int, parts: Parts) -> _Plan:
+    traces = dataset.traces
+    asked = _asked(asked, traces, parts)
+    graded = read_for(asked, traces, dataset.traces.grade)
+    reference = getattr(asked, "reference", None) or dataset.reference
+    if reference is not None and reference not in traces.roles:
+        raise UnknownNameError("role", reference, traces.roles)
+    if reference is None and traces.independent.all():
+        reference = strongest(graded.take(parts.train))
+    return _Plan(
+        replace(dataset, traces=graded, reference=reference), asked, parts, reference, seed
+    )
+
+
+def _asked(asked: Promise, traces: TraceArrays, parts: Parts) -> Promise:
+    """Return a promise that names its reference."""
+    choose = traces.take(parts.choose)  # training questions may be unlike all others
+    if isinstance(asked, Agreement) and asked.reference is None:
+        dearest = int(choose.cost_nano[:, 0].mean(axis=0).argmax())
+        return replace(asked, reference=traces.roles[dearest])
+    if isinstance(asked, Parity) and asked.reference is None:
+        check_graded(choose)
+        return replace(asked, reference=strongest(choose))
+    if not isinstance(asked, Parity | Agreement | Coverage | Selective):
+        kind = type(asked).__name__.lower()
+        raise InputError(
+            f"nothing can be recommended for a promise of {kind}; ask for coverage, parity, "
+            "agreement or selective"
+        )
+    return asked
+
+
+def default(traces: TraceArrays) -> Coverage | Agreement | Parity:
+    """Return what is promised where nobody says: see `recommend`."""
+    if not is_pool(traces):
+        return Coverage("0.9")
+    return Agreement() if ungraded_questions(traces).any() else Parity()
+
+
+def divide(traces: TraceArrays, seed: int) -> Parts:
+    """Decide what each complete question does.
+
+    Questions that the file marks to train do nothing else, as they may be unlike the others. Where
+    it marks all three parts, those to calibrate choose and prove, and those to test measure.
+
+    Raises:
+        TooFewTracesError: there are fewer than forty complete questions.
+    """
+    complete = np.flatnonzero(traces.complete if not is_pool(traces) else _answered(traces))
+    if len(complete) < LEAST:
+        raise TooFewTracesError(
+            f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
+            "train, choose, prove and measure; record more"
+        )
+    order = np.random.default_rng(seed).permutation(complete)
+    split = traces.split[order]
+    own = [order[split == place] for place in range(len(SPLITS))]
+    train = own[0]
+    rest = order[split != 0]
+    if not train.size:
+        train, rest = np.split(order, [min(int(TRAIN * len(order)), MOST_TRAIN)])
+    report = own[2] if all(part.size for part in own) else rest[: _share(rest, REPORT, MOST_REPORT)]
+    rest = rest[~np.isin(rest, report)]
+    choose, prove = np.split(rest, [_share(rest, CHOOSE, MOST_CHOOSE)])
+    return Parts(*(np.sort(part) for part in (train, choose, prove, report)))
+
+
+def _share(rows: IntArray, share: float, most: int) -> int:
+    return max(1, min(int(share * len(rows)), most))
+
+
+def _answered(pool: TraceArrays) -> BoolArray:
+    found: BoolArray = np.any(pool.answer != NO_ANSWER, axis=(1, 2))
+    return found
+
+
+def _try_all(
+    plan: _Plan, deadline_s: float | None, progress: Progress
+) -> tuple[list[Tried], dict[str, str]]:
+    """Train and try everyone who can win here; return them by expected cost, and who cannot run."""
+    found: list[Tried] = []
+    skipped: dict[str, str] = {}
+    entrants = _entrants(plan)
+    for done, candidate in enumerate(entrants, start=1):
+        try:
+            one = _try(plan, candidate)
+        except FarthingError as problem:
+            skipped[candidate.name] = str(problem)
+        else:
+            late = deadline_s is not None and (one.latency_s is None or one.latency_s > deadline_s)
+            if late:
+                skipped[candidate.name] = _too_slow(one.latency_s, deadline_s)
+            else:
+                found.append(one)
+        progress.update(done, len(entrants), {})
+    return sorted(found, key=lambda one: (one.expected_usd, one.name)), skipped
+
+
+def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
+    if latency_s is None:
+        return "its latency was not recorded, so no deadline can be held"
+    return (
+        f"one question of twenty takes more than {latency_s:.3g} s, and {deadline_s:g} were given"
+    )
+
+
+def _entrants(plan: _Plan) -> list[Candidate]:
+    """Return who can win here: cards that are tried for what is promised, on such questions."""
+    gives: Gives = "set" if isinstance(plan.asked, Coverage) else "one"
+    pool = plan.dataset.is_pool
+    names = [
+        card.name
+        for card in cards()
+        if gives in card.tried_for and (_of_pools(card) if pool and gives == "one" else True)
+    ]
+    found = [one for name in names for one in candidates(plan.dataset, [name]) if one.learner]
+    return [_ending_in(one, plan.reference) for one in found if pool or _of_rounds(one.method)]
+
+
+def _of_pools(card: Method) -> bool:
+    return card.space == "pool"
+
+
+def _of_rounds(card: Method) -> bool:
+    return card.action_spaces != ("pool",)
+
+
+def _ending_in(candidate: Candidate, reference: str | None) -> Candidate:
+    learner: Any = candidate.learner
+    if reference is None or not hasattr(learner, "strong"):
+        return candidate
+    return candidate.learning_by(replace(learner, strong=reference))
+
+
+def _try(plan: _Plan, candidate: Candidate) -> Tried:
+    return prospect_of(_contest(plan), candidate.name, candidate.label, _trained(plan, candidate))
+
+
+def _contest(plan: _Plan) -> Contest:
+    return Contest(
+        asked=plan.asked,
+        choose=plan.part(plan.parts.choose),
+        train=plan.part(plan.parts.train),
+        prove=len(plan.parts.prove),
+        reference=plan.reference,
+        seed=plan.seed,
+    )
+
+
+def _trained(plan: _Plan, candidate: Candidate) -> Bundle:
+    learner = candidate.learner
+    if learner is None:
+        raise InputError(candidate.note)
+    questions = plan.dataset.arranged(candidate.method.space).take(plan.parts.train)
+    alpha = Fraction(getattr(plan.asked, "alpha", Fraction(1, 10)))
+    fitted = fit(learner, questions, alpha, plan.seed, Silent())
+    recorded = plan.dataset.traces.take(plan.parts.train)
+    return pipeline.bundle_of(candidate, fitted, questions, plan.dataset, recorded)
+
+
+def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
+    """Prove the promise of the one that is likely to cost least; else ask the reference.
+
+    Returns:
+        Its name, its bundle, and what would probably be proved where nothing was.
+
+    Raises:
+        InputError: nothing is proved, and no reference could answer instead.
+    """
+    if not trials:
+        raise InputError(NOBODY)
+    best = trials[0]
+    serving = pipeline.Serving(None, plan.dataset.system)
+    train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
+    kept, certificate, outlook = pipeline.tried(
+        best.bundle, plan.asked, train, prove, serving, row=best.row
+    )
+    if certificate.promises or isinstance(plan.asked, Coverage):
+        return best.name, kept, ""
+    instead = fallback(kept, certificate, prove)
+    if isinstance(instead, NoFallback):
+        raise InputError(f"{certificate.sentence()} {instead.why.capitalize()}.")
+    alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
+    value = pipeline.value_on(instead, alone)
+    return f"always-{plan.reference}", structs.replace(instead, trained=None, value=value), outlook

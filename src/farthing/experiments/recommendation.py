@@ -1,0 +1,93 @@
+"""The record of a recommendation: what to use, what it saves, and on what evidence."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from farthing.bundle import Bundle
+from farthing.calibration.base import Certificate
+from farthing.experiments.choosing import Tried
+from farthing.experiments.evaluate_bundle import Evaluated
+from farthing.process.value import Figures
+from farthing.traces.arrays import IntArray
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What each question does, as row numbers in ascending order, without overlap."""
+
+    train: IntArray
+    choose: IntArray
+    prove: IntArray
+    report: IntArray
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Questions in each part."""
+        return {name: len(rows) for name, rows in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to do, what it costs, and what is proved."""
+
+    bundle: Bundle
+    name: str
+    """The chosen method, or `always-REFERENCE`."""
+    found: Evaluated
+    """What it did on questions that neither trained, chose nor proved it."""
+    trials: tuple[Tried, ...]
+    """Who was tried, the cheapest expected first; of the questions that chose."""
+    skipped: tuple[tuple[str, str], ...]
+    """Who could not run here, and why."""
+    models: dict[str, Figures | None]
+    """What each model alone came to on the questions that measure; None: not recorded alone."""
+    reference: str | None
+    sizes: dict[str, int]
+    notes: tuple[str, ...]
+    """What to doubt."""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What is promised."""
+        return self.bundle.certificate
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise came true on the questions that measure; a reference keeps it."""
+        return self.found.judged is None or self.found.judged.verdict == "kept"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values; `cost_usd` is a question's mean."""
+        metrics, value = self.found.metrics, self.found.value
+        certificate = self.certificate
+        theirs = self.models.get(self.reference or "")
+        return {
+            "reference": theirs and {"name": self.reference, **_in_short(theirs)},
+            "chosen": {
+                "method": self.name,
+                "cost_usd": metrics["cost_usd"],
+                "accuracy": metrics["accuracy"],
+                "promise": certificate.sentence() if certificate else None,
+                "kept": self.kept,
+                "verdict": self.found.judged and self.found.judged.sentence(),
+            },
+            "saved": value.saved,
+            "saved_interval": value.saved_interval,
+            "models": {name: each and _in_short(each) for name, each in self.models.items()},
+            "candidates": [
+                {"method": one.name, "cost_usd": one.expected_usd, "accuracy": one.accuracy}
+                for one in self.trials
+            ],
+            "skipped": dict(self.skipped),
+            "questions": self.sizes,
+            "certificate": certificate.to_json() if certificate else None,
+            "notes": list(self.notes),
+        }
+
+
+def _in_short(figures: Figures) -> dict[str, Any]:
+    return {
+        "cost_usd": figures.cost_usd,
+        "accuracy": figures.accuracy,
+        "latency_s": figures.latency_s,
+    }

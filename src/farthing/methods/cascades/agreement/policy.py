@@ -1,0 +1,99 @@
+"""Agreement cascade: ask two or three cheap models, answer where enough of them agree.
+
+Where they cannot agree any more, the strong model is asked at once. No confidences are needed. The
+parameter says which models are asked, and how many of them must agree.
+
+Source: Kolawole et al. 2024, arXiv:2407.02348, agreement-based cascading.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.methods.pool_policy import PoolPolicy, everyone
+from farthing.process.base import NOTHING, State
+from farthing.process.operating_points import OperatingPoints, of_calls, on_offer
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+
+MEMBERS = 3
+"""Cheap models that are asked, at most."""
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class AgreementCascadePolicy(PoolPolicy):
+    """Who is asked at each operating point, and how many must agree."""
+
+    strong: int
+    """The model that is asked where they do not."""
+    members: IntArray
+    """[G, 3] models in the order of asking; -1 where there are fewer. With none, the strong model
+    answers everything."""
+    votes: IntArray
+    """[G] answers that must be the same."""
+    values: FloatArray
+    """[G] mean cost in training, in dollars."""
+
+    def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
+        """Ask the next member while enough may agree, then the strong model."""
+        line, single = self._step(state.seen, state.known, state.can_buy, point)
+        return line, line != NOTHING, single
+
+    def points(self, traces: TraceArrays) -> OperatingPoints:
+        """Follow every point to its end, on all questions at once."""
+        n, settings = len(traces), len(self.values)
+        made = np.zeros((n, settings, traces.n_roles), dtype=bool)
+        given = np.full((n, settings), NOBODY)
+        rows, can = np.arange(n), on_offer(traces)
+        for point in range(settings):
+            known = made[:, point]
+            for _ in range(MEMBERS + 2):
+                line, given[:, point] = self._step(traces, known, can, point)
+                asks = line != NOTHING
+                known[rows[asks], line[asks]] = True
+        return of_calls(traces, self.values, made, given)
+
+    def _step(
+        self, traces: TraceArrays, known: BoolArray, can_buy: BoolArray, point: int
+    ) -> tuple[IntArray, IntArray]:
+        """Return who is asked next, [n], and who gives the answer if nobody is, [n].
+
+        A model that cannot be asked counts as one that said nothing.
+
+        Args:
+            traces: the questions; only known answers are read.
+            known: [n, L] who was asked.
+            can_buy: [n, L] who can be asked.
+            point: the operating point.
+        """
+        members = [int(m) for m in self.members[point] if m != NOBODY]
+        needed = int(self.votes[point])
+        answer = np.where(known, traces.answer[:, 0, :], NO_ANSWER)
+        leader, most = _leader(answer[:, members])
+        waiting = can_buy[:, members] & ~known[:, members]
+        agreed = np.full(len(answer), bool(members)) & (most >= needed)
+        possible = ~known[:, self.strong] & (most + waiting.sum(axis=1) >= needed) & ~agreed
+        line = everyone(traces, NOTHING)
+        for place in range(len(members) - 1, -1, -1):
+            line = np.where(possible & waiting[:, place], members[place], line)
+        asks_strong = (line == NOTHING) & ~agreed & ~known[:, self.strong]
+        line = np.where(asks_strong & can_buy[:, self.strong], self.strong, line)
+        given = np.array([*members, NOBODY])[leader]
+        said = answer[:, self.strong] != NO_ANSWER
+        return line, np.where(~agreed & (said | known[:, self.strong]), self.strong, given)
+
+
+def _leader(answer: IntArray) -> tuple[IntArray, IntArray]:
+    """Return whose answer most others give, [n], and how many give it, [n].
+
+    Of equals the first; the place after the last one, and 0, where nobody answers.
+
+    Args:
+        answer: [n, K] codes, -1 for none.
+    """
+    said = answer != NO_ANSWER
+    votes = ((answer[:, :, None] == answer[:, None, :]) & said[:, None, :]).sum(axis=2) * said
+    nobody = np.zeros((len(answer), 1), dtype=np.int64)
+    counted = np.concatenate([votes, nobody], axis=1)
+    leader = np.where(said.any(axis=1), counted.argmax(axis=1), answer.shape[1])
+    return leader, counted[np.arange(len(answer)), leader]

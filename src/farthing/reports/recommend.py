@@ -1,0 +1,97 @@
+"""A recommendation on one screen: money first, then what is proved, then what was tried."""
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from farthing.experiments.recommendation import Recommendation
+from farthing.money import significant
+from farthing.process.value import Figures
+
+SHOWN = 6
+"""Of those that were tried."""
+
+
+def screen(found: Recommendation, source: str, out: str | None) -> Group:
+    """Say what is paid today, what would be paid, what is proved, and what to do next.
+
+    Args:
+        found: the recommendation.
+        source: the questions' name.
+        out: where the bundle is; None: it was not written.
+    """
+    return Group(
+        Text(f"{source}: {_who(found)}", style="bold", overflow="fold"),
+        Text(""),
+        _models(found),
+        Text(""),
+        *(Text(line) for line in _lines(found)),
+        Text(""),
+        Text(_next(out)),
+    )
+
+
+def _who(found: Recommendation) -> str:
+    if found.reference and found.name == f"always-{found.reference}":
+        return f"keep asking {found.reference}; nothing cheaper is proved"
+    return f"use {found.name}"
+
+
+def _models(found: Recommendation) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("", overflow="fold")
+    for heading in ("USD a question", "accuracy", "median s", "95 % in s"):
+        table.add_column(heading, justify="right")
+    value = found.found.value
+    if value is not None:
+        table.add_row(*_row(f"{found.name}, proved", value.yours), style="bold")
+    alone = {name: each for name, each in found.models.items() if each is not None}
+    for name, each in sorted(alone.items(), key=lambda item: -item[1].cost_nano):
+        label = f"{name} alone{' (reference)' if name == found.reference else ''}"
+        table.add_row(*_row(label, each))
+    for name, missing in found.models.items():
+        if missing is None:
+            table.add_row(f"{name} alone", "not recorded", "", "", "")
+    return table
+
+
+def _row(label: str, figures: Figures) -> tuple[str, ...]:
+    times = ("–", "–") if figures.latency_s is None else map(significant, figures.latency_s)
+    return (label, significant(figures.cost_usd), f"{figures.accuracy:.3f}", *times)
+
+
+def _lines(found: Recommendation) -> Iterator[str]:
+    """Yield the saving, the proof, what came of it, and who was tried."""
+    value, certificate, judged = found.found.value, found.certificate, found.found.judged
+    if value is not None:
+        yield " ".join(value.findings())
+    if certificate is not None:
+        yield f"Promise: {certificate.sentence()}"
+        yield f"In plain words: {certificate.plain_language()}"
+    if judged is not None:
+        yield judged.sentence()
+    n = found.sizes
+    yield (
+        f"{n['train']:,} questions trained, {n['choose']:,} chose, {n['prove']:,} proved; these "
+        f"figures are of {n['report']:,} others."
+    )
+    yield f"Tried, by what a question is expected to cost once it is proved: {_tried(found)}."
+    if found.skipped:
+        yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
+    yield from (f"Note: {note.rstrip('.')}." for note in found.notes)
+
+
+def _tried(found: Recommendation) -> str:
+    shown = [f"{one.name} ${significant(one.expected_usd)}" for one in found.trials[:SHOWN]]
+    more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
+    return ", ".join(shown) + more
+
+
+def _next(out: str | None) -> str:
+    """Say what to do now."""
+    if out is None:
+        return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
+    return f'Next: farthing ask --bundle {out} --config job.toml "a question"'
