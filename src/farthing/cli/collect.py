@@ -97,7 +97,7 @@ def _doubt_store(job: "Job", path: Path) -> None:
 
     if not path.is_file():
         return
-    with Store.open(path) as store:
+    with Store.read(path) as store:
         recorded = [system for system in store.systems() if system is not None]
     ours = job.system() if recorded else {}
     for found in filter(None, (changes(system, ours) for system in recorded)):

@@ -118,7 +118,7 @@ def export(
     from farthing.traces.store import Store
 
     check_suffix(out)
-    with interruptible("nothing was written"), Store.open(store, create=False) as opened:
+    with interruptible("nothing was written"), Store.read(store) as opened:
         write_traces(out, opened.traces())
         count = opened.count()
     remark(f"wrote {counted(count, 'question')} to {out}")
@@ -163,7 +163,7 @@ def _changes(store: Path) -> list[str]:
     from farthing.traces.store import Store
     from farthing.traces.system import changes
 
-    with Store.open(store, create=False) as opened:
+    with Store.read(store) as opened:
         first, *others = [system for system in opened.systems() if system is not None] or [{}]
     found = (", ".join(changes(first, other)) for other in others)
     return [f"not all was made alike; changed: {changed}" for changed in found]
