@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from farthing.cli import files
+from farthing.cli import completion, files
 from farthing.cli.console import interrupted, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import (
     Alphas,
@@ -35,7 +35,11 @@ File = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Made-up questions of a preset, in place of --traces."),
+    typer.Option(
+        metavar="NAME",
+        help="Made-up questions of a preset, in place of --traces.",
+        autocompletion=completion.presets,
+    ),
 ]
 Questions = Annotated[
     int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
@@ -56,7 +60,11 @@ Engine = Annotated[
 ]
 Policies = Annotated[
     str | None,
-    typer.Option(metavar="NAME,...", help="Who takes part; all there are unless said otherwise."),
+    typer.Option(
+        metavar="NAME,...",
+        help="Who takes part; all there are unless said otherwise.",
+        autocompletion=completion.several_methods,
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from farthing.cli import files
+from farthing.cli import completion, files
 from farthing.cli.console import (
     Learning,
     interrupted,
@@ -60,7 +60,12 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bu
 
 def train(
     traces: TracesFile,
-    policy: Annotated[str, typer.Option(metavar="NAME", help="Such as ccpo or stopping.")],
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Such as ccpo or stopping.", autocompletion=completion.methods
+        ),
+    ],
     out: Out,
     alpha: Alpha = Fraction(1, 10),
     feature: Features = [],  # noqa: B006 - typer copies it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farthing.cli import imports
+from farthing.cli import completion, imports
 from farthing.cli.console import counted, interruptible, remark, show, show_json
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
@@ -36,10 +36,22 @@ def import_(
     store: StoreFile,
     form: Annotated[
         str | None,
-        typer.Option("--from", metavar="NAME", help="Their format.", show_default="looked at"),
+        typer.Option(
+            "--from",
+            metavar="NAME",
+            help="Their format.",
+            show_default="looked at",
+            autocompletion=completion.formats,
+        ),
     ] = None,
     task: Annotated[
-        str, typer.Option("--task", metavar="NAME", help="How answers are read and compared.")
+        str,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="How answers are read and compared.",
+            autocompletion=completion.tasks,
+        ),
     ] = "text",
     gold: Annotated[
         Path | None,
