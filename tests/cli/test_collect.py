@@ -113,6 +113,7 @@ def test_what_is_left_is_said(farthing: Farthing, endpoint: Endpoint, tmp_path: 
     assert poor.code == 1
     assert "of $0.0150 spent" in poor.out
     assert "stopped: the next call can cost $0." in poor.err
+    assert "raise the cap to go on, with a larger --max-cost" in poor.err
     assert "questions left to do: run the same command again" in poor.err
     endpoint.faults = {"500": 1.0}
     failing = JOB.replace("URL", endpoint.url).replace('["small", "large"]', '["small"]')
