@@ -1,136 +1,123 @@
-"""How many questions are answered where answers must be right with probability 1 - alpha?
+"""How many questions are answered where answers must be right, and who should be tested for it?
 
-Each policy twice: with answers that all score 1, at the threshold that is right most often on its
-training questions, where everything is answered or nothing is proved; and saying how sure it is.
+The policy as trained, made to say how sure it is; one model that is named; and the candidates that
+training questions think best: one with all of delta, or several with equal shares of it.
 
-    python benchmarks/selective.py [--traces FILE | --preset NAME] [--policies A,B] [--alphas 0.1]
+    python benchmarks/selective.py --traces FILE [--policies lazy] [--alphas 0.1,0.2] [--marked]
 """
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from farthing.calibration.binomial import binomial_cdf
-from farthing.calibration.guarantees.selective import (
-    answers_above,
-    candidate_thresholds,
-    selective_point,
-)
-from farthing.experiments.candidates import candidates
-from farthing.experiments.evaluate import replay
-from farthing.experiments.promises import grid
-from farthing.experiments.run import fit
+from farthing.experiments import selective_proof
+from farthing.experiments.candidates import the_only
+from farthing.experiments.promises import Selective
+from farthing.experiments.proofs import Part, Plays
 from farthing.methods.base import Dataset, Silent
-from farthing.methods.selective.learner import confident
-from farthing.process.base import Policy
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
-from farthing.traces.arrays import TraceArrays
+from farthing.methods.selective.learner import Learned
+from farthing.methods.selective.plain import considered
+from farthing.process.replayed import replay
+from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.files import read_arrays
 
 DELTA = Fraction(1, 10)
-FRESH = 20_000
-DIVISIONS = 20
-"""Calibrations of each training."""
-Found = tuple[float, float, float, float]
-"""Whether anything is proved; share answered; of those right (NaN where none); USD a question."""
+TESTED = (1, 2, 4, 99)
+"""Numbers of candidates that are tested together; the last stands for all."""
+Found = tuple[bool, float, float, float, str]
+"""Whether anything is proved; share answered; of those right (NaN where none); USD; by whom."""
 
 
-def questions(args: argparse.Namespace) -> tuple[TraceArrays, int]:
-    """Return the questions, and how many of them to train on."""
-    if args.traces is None:
-        made = generate(preset(args.preset).config, 1_000 + FRESH, np.random.default_rng(0))
-        return replace(made, independent=np.ones(len(made), dtype=bool)), 1_000
-    found = Dataset("", read_arrays(args.traces)).in_rounds.traces
-    return found, int(0.6 * len(found))
+def divisions(
+    traces: TraceArrays, number: int, *, marked: bool
+) -> Iterator[tuple[int, list[TraceArrays]]]:
+    """Divide questions anew: into training, of the marked size, and equal halves of the rest.
+
+    With `marked`, the marked questions train each time.
+    """
+    own = np.flatnonzero(traces.split == SPLITS.index("train"))
+    size = own.size or int(0.6 * len(traces))
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(traces))
+        if marked:
+            order = np.append(own, rng.permutation(np.setdiff1d(order, own)))
+        held = (len(order) - size) // 2
+        parts = np.split(order, [size, size + held])
+        yield seed, [traces.take(rows) for rows in parts]
 
 
-def alike(policy: Policy, train: TraceArrays, rest: TraceArrays, alpha: Fraction, n: int) -> Found:
-    """Answer everything, where that is proved right often enough."""
-    trained = replay(policy, train, "argmax")
-    best = max(grid(trained), key=lambda kappa: trained.act(float(kappa)).best_correct.mean())
-    found = replay(policy, rest, "argmax").act(float(best))
-    rows = []
-    for held, new in divisions(len(rest), n):
-        wrong = int((~found.best_correct[held]).sum())
-        proved = binomial_cdf(wrong, n, float(alpha)) <= DELTA
-        right = found.best_correct[new].mean() if proved else np.nan
-        rows.append((proved, float(proved), right, found.cost_nano[new].mean() / 1e9))
-    return averaged(rows)
+def proved(tested: Sequence[Learned], asked: Selective, held: Part, new: TraceArrays) -> Found:
+    """Prove what can be proved, and act on new questions."""
+    plays = Plays(tested[0].policy, "allow", None)
+    made = selective_proof.prove(asked, tested, plays, held)
+    certificate = made.certificate
+    found = replay(made.policy, new, "allow").act(certificate.kappa or 1.0)
+    given = found.set_size > 0 if certificate.promises else np.zeros(len(new), dtype=bool)
+    right = float(found.best_correct[given].mean()) if given.any() else np.nan
+    name = getattr(certificate.promise, "candidate", "") or "nobody"
+    return certificate.promises, float(given.mean()), right, found.cost_nano.mean() / 1e9, name
 
 
-def apart(policy: Policy, train: TraceArrays, rest: TraceArrays, alpha: Fraction, n: int) -> Found:
-    """Answer what is sure enough."""
-    learned = confident(policy, train, "argmax", alpha)
-    kappas = candidate_thresholds(learned.sure, learned.right, alpha)
-    played = replay(learned.policy, rest, "allow")
-    found, sure = played.act(1e-9), played.followed.leaf.max(axis=(1, 2))
-    rows = []
-    for held, new in divisions(len(rest), n):
-        answers = answers_above(sure[held], found.best_correct[held], kappas)
-        point = selective_point(answers, alpha, DELTA)
-        given = sure[new] >= (np.inf if point is None else kappas[point])
-        right = found.best_correct[new][given].mean() if given.any() else np.nan
-        rows.append((point is not None, given.mean(), right, found.cost_nano[new].mean() / 1e9))
-    return averaged(rows)
+def ways(all_of: Sequence[Learned], asked: Selective, train: Part, n: int, alone: str):
+    """Return who is tested, by how that is chosen."""
+    yield "as trained", all_of[:1]
+    named = [one for one in all_of if one.name == f"{alone}, by its confidence"]
+    if named:
+        yield f"{alone} alone", named
+    best = selective_proof.best_first(all_of, asked, train, n)
+    for number in TESTED:
+        yield f"best {number}" if number < 99 else "all", best[:number]
 
 
-def divisions(n: int, held: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Divide questions into calibration and test, the same for every policy."""
-    rng = np.random.default_rng(1)
-    for _ in range(DIVISIONS):
-        order = rng.permutation(n)
-        yield order[:held], order[held:]
-
-
-def averaged(rows: list[tuple[bool, float, float, float]]) -> Found:
-    """Return the means; of what is right only where something was answered."""
-    table = np.array(rows, dtype=float)
-    right = table[:, 2][~np.isnan(table[:, 2])]
+def row(name: str, found: Sequence[Found], alpha: Fraction) -> str:
+    """Return the means of one way as a row of a table."""
+    table = np.array([one[:4] for one in found], dtype=float)
+    share, right = table[:, 1], table[:, 2]
+    error = share.std(ddof=1) / np.sqrt(len(share))
+    known = right[~np.isnan(right)]
+    below = (known < 1 - alpha).sum() / len(right)
+    whom = ", ".join(f"{who} ({n})" for who, n in Counter(one[4] for one in found).most_common(2))
+    usd = table[:, 3].mean()
     return (
-        float(table[:, 0].mean()),
-        float(table[:, 1].mean()),
-        float(right.mean()) if right.size else float("nan"),
-        float(table[:, 3].mean()),
+        f"| {name} | {table[:, 0].mean():.2f} | {share.mean():.3f} ± {error:.3f} | "
+        f"{known.mean() if known.size else np.nan:.3f} | {below:.2f} | {1e3 * usd:.3f} | "
+        f"{share.mean() / usd:,.0f} | {whom} |"
     )
 
 
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--traces", type=Path)
-    parser.add_argument("--preset", default="hotpotqa-llama2-7b")
-    parser.add_argument("--policies", default="lookahead,lazy")
-    parser.add_argument("--alphas", default="0.1")
-    parser.add_argument("--calibrate", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--traces", type=Path, required=True)
+    parser.add_argument("--policies", default="lazy")
+    parser.add_argument("--alphas", default="0.1,0.2")
+    parser.add_argument("--alone", default="gpt-4o", help="a model to compare with")
+    parser.add_argument("--marked", action="store_true", help="train on the marked questions")
+    parser.add_argument("--divisions", type=int, default=40)
     args = parser.parse_args()
-    everyone, size = questions(args)
-    print("| policy | alpha | answers | proved | answered | right | USD a question |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| tested | proved | answered | right | below | USD/1k | answers/USD | whom |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in args.policies.split(","):
-        (candidate,) = candidates(Dataset("", everyone), [name])
-        if candidate.learner is None:
-            parser.error(candidate.note)
+        dataset = Dataset("", read_arrays(args.traces))
+        candidate, learner = the_only(dataset, name)
+        traces = dataset.arranged(candidate.method.space)
         for alpha in map(Fraction, args.alphas.split(",")):
-            found: dict[str, list[Found]] = {"alike": [], "by sureness": []}
-            for seed in range(args.seeds):
-                order = np.random.default_rng(seed).permutation(len(everyone))
-                train, rest = everyone.take(order[:size]), everyone.take(order[size:])
-                policy = fit(candidate.learner, train, alpha, seed, Silent()).policy
-                found["alike"].append(alike(policy, train, rest, alpha, args.calibrate))
-                found["by sureness"].append(apart(policy, train, rest, alpha, args.calibrate))
-            for how, of in found.items():
-                proved, answered, right, usd = np.nanmean(of, axis=0)
-                print(
-                    f"| {name} | {float(alpha)} | {how} | {proved:.2f} | {answered:.2f} | "
-                    f"{right:.3f} | {usd:.5f} |",
-                    flush=True,
-                )
+            asked, rows = Selective(1 - alpha, DELTA), {}
+            for seed, (train, held, new) in divisions(traces, args.divisions, marked=args.marked):
+                if seed == 0 or not args.marked:
+                    policy = learner.fit(train, Fraction(1, 10), seed, Silent()).policy
+                    all_of = considered(policy, train, candidate.empty, alpha)
+                part = Part(train, train)
+                for way, tested in ways(all_of, asked, part, len(held), args.alone):
+                    rows.setdefault(way, []).append(proved(tested, asked, Part(held, held), new))
+            print(f"{name}, alpha {float(alpha)}, {len(train)}, {len(held)}, {len(new)} questions")
+            for way, found in rows.items():
+                print(row(way, found, alpha), flush=True)
 
 
 if __name__ == "__main__":

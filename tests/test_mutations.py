@@ -231,17 +231,40 @@ MUTATIONS = (
     ),
     Mutation(
         "questions without an answer count as wrong ones",
-        "selective:selective_point",
+        "selective:selective_p_values",
         "answers.answered & ~answers.correct",
         "~answers.correct",
         "test_selective::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
     ),
     Mutation(
         "wrong answers are counted among all questions, not among those answered",
-        "selective:selective_point",
+        "selective:selective_p_values",
         "binomial_cdf(int(w), int(m), level)",
         "binomial_cdf(int(w), len(answers.correct), level)",
         "test_selective::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
+    ),
+    Mutation(
+        "each of several candidates is tested at all of delta",
+        "sequence:proven_each",
+        "float(delta * share)",
+        "float(delta)",
+        "test_selective_choice::test_the_promise_fails_no_oftener_than_it_may_whoever_is_chosen",
+    ),
+    Mutation(
+        "thresholds are laid out on the calibration questions",
+        "selective_proof:prove",
+        "laid_out(one, asked.alpha)",
+        "candidate_thresholds(*(lambda found: (found.followed.leaf.max(axis=(1, 2)), "
+        "found.act(1e-9).best_correct))(replay(one.policy, calibrate.played, 'allow')), "
+        "asked.alpha, SETTINGS)",
+        "test_selective_choice::test_no_calibration_question_moves_a_threshold_or_a_share",
+    ),
+    Mutation(
+        "what is passed on costs nothing",
+        "passing_on:Reference",
+        "np.where(made[:, self.place], 0, self.cost_nano)",
+        "np.where(made[:, self.place], 0, 0)",
+        "test_selective_choice::test_what_is_passed_on_is_counted_as_the_reference_answers_it",
     ),
     Mutation(
         "parity is tested from the cheapest operating point up",
@@ -665,7 +688,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
-        "proofs:_down_from_the_best",
+        "proofs:down_from_the_best",
         "_trained_points(plays, train)",
         "_trained_points(plays, calibrate)",
         "test_held_out_questions",

@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 
 from farthing import plugins
 from farthing.calibration.base import Certificate, Promise, Threshold
-from farthing.calibration.guarantees.agreement import Agreeing
+from farthing.calibration.guarantees.agreement import Agreeing, Checks, Judged, JudgeShare
 from farthing.calibration.guarantees.budget import Spending
+from farthing.calibration.guarantees.escalated import PassedOn
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers
 from farthing.calibration.guarantees.weighted import Weighted
+from farthing.calibration.sampled import Drawn, Sample
+from farthing.calibration.sequence import Candidates
 
 NAMES = plugins.names("guarantees")
 MARK = "0" * 64
@@ -60,24 +63,54 @@ def by_group(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
     return Asked(sample, {"alpha": draw.draw(levels), "population": draw.draw(given_whom)})
 
 
-def answers(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
-    _, right, kappas = menu(rng, n)
+def sample(draw: st.DataObject, rng: np.random.Generator, n: int) -> Sample | None:
+    if not draw.draw(st.booleans()):
+        return None
+    probability, judge = draw.draw(st.sampled_from([(0.5, "mini"), (1.0, None)]))
+    predicted = np.where(rng.random((n, 3)) < 0.1, float(judge is not None), 0.0)
+    drawn = rng.random(n) < probability
+    return Sample(predicted, drawn, rng.permutation(n), probability, judge)
+
+
+TWO = Candidates(np.array([0, 0, 1]), ("small", "large"), (Fraction(1, 4), Fraction(1, 2)))
+
+
+def answered(draw: st.DataObject, rng: np.random.Generator, n: int) -> Answers:
+    cost, right, kappas = menu(rng, n)
     given_at = np.logical_or.accumulate(rng.random((n, 3)) < 0.6, axis=1)
-    evidence = Answers(given_at, right, draw.draw(st.sampled_from([None, kappas])), kappas)
+    thresholds, whose = (draw.draw(st.sampled_from([None, of])) for of in (kappas, TWO))
+    return Answers(given_at, right, thresholds, kappas, whose, cost)
+
+
+def answers(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
+    evidence = replace(answered(draw, rng, n), sample=sample(draw, rng, n))
     return Asked(evidence, {"alpha": draw.draw(levels), "delta": draw.draw(levels)})
+
+
+def passed_on(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
+    evidence = PassedOn(answered(draw, rng, n), rng.random(n) < 0.9, "large")
+    terms = ("alpha", "epsilon", "delta")
+    return Asked(evidence, {name: draw.draw(levels) for name in terms})
 
 
 def pairs(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
     cost, right, kappas = menu(rng, n)
     role = draw.draw(st.sampled_from([None, "guide"]))
-    evidence = Paired(cost, right, rng.random(n) < 0.9, role, kappas)
+    evidence = Paired(cost, right, rng.random(n) < 0.9, role, kappas, sample(draw, rng, n))
     return Asked(evidence, {"epsilon": draw.draw(levels), "delta": draw.draw(levels)})
 
 
 def agreeing(draw: st.DataObject, rng: np.random.Generator, n: int) -> Asked:
     cost, same, kappas = menu(rng, n)
     evidence = Agreeing(cost, same, "gpt-4o", draw.draw(st.sampled_from([None, kappas])))
-    return Asked(evidence, {"epsilon": draw.draw(levels), "delta": draw.draw(levels)})
+    terms: dict[str, Any] = {"epsilon": draw.draw(levels), "delta": draw.draw(levels)}
+    if draw.draw(st.booleans()):
+        evidence = replace(evidence, checks=Checks("mini", 120, draw.draw(st.integers(0, 9))))
+        terms["share"] = SHARE
+    return Asked(evidence, terms)
+
+
+SHARE = JudgeShare(epsilon=Fraction(1, 40), delta=Fraction(1, 20))
 
 
 DRAWS: dict[str, Draw] = {
@@ -103,6 +136,7 @@ DRAWS: dict[str, Draw] = {
         {"alpha": draw.draw(levels)},
     ),
     "selective": answers,
+    "escalated": passed_on,
     "parity": pairs,
     "budget": lambda draw, rng, n: Asked(
         Spending(menu(rng, n)[0], menu(rng, n)[1], 200, menu(rng, n)[2]),
@@ -140,14 +174,22 @@ OTHERS: dict[type, Callable[[Any], Any]] = {
 }
 
 
+BY_NAME: dict[str, Any] = {
+    "interval": (0.5, 0.75),
+    "share": JudgeShare(epsilon=Fraction(1, 20), delta=Fraction(1, 30)),
+    "sample": Drawn(3, 0.25, "another"),
+    "judge": Judged(name="another", share=SHARE, checked=120, errors=0),
+}
+
+
 def other(name: str, value: Any) -> Any:
     """Return another value that the field could have."""
     if name == "population":
         return "solvable" if value == "all" else "all"
-    if name in {"fingerprint", "reference"}:
+    if name in {"fingerprint", "reference", "candidate"}:
         return f"{value}x"
-    if name == "interval":
-        return (0.5, 0.75)
+    if name in BY_NAME:
+        return BY_NAME[name]
     return 1 if value is None else OTHERS[type(value)](value)
 
 
@@ -155,6 +197,8 @@ def with_field(certificate: Certificate, name: str, value: Any) -> Certificate:
     if name in COMMON:
         return msgspec.structs.replace(certificate, **{name: value})
     promise: Any = certificate.promise
+    if name == "share":
+        name, value = "judge", msgspec.structs.replace(promise.judge, share=value)
     changed = msgspec.structs.replace(promise, **{name: value})
     return msgspec.structs.replace(certificate, promise=changed)
 

@@ -2,8 +2,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from farthing.calibration.base import Certificate
 from farthing.calibration.betting import mean_p_value
-from farthing.calibration.guarantees.parity import Paired, parity_p_values, parity_point
+from farthing.calibration.guarantees.parity import (
+    Paired,
+    certify,
+    parity_p_values,
+    parity_point,
+)
 from farthing.errors import CalibrationError
 
 RUNS, N, EPSILON, DELTA = 2_000, 200, 0.02, 0.1
@@ -82,5 +88,34 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         Paired(np.ones((3, 2), int), right, right[:2, 0])
     with pytest.raises(CalibrationError, match="must be arrays of bool"):
         Paired(np.ones((3, 2), int), right, np.ones(3))  # type: ignore[arg-type]
-    with pytest.raises(CalibrationError, match="epsilon is 0"):
-        parity_point(Paired(np.ones((3, 2), int), right, right[:, 0]), 0, 0.1)
+
+
+def test_a_point_can_be_proved_better_than_the_reference() -> None:
+    """At epsilon 0 and below; the certificate says so and travels."""
+    rng = np.random.default_rng(5)
+    reference = rng.random(400) < 0.7
+    better = reference | (rng.random(400) < 0.3)
+    paired = Paired(np.ones((400, 1), dtype=np.int64), better[:, None], reference, role="gpt-4o")
+    for epsilon, says in ((0, "is above gpt-4o's."), ("-0.02", "is above gpt-4o's plus 0.02.")):
+        made = certify(paired, epsilon, 0.1, fingerprint="")
+        assert made.sentence().endswith(says)
+        assert "more are answered right" in made.plain_language()
+        assert Certificate.from_json(made.to_json()) == made
+        assert made.verify(paired) == []
+    assert not certify(paired, "-0.3", 0.1, fingerprint="").promises
+    for beyond in (-1, 1.0, "x"):
+        with pytest.raises(CalibrationError, match="between -1 and 1"):
+            certify(paired, beyond, 0.1, fingerprint="")
+
+
+def test_no_better_point_is_proved_better_more_often_than_promised() -> None:
+    """As good as the reference, which is the edge of the hypothesis at epsilon 0."""
+    rng = np.random.default_rng(6)
+    proved = 0
+    for _ in range(RUNS):
+        luck = rng.random((N, 1))
+        reference = (luck[:, 0] < 0.5) | (luck[:, 0] > 0.95)
+        paired = Paired(np.ones((N, 1), dtype=np.int64), luck < 0.55, reference)
+        proved += parity_point(paired, 0, DELTA) is not None
+    assert stats.binomtest(proved, RUNS, DELTA, alternative="greater").pvalue > 1e-4
+    assert proved > 0.05 * RUNS

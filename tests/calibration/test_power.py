@@ -39,7 +39,6 @@ def simulated(losses: float, wins: float, n: int, level: float, repeats: int) ->
         (0.01, 0.02, 150, 0.02),
         (0.1, 0.08, 300, 0.05),
         (0.05, 0.05, 600, 0.03),
-        (0.04, 0.05, 2_000, 0.01),
     ],
 )
 def test_the_chance_is_that_of_simulated_calibrations(

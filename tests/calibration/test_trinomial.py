@@ -13,12 +13,15 @@ def outcomes(n: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
 
 def null_points(epsilon: float) -> list[tuple[float, float]]:
     """Chances (b, c) with b - c >= epsilon, most of them on the edge."""
-    discordant = np.concatenate([np.geomspace(epsilon, 1, 25), [epsilon * 1.001, 0.999]])
+    least = max(abs(epsilon), 1e-3)
+    discordant = np.concatenate([np.geomspace(least, 1, 25), [least * 1.001, 0.999]])
     edge = [((s + epsilon) / 2, (s - epsilon) / 2) for s in discordant]
-    return [*edge, (epsilon + 0.1, 0.1 - epsilon / 2), (0.5, 0.2), (1 - 1e-9, 0.0)]
+    return [*edge, (abs(epsilon) + 0.1, 0.1 - epsilon / 2), (0.5, 0.2), (1 - 1e-9, 0.0)]
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(12, 0.2), (25, 0.1), (40, 0.02)])
+@pytest.mark.parametrize(
+    ("n", "epsilon"), [(12, 0.2), (25, 0.1), (40, 0.02), (25, 0.0), (25, -0.05), (30, -0.2)]
+)
 def test_small_p_values_are_rare_wherever_the_hypothesis_holds(n: int, epsilon: float) -> None:
     """Exactly, by the chance of every outcome: Pr[p <= u] <= u for every u at once."""
     table = outcomes(n)
@@ -36,7 +39,8 @@ def test_small_p_values_are_rare_wherever_the_hypothesis_holds(n: int, epsilon: 
 
 
 @pytest.mark.parametrize(
-    ("lost", "won", "n", "epsilon"), [(3, 2, 40, 0.1), (0, 0, 40, 0.1), (9, 14, 60, 0.05)]
+    ("lost", "won", "n", "epsilon"),
+    [(3, 2, 40, 0.1), (0, 0, 40, 0.1), (9, 14, 60, 0.05), (3, 9, 40, 0.0), (2, 12, 40, -0.05)],
 )
 def test_it_is_the_largest_chance_of_its_region(
     lost: int, won: int, n: int, epsilon: float
@@ -50,7 +54,7 @@ def test_it_is_the_largest_chance_of_its_region(
         point = [(s + epsilon) / 2, (s - epsilon) / 2, 1 - s]
         return float(stats.multinomial.pmf(table[inside], n, point).sum())
 
-    most = max(chance(s) for s in np.linspace(max(low, epsilon), high, 300))
+    most = max(chance(s) for s in np.linspace(max(low, abs(epsilon)), high, 300))
     found = loss_p_value(lost, won, n, epsilon) - OUTSIDE
     assert most <= found <= most * (1 + SLACK) ** 2 + 1e-9
 
@@ -63,7 +67,9 @@ def test_it_rises_with_losses_and_falls_with_wins() -> None:
     assert table[-1, 0] > 0.5
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(12, 0.2), (40, 0.02), (30, 0.001), (30, 0.4)])
+@pytest.mark.parametrize(
+    ("n", "epsilon"), [(12, 0.2), (40, 0.02), (30, 0.001), (30, 0.4), (30, 0.0), (40, -0.1)]
+)
 def test_regions_are_nested_and_fewer_losses_or_more_wins_never_leave_them(
     n: int, epsilon: float
 ) -> None:

@@ -202,7 +202,11 @@ def test_an_interrupted_training_is_kept_and_said_so(
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (["selective", "--alpha", "0.5", "--delta", "0.2"], "answers given"),
+        (["selective", "--alpha", "0.6", "--delta", "0.2"], "answers given"),
+        (
+            ["selective", "--alpha=0.6", "--delta=0.2", "--escalate=guide", "--epsilon=0.3"],
+            "accuracy less that of guide",
+        ),
         (["parity", "--epsilon", "0.2", "--delta", "0.2"], "less that of guide"),
         (["parity", "--epsilon", "0.2", "--delta", "0.2", "--reference", "base"], "of base"),
         (["budget", "--budget", "0.0009", "--most", "0.01", "--delta", "0.2"], "USD a question"),
@@ -307,6 +311,8 @@ def test_where_nothing_is_proved_the_bundle_asks_the_reference(
     [
         (["parity", "--delta", "0.1"], "needs --epsilon"),
         (["selective"], "needs --delta"),
+        (["selective", "--delta", "0.1", "--escalate", "guide"], "needs --epsilon"),
+        (["parity", "--epsilon", "0.1", "--delta", "0.1", "--escalate", "x"], "only to selective"),
         (["budget", "--budget", "0.1", "--delta", "0.1"], "needs --most"),
         (
             ["budget", "--budget", "1", "--most", "0.00002", "--delta", "0.1"],
@@ -315,7 +321,7 @@ def test_where_nothing_is_proved_the_bundle_asks_the_reference(
         (["budget", "--budget", "free", "--most", "1", "--delta", "0.1"], "US dollars"),
         (["shift"], "needs --target"),
         (["selective", "--delta", "0.1", "--target", "x"], "only to shift"),
-        (["coverage", "--epsilon", "0.1"], "only to parity"),
+        (["coverage", "--epsilon", "0.1"], "only to selective or parity"),
         (["parity", "--epsilon", "0.1", "--delta", "0.1", "--method", "pac"], "--method"),
         (["certainty"], "coverage"),
     ],

@@ -124,6 +124,25 @@ def test_a_model_that_is_cheaper_and_as_often_right_is_named(
     assert found.per_split[SAVED] == pytest.approx(1 - np.array(row.per_split["cost_usd"]) / 30)
 
 
+def test_the_level_is_shared_among_the_models() -> None:
+    """At p = 0.035 one model alone would be named, and of two neither is."""
+    row, two = drawn(0, 6, 0.9)
+    difference = np.concatenate([np.full(22, 3.0), np.full(18, -2.0)])
+    p = float(stats.ttest_1samp(difference, 0, alternative="greater").pvalue)
+    assert LEVEL / 2 < p < LEVEL
+    cost = np.array(row.per_split["cost_usd"])[:, None] - difference[:, None]
+    two = replace(two, cost_usd=np.hstack([cost, two.cost_usd[:, 1:]]), test_share=1e-15)
+    one = replace(
+        two,
+        roles=("a",),
+        reference="a",
+        cost_usd=two.cost_usd[:, :1],
+        accuracy=two.accuracy[:, :1],
+    )
+    assert one.row(row).instead == "a"
+    assert two.row(row).instead == ""
+
+
 def test_splits_of_the_same_cost_seldom_make_a_model_look_cheaper() -> None:
     repeats = 1_500
     named = 0

@@ -11,6 +11,8 @@ import pytest
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
+from farthing.door.policies import load
+from farthing.door.questions import Traces
 from farthing.errors import BundleError
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import Calibrated, Serving, calibrate, train
@@ -25,6 +27,7 @@ from farthing.runtime.orchestrator import Orchestrator
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.splits import fixed_parts
 
 ALPHA = Fraction(1, 10)
 HOPELESS = Parity("large", "0.001", "0.1")
@@ -135,10 +138,32 @@ def test_a_bundle_inside_that_was_changed_is_refused(pool: TraceArrays, tmp_path
 def test_agreement_falls_back_alike(pool: TraceArrays, tmp_path: Path) -> None:
     done = tried(pool, tmp_path / "b", Agreement("large", "0.001", "0.1"))
     assert not done.certificate.promises
+    assert done.value is not None
+    assert (done.value.measure, done.value.yours.accuracy) == ("agreement", 1.0)
     found = evaluate(tmp_path / "b", pool)
     assert found.value.yours == found.alone["large"]
-    assert found.value.measure == "agreement"
-    assert found.value.yours.accuracy == 1.0
+
+
+def test_after_an_agreement_what_is_right_counts_again(pool: TraceArrays, tmp_path: Path) -> None:
+    """The trained policy was judged by what is right, and so it is when it is calibrated next."""
+    folder = tmp_path / "b"
+    plain = tried(pool, tmp_path / "other", Coverage("0.6"))
+    tried(pool, folder, Agreement("large", "0.001", "0.1"))
+    assert tried(pool, folder, Coverage("0.6")).certificate == plain.certificate
+    assert bundles.load(folder).origin.grade == "right"
+
+
+def test_from_python_the_trained_policy_is_calibrated_too(
+    pool: TraceArrays, tmp_path: Path
+) -> None:
+    folder = tmp_path / "b"
+    tried(pool, folder)
+    parts = fixed_parts(pool, np.random.default_rng(0))
+    held_out = Traces(Dataset("", pool.take(parts.calibrate)))
+    policy = load(folder)
+    assert policy.bundle.kind == "always"
+    again = policy.calibrate(held_out, Coverage("0.6"))
+    assert (again.bundle.kind, again.bundle.trained) == ("fixed", None)
 
 
 def test_otherwise_it_is_left_as_it_was(pool: TraceArrays, tmp_path: Path) -> None:

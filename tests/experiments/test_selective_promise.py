@@ -11,7 +11,8 @@ from scipy import stats
 from farthing.bundle import load
 from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.promises import Coverage, Selective
-from farthing.experiments.proofs import Part, selective
+from farthing.experiments.proofs import Part, Plays, Promised
+from farthing.experiments.selective_proof import prove
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
 from farthing.methods.selective.learner import Learned, confident
@@ -42,6 +43,10 @@ def learned(request: pytest.FixtureRequest) -> Learned:
     return confident(trained(request.param, questions), questions, "argmax", ALPHA)
 
 
+def prove_of(asked: Selective, learned: Learned, held: TraceArrays) -> Promised:
+    return prove(asked, [learned], Plays(learned.policy, "allow", None), Part(held, held))
+
+
 def answers(replayed: Nested | Points, kappa: float) -> tuple[float, float]:
     """Return the share answered, and of those the share that is right."""
     found = replayed.act(kappa)
@@ -70,7 +75,7 @@ def test_the_surer_the_oftener_right(learned: Learned) -> None:
 
 def test_most_questions_are_answered_where_score_1_answers_prove_nothing(learned: Learned) -> None:
     fresh, held = drawn(4_000, 2), drawn(300, 3)
-    made = selective(Selective(1 - ALPHA, DELTA), learned, Part(held, held))
+    made = prove_of(Selective(1 - ALPHA, DELTA), learned, held)
     share, accuracy = answers(replay(made.policy, fresh, made.empty), made.certificate.kappa)
     assert share > 0.6
     assert accuracy > 0.9 - 0.02
@@ -110,7 +115,7 @@ def test_the_promise_fails_no_oftener_than_it_may(learned: Learned) -> None:
     for _ in range(RUNS):
         rows = rng.integers(0, FRESH, HELD)
         held = fresh.take(rows)
-        made = selective(asked, learned, Part(held, held)).certificate
+        made = prove_of(asked, learned, held).certificate
         if not made.promises:
             continue
         proved += 1

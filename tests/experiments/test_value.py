@@ -13,7 +13,7 @@ from farthing import bundle as bundles
 from farthing.experiments import value as room
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import Split, calibrate, train
-from farthing.experiments.promises import Coverage, Parity, Selective
+from farthing.experiments.promises import Agreement, Coverage, Parity, Selective
 from farthing.experiments.value import Singles, most_accurate, value_of
 from farthing.methods.base import Dataset
 from farthing.process.replay import Outcome
@@ -152,15 +152,30 @@ def test_sets_are_dominated_only_by_a_model_that_is_right_as_often_as_they_are()
 
 
 def test_which_promises_are_about_sets(pool: TraceArrays, tmp_path: Path) -> None:
-    train(Dataset("", pool), "fixed-3", ALPHA, tmp_path / "b")
+    train(Dataset("", pool), "lazy", ALPHA, tmp_path / "b")
     assert not room.about_sets(bundles.load(tmp_path / "b").certificate)
     for asked, sets in (
         (Coverage("0.8"), True),
         (Parity("x", "0.2", "0.1"), False),
         (Selective("0.5"), False),
+        (Agreement("x", "0.9", "0.1"), False),
     ):
-        calibrate(tmp_path / "b", pool, asked)
+        assert calibrate(tmp_path / "b", pool, asked).certificate.promises
         assert room.about_sets(bundles.load(tmp_path / "b").certificate) == sets
+
+
+def test_a_policy_whose_sets_are_promised_is_held_to_its_sets(
+    pool: TraceArrays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`fixed-2` asks x and y, and returns both; the answer that counts is y's."""
+    monkeypatch.setattr(room, "LEVEL", 0.3)  # 200 questions prove little
+    train(Dataset("", pool), "fixed-2", ALPHA, tmp_path / "b")
+    assert not evaluate(tmp_path / "b", pool).value.one_answer  # nothing is promised yet
+    made = calibrate(tmp_path / "b", pool, Coverage("0.6")).value
+    judged = evaluate(tmp_path / "b", pool).value
+    assert made is not None
+    for found in (made, judged):
+        assert (found.instead, found.one_answer) == ("y", True)
 
 
 def test_of_several_the_cheapest_is_named() -> None:

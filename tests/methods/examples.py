@@ -17,8 +17,10 @@ from farthing.methods.cards import cards
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.learner import confident
+from farthing.methods.selective.learner import Buying, Fit, by_votes, confident, learn
 from farthing.methods.selective.policy import SelectivePolicy
+from farthing.methods.selective.row import Row
+from farthing.methods.selective.sureness import Agreement, Own
 from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
 from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy
 from farthing.methods.stopping.policy import StoppingPolicy
@@ -104,6 +106,11 @@ def sure(policy: Saveable, traces: TraceArrays) -> SelectivePolicy:
     return confident(policy, traces, "argmax", Fraction(1, 2)).policy
 
 
+def of_row(traces: TraceArrays, lines: tuple[int, ...], fit: Fit) -> SelectivePolicy:
+    buying = Buying(FixedDepthPolicy(2), "argmax", Row("calls", lines))
+    return learn(buying, traces, Fraction(1, 2), fit, "").policy
+
+
 EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "cpo": network,
     "random": lambda _: RandomPolicy(),
@@ -121,6 +128,9 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "lookahead-lambda, call by call": lambda traces: thrifty(traces, "calls"),
     "selective": lambda traces: sure(stopping(traces), traces),
     "selective, call by call": lambda traces: sure(lookahead(traces, "calls"), traces),
+    "selective, one call": lambda traces: of_row(traces, (0,), lambda *_: Own()),
+    "selective, by agreement": lambda traces: of_row(traces, (1, 0), lambda *_: Agreement()),
+    "selective, by a mixture": lambda traces: of_row(traces, (0, 1), by_votes),
 }
 """A policy for these traces, by the name of a method that makes such, and what is special."""
 

@@ -15,8 +15,9 @@ from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
+from farthing.methods.selective.evidence import Evidence
 from farthing.methods.selective.learner import confident
-from farthing.methods.selective.policy import Evidence, as_trained, walk
+from farthing.methods.selective.policy import as_trained, walk
 from farthing.process.action_space import SpaceName
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
@@ -94,7 +95,7 @@ def test_what_is_seen_call_by_call_are_the_calls_bought_so_far() -> None:
 def test_it_goes_on_until_an_answer_is_sure_enough() -> None:
     traces = drawn(300)
     policy = confident(FixedDepthPolicy(3), traces, "argmax", ALPHA).policy
-    sure = policy.confidence(traces, walk(policy.inner, traces, "argmax"))
+    sure = walk(policy.inner, traces, "argmax").sure(policy.confidence, traces)
     for enough in (0.0, 0.6, 1.1):
         scores = followed(replace(policy, until=1.0, enough=enough), traces).scores
         for i in range(300):

@@ -18,8 +18,9 @@ from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing.bundle import Bundle
-from farthing.calibration.base import Certificate, Promise
+from farthing.calibration.base import Certificate, Margin, Promise
 from farthing.calibration.guarantees.budget import BudgetPromise
+from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.split import SplitPromise
@@ -179,6 +180,39 @@ def test_the_threshold_alone_decides_whether_an_answer_is_given() -> None:
     assert [c.role for c in passed_on.trace.calls] == ["base", "guide"]
 
 
+def passing_on(reference: str) -> Bundle:
+    both = EscalatedPromise(
+        alpha=TENTH,
+        epsilon=TENTH,
+        delta=TENTH,
+        reference=reference,
+        point=0,
+        points=1,
+        answered=50,
+    )
+    certificate = Certificate(promise=both, kappa=0.5, n=99)
+    return msgspec.structs.replace(unsure(0.5), certificate=certificate)
+
+
+def test_a_bundle_passes_on_to_whom_it_promises_and_asks_nobody_twice() -> None:
+    found = live(passing_on("guide"), None)
+    assert (found.best, found.answers, found.abstained, found.guaranteed) == (
+        "Lisbon",
+        (),
+        True,
+        True,
+    )
+    assert found.escalated is found.trace.calls[1]  # which had been asked already
+    assert found.promise.startswith("The policy is not sure enough of any answer, so large")
+    assert "the accuracy of the whole is above guide's minus 0.1" in found.promise
+    by_model = live(passing_on("small"), None)
+    assert (by_model.best, by_model.guaranteed) == ("Porto", True)
+    with pytest.raises(InputError, match="name nobody else"):
+        live(passing_on("guide"), BaseAgent(model("huge", "Answer: Lisbon"), role="escalation"))
+    with pytest.raises(InputError, match="passes questions on to huge, which is not among"):
+        live(passing_on("huge"), None)
+
+
 def test_a_key_that_is_wrong_for_the_last_model_alone_is_a_failure() -> None:
     last = BaseAgent(model("huge", AuthenticationError("the key is wrong")), role="escalation")
     found = live(unsure(0.5), last)
@@ -207,7 +241,7 @@ def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:
     [
         (
             ParityPromise(
-                epsilon=Fraction("0.02"), delta=TENTH, point=0, points=4, reference="guide"
+                epsilon=Margin("0.02"), delta=TENTH, point=0, points=4, reference="guide"
             ),
             "accuracy of operating point 1 of 4",
         ),

@@ -21,7 +21,9 @@ from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.policy import Confidence, Evidence, SelectivePolicy, walk
+from farthing.methods.selective.evidence import Evidence
+from farthing.methods.selective.policy import SelectivePolicy, walk
+from farthing.methods.selective.sureness import Confidence
 from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
 from farthing.methods.stopping.policy import StoppingPolicy
 from farthing.money import usd_from_nano
@@ -112,7 +114,7 @@ def confident(policy: Policy, train: TraceArrays) -> SelectivePolicy:
     root = np.zeros(1, dtype=np.int32)
     forest = Forest(root + LEAF, root.astype(np.float32), root, np.full((1, 1), 0.4), root, 0)
     sure = Confidence(evidence, rng.normal(size=width + 1), forest)
-    levels = sure(train, walked)
+    levels = walked.sure(sure, train)
     until, enough = np.quantile(walked.reach, 0.4), np.quantile(levels, 0.8)
     return SelectivePolicy(policy, "argmax", float(until), float(enough), sure)
 

@@ -18,6 +18,8 @@ QUOTED = {
     "review": {"answer"},
     "guide": {"question", "reasoning", "answer"},
     "exit": {"question", "answers"},
+    "right": {"question", "answer"},
+    "same": {"question", "answer", "other"},
     "policy": {"question", "answer", "guide_answer"},
 }
 HOSTILE = st.text(max_size=60) | st.sampled_from(

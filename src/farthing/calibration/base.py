@@ -218,6 +218,8 @@ def _decode(kind: type, value: Any) -> Any:
     try:
         if kind is Fraction:
             return exact_level(value, "a level")
+        if kind is Margin:
+            return exact_margin(value, "a margin")
         if kind is not Promise or not isinstance(value, dict):
             raise TypeError(f"Expected `object`, got `{type(value).__name__}`")
         record = _registered(str(value.get("kind")))
@@ -287,14 +289,38 @@ def exact_level(value: Level, name: str = "alpha") -> Fraction:
     return level
 
 
+class Margin(Fraction):
+    """A difference of two shares, strictly between -1 and 1, exactly."""
+
+
+def exact_margin(value: Level, name: str = "epsilon") -> Margin:
+    """Read a difference of shares strictly between -1 and 1, exactly.
+
+    >>> exact_margin("-0.01"), exact_margin(0)
+    (Margin(-1, 100), Margin(0, 1))
+
+    Raises:
+        CalibrationError: it is no number in (-1, 1).
+    """
+    try:
+        margin = Fraction(repr(float(value)) if isinstance(value, float) else value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        margin = Fraction(2)
+    if not -1 < margin < 1:
+        raise CalibrationError(f"{name} is {value}; give a number between -1 and 1, such as 0.02")
+    return Margin(margin)
+
+
 def exact_text(level: Fraction) -> str:
     """Write a fraction exactly, as a decimal where it has one.
 
-    >>> exact_text(Fraction(1, 20)), exact_text(Fraction(1, 3))
-    ('0.05', '1/3')
+    >>> exact_text(Fraction(1, 20)), exact_text(Fraction(1, 3)), exact_text(Fraction(-1, 100))
+    ('0.05', '1/3', '-0.01')
     """
     if 10**40 % level.denominator:
         return str(level)
+    if level < 0:
+        return f"-{exact_text(-level)}"
     whole, part = divmod(level.numerator * (10**40 // level.denominator), 10**40)
     return f"{whole}.{part:040d}".rstrip("0").rstrip(".")
 

@@ -12,6 +12,7 @@ ORDERED = "The operating points and their order were chosen without the calibrat
 CAPPED = "The policy acts with min(kappa, 1)."
 MENU = (INDEPENDENT, HELD_OUT, ORDERED, SAME_SYSTEM)
 """What a proof of one of several operating points rests on."""
+LOT = "Chance alone drew the questions to be graded, before any of their grades was known."
 
 DRIFT = "The kind or mix of questions changes."
 NEW_SYSTEM = "A model, prompt, price, tool, or the version of the features changes."
@@ -21,6 +22,11 @@ RETRAINED = "The policy is trained again or its weights change."
 def ends(question_budget_nano: int | None) -> tuple[str, ...]:
     """Return what ends a promise that was calibrated under a budget a question, or without one."""
     return (DRIFT, NEW_SYSTEM, RETRAINED, cut_short(question_budget_nano))
+
+
+def by_lot(drawn: bool) -> tuple[str, ...]:  # noqa: FBT001 - says whether, and no more
+    """Return what a proof by a sample rests on beside; nothing where there was none."""
+    return (LOT,) if drawn else ()
 
 
 def cut_short(question_budget_nano: int | None) -> str:
@@ -81,6 +87,21 @@ def chosen(point: int, points: int) -> str:
     operating point 1 of 3
     """
     return f"operating point {point + 1} of {points}"
+
+
+def candidate(name: str, number: int) -> str:
+    """Name the candidate that is promised, as a sentence of its own; empty where it has no name.
+
+    >>> print(candidate("gpt-4o, by its confidence", 12))
+     Of 12 candidates that were tested this is gpt-4o, by its confidence.
+    """
+    if not name:
+        return ""
+    return (
+        f" Of {number} candidates that were tested this is {name}."
+        if number > 1
+        else (f" This is {name}.")
+    )
 
 
 def everything(of: Certificate) -> str:

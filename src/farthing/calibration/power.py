@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from farthing.calibration.base import IntArray, Level, exact_level
+from farthing.calibration.base import IntArray, Level, exact_level, exact_margin
 from farthing.calibration.binomial import binomial_cdf
 from farthing.calibration.guarantees.agreement import Agreeing
 from farthing.calibration.guarantees.parity import Paired
@@ -158,7 +158,7 @@ def questions_needed(rates: Rates, level: Level, delta: Level, more_than: int) -
     Returns:
         None: more than 5,000, or no number, since as much was lost as is to be ruled out.
     """
-    wanted, limit = float(exact_level(level, "a level")), float(exact_level(delta, "delta"))
+    wanted, limit = float(exact_margin(level, "a level")), float(exact_level(delta, "delta"))
     room = wanted - rates.loss
     if room <= 0:
         return None
@@ -215,7 +215,7 @@ def _proved(discordant: IntArray, n: int, level: float, delta: float) -> IntArra
     Of few questions exactly, or at some of these numbers and on the line that fits them; of many by
     the normal distribution.
     """
-    root = np.sqrt(n * (np.maximum(discordant / n, level) - level**2))
+    root = np.sqrt(n * (np.maximum(discordant / n, abs(level)) - level**2))
     if n > _FEW:
         edge = np.full(len(discordant), NORMAL.inv_cdf((delta - OUTSIDE) / (1 + SLACK)))
     elif len(discordant) <= _EVERY:
@@ -231,7 +231,7 @@ def _proved(discordant: IntArray, n: int, level: float, delta: float) -> IntArra
 def _edge(discordant: int, n: int, level: float, delta: float) -> float:
     """Return the statistic between the last number of losses that is proved and the next one."""
     lost = _most_lost(discordant, n, level, delta) + 0.5
-    root = math.sqrt(n * (max(discordant / n, level) - level**2))
+    root = max(math.sqrt(n * (max(discordant / n, abs(level)) - level**2)), 1e-9)
     return (2 * lost - discordant - n * level) / root
 
 
@@ -240,7 +240,7 @@ def _most_lost(discordant: int, n: int, level: float, delta: float) -> int:
 
     The search begins where the normal distribution puts it.
     """
-    root = math.sqrt(n * (max(discordant / n, level) - level**2))
+    root = max(math.sqrt(n * (max(discordant / n, abs(level)) - level**2)), 1e-9)
     near = (discordant + n * level + NORMAL.inv_cdf(delta) * root) / 2
     proved, failed, step = -1, discordant + 1, 1
     tried = min(max(int(near), 0), discordant)

@@ -1,8 +1,62 @@
 """Test operating points in an order fixed beforehand, so that no false proof is likely."""
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 import numpy as np
 
-from farthing.calibration.base import BoolArray, FloatArray
+from farthing.calibration.base import BoolArray, FloatArray, IntArray
+from farthing.errors import CalibrationError
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Several rows of operating points, each tested at a share of delta that was fixed before."""
+
+    of_point: IntArray
+    """[G] which candidate each operating point is of."""
+    names: tuple[str, ...]
+    """What each candidate is, in words."""
+    shares: tuple[Fraction, ...]
+    """Of delta, one a candidate; above 0, and at most 1 together."""
+
+    def __post_init__(self) -> None:
+        """Refuse shares that would promise more than delta allows.
+
+        Raises:
+            CalibrationError: as said, or a point of a candidate that is not there.
+        """
+        if len(self.names) != len(self.shares) or min(self.shares, default=Fraction(0)) <= 0:
+            raise CalibrationError("give each candidate a name and a share of delta above 0")
+        if sum(self.shares) > 1:
+            raise CalibrationError(f"the shares of delta add up to {sum(self.shares)}, above 1")
+        if not np.isin(self.of_point, np.arange(len(self.names))).all():
+            raise CalibrationError("an operating point is of a candidate that is not there")
+
+
+def proven_each(p_values: FloatArray, delta: Fraction, candidates: Candidates | None) -> BoolArray:
+    """Return which operating points are proved where several candidates are tested.
+
+    Each candidate's points are tested in their order, at its share of delta (`proven`). By
+    Bonferroni's inequality a false proof of any happens with probability at most delta, so any of
+    the proved ones may be chosen, by the same questions too.
+
+    Args:
+        p_values: [G] one a point.
+        delta: how often a false proof may happen.
+        candidates: whose they are; None: all of one, which has all of delta.
+
+    >>> two = Candidates(np.array([0, 0, 1, 1]), ("a", "b"), (Fraction(3, 4), Fraction(1, 4)))
+    >>> proven_each(np.array([0.03, 0.04, 0.03, 0.01]), Fraction(1, 20), two).tolist()
+    [True, False, False, False]
+    """
+    if candidates is None:
+        return proven(p_values, float(delta))
+    found = np.zeros(len(p_values), dtype=bool)
+    for which, share in enumerate(candidates.shares):
+        of = candidates.of_point == which
+        found[of] = proven(p_values[of], float(delta * share))
+    return found
 
 
 def proven(p_values: FloatArray, delta: float) -> BoolArray:

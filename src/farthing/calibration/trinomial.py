@@ -35,7 +35,8 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
         lost: questions that the reference alone has right.
         won: questions that the operating point alone has right.
         n: questions.
-        epsilon: the loss that is to be ruled out, in (0, 1).
+        epsilon: the loss that is to be ruled out, in (-1, 1); 0 and below rule out that accuracy
+            does not rise, or rises by less.
 
     Source: the score statistic of Tango 1998 with b + c estimated by its share; maximised as in
     Hsueh, Liu and Chen 2001, over an interval as in Berger and Boos 1994.
@@ -45,7 +46,7 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
     """
     reach = _region(lost, won, n, epsilon)
     least, most = binomial_interval(lost + won, n, OUTSIDE)
-    edges = np.linspace(max(least, epsilon), max(most, epsilon), _CELLS + 1)
+    edges = np.linspace(max(least, abs(epsilon)), max(most, abs(epsilon)), _CELLS + 1)
     low, high = edges[:-1], edges[1:]
     best = 0.0
     while low.size:
@@ -68,12 +69,14 @@ def _region(lost: int, won: int, n: int, epsilon: float) -> IntArray:
     -1: none. Fewer losses or more wins never leave the region: it stays or rises by one.
     """
     k = np.arange(n + 1)
-    spread = np.sqrt(n * (np.maximum(k / n, epsilon) - epsilon**2))
-    z = (lost - won - n * epsilon) / spread[lost + won]
+    spread = np.sqrt(n * (np.maximum(k / n, abs(epsilon)) - epsilon**2))
+    z = (lost - won - n * epsilon) / max(spread[lost + won], _TINY)
     reach = np.floor((k + n * epsilon + z * spread) / 2 + 1e-9).astype(np.int64)
-    # The edge's slope is below 3/4 wherever it is below k, but for a large epsilon it may fall.
-    closed: IntArray = np.maximum.accumulate(np.clip(reach, -1, k))
-    return closed
+    # The edge's slope is below 3/4 wherever it is below k, but for a large epsilon it may fall, and
+    # for one below 0 rise by two. Closing it only adds outcomes, which keeps the test valid.
+    closed = np.maximum.accumulate(np.clip(reach, -1, k))
+    gentle: IntArray = np.maximum.accumulate((closed - k)[::-1])[::-1] + k
+    return gentle
 
 
 def _chance(reach: IntArray, low: FloatArray, high: FloatArray, epsilon: float) -> FloatArray:

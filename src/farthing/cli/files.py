@@ -8,6 +8,7 @@ from farthing.cli.console import remark
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
+    from farthing.experiments.partly_graded import Graded
     from farthing.traces.arrays import TraceArrays
 
 
@@ -51,3 +52,16 @@ def check_nothing_is_lost(out: Path) -> None:
             f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
             "or remove that one first"
         )
+
+
+def graded(traces: Path, grades: Path) -> "Graded":
+    """Read traces and the grades beside them.
+
+    Raises:
+        InputError: there is no such file of grades, or it does not fit the traces.
+    """
+    from farthing.experiments.grade_book import GradeBook
+
+    if not grades.is_file():
+        raise InputError(f"{grades}: there is no such file of grades; `farthing grade` makes one")
+    return GradeBook.open(traces, grades).graded()

@@ -16,6 +16,7 @@ from farthing.cli import (
     compare,
     demo,
     generate,
+    grade,
     methods,
     pipeline,
     recommend,
@@ -47,6 +48,7 @@ app.command("collect")(collect.collect)
 app.command("recommend")(recommend.recommend)
 app.command("train")(pipeline.train)
 app.command("calibrate")(pipeline.calibrate)
+app.command("grade")(grade.grade)
 app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)

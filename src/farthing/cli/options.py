@@ -22,8 +22,18 @@ def read_delta(text: str) -> Fraction:
 
 
 def read_epsilon(text: str) -> Fraction:
-    """Read an epsilon exactly as it is written."""
-    return _between_0_and_1(text, "epsilon")
+    """Read an epsilon exactly as it is written; of parity it may be 0 or less.
+
+    >>> read_epsilon("-0.01")
+    Fraction(-1, 100)
+    """
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise typer.BadParameter(f"epsilon is {text!r}, which is no number; try 0.02") from None
+    if not -1 < value < 1:
+        raise typer.BadParameter(f"epsilon is {text}; it must lie between -1 and 1, such as 0.02")
+    return value
 
 
 def read_usd(text: str) -> Fraction:
@@ -113,6 +123,12 @@ Grade = Annotated[
         "--grade",
         metavar="GRADE",
         help="What answers are judged by: `right`, or `same as ROLE`, which takes no gold.",
+    ),
+]
+GradesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--grades", metavar="FILE", help="Grades beside the traces, as `farthing grade` keeps them."
     ),
 ]
 Population = Annotated[

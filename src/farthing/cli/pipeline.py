@@ -25,6 +25,7 @@ from farthing.cli.options import (
     CalibrateSize,
     Features,
     Grade,
+    GradesFile,
     Job,
     Json,
     Population,
@@ -38,6 +39,9 @@ from farthing.cli.promises import (
     Budget,
     Delta,
     Epsilon,
+    Escalate,
+    JudgeDelta,
+    JudgeEpsilon,
     Largest,
     Method,
     Most,
@@ -130,6 +134,10 @@ def calibrate(
     budget: Budget = None,
     most: Most = None,
     target: Target = None,
+    escalate: Escalate = None,
+    grades: GradesFile = None,
+    judge_epsilon: JudgeEpsilon = None,
+    judge_delta: JudgeDelta = None,
     question_budget: QuestionBudget = None,
     largest: Largest = [],  # noqa: B006 - typer copies it
     population: Population = "all",
@@ -150,9 +158,9 @@ def calibrate(
     | promise | options |
     | --- | --- |
     | coverage | --alpha, --method, --delta, --population |
-    | selective | --alpha, --delta |
+    | selective | --alpha, --delta; with --escalate also --epsilon |
     | parity | --epsilon, --delta, --reference |
-    | agreement | --epsilon, --delta, --reference |
+    | agreement | --epsilon, --delta, --reference, --judge-epsilon, --judge-delta |
     | budget | --budget, --most, --delta |
     | shift | --alpha, --target |
 
@@ -166,15 +174,28 @@ def calibrate(
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
 
-    options = Options(delta, epsilon, reference, budget, most, target, method, population)
+    options = Options(
+        delta=delta,
+        epsilon=epsilon,
+        reference=reference,
+        budget=budget,
+        most=most,
+        target=target,
+        judge_epsilon=judge_epsilon,
+        judge_delta=judge_delta,
+        escalate=escalate,
+        method=method,
+        population=population,
+    )
     options.check(promise)
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
-    arrays = read_arrays(traces)
+    late = None if grades is None else files.graded(traces, grades)
+    arrays = read_arrays(traces) if late is None else late.traces
     split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     made = made_with(traces, arrays, job)
     serving = pipeline.Serving(per_question(question_budget, largest), made.system)
-    done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving)
+    done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
     _say_sizes(done.sizes)
     doubts = (*filter(None, [made.note]), *_too_short(done.certificate))
     _doubt((*done.notes, *doubts))

@@ -12,6 +12,7 @@ from farthing.errors import InputError
 from farthing.money import dollars
 
 if TYPE_CHECKING:
+    from farthing.calibration.guarantees.agreement import JudgeShare
     from farthing.experiments.promises import Promise as Asked
     from farthing.process.budget import PerQuestion
 
@@ -29,8 +30,9 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """The options that a promise cannot do without."""
 TAKES = NEEDS | {
     "coverage": ("delta",),
+    "selective": ("delta", "escalate", "epsilon"),
     "parity": ("epsilon", "delta", "reference"),
-    "agreement": ("epsilon", "delta", "reference"),
+    "agreement": ("epsilon", "delta", "reference", "judge_epsilon", "judge_delta"),
 }
 """The options that mean something to a promise, beside --alpha."""
 SUCH_AS = {
@@ -50,7 +52,7 @@ Epsilon = Annotated[
     typer.Option(
         parser=read_epsilon,
         metavar="DECIMAL",
-        help="Parity: the accuracy that may be lost. Agreement: the share answered otherwise.",
+        help="Parity, --escalate: accuracy that may be lost. Agreement: share answered otherwise.",
     ),
 ]
 Reference = Annotated[
@@ -58,6 +60,27 @@ Reference = Annotated[
     typer.Option(
         metavar="ROLE",
         help="Parity, agreement: with whom; by default the role right most often in training.",
+    ),
+]
+JudgeEpsilon = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_epsilon,
+        metavar="DECIMAL",
+        help="Agreement: what of epsilon goes to the errors of a judge who says what is the same.",
+    ),
+]
+JudgeDelta = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_delta, metavar="DECIMAL", help="Agreement: what of delta goes to them."
+    ),
+]
+Escalate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLE",
+        help="Selective: who answers where the policy is not sure enough, as part of the promise.",
     ),
 ]
 Budget = Annotated[
@@ -125,6 +148,9 @@ class Options:
     budget: Fraction | None
     most: Fraction | None
     target: Path | None
+    judge_epsilon: Fraction | None = None
+    judge_delta: Fraction | None = None
+    escalate: str | None = None
     method: Method = "split"
     population: Literal["all", "solvable"] = "all"
 
@@ -142,10 +168,34 @@ class Options:
         for name in used:
             if name not in TAKES[promise]:
                 whose = " or ".join(kind for kind, takes in TAKES.items() if name in takes)
-                raise InputError(f"--{name} means nothing to --promise {promise}, only to {whose}")
+                option = name.replace("_", "-")
+                raise InputError(
+                    f"--{option} means nothing to --promise {promise}, only to {whose}"
+                )
         if promise != "coverage" and (self.method != "split" or self.population != "all"):
             raise InputError(f"--method and --population are for --promise coverage, not {promise}")
+        if promise == "selective" and (self.epsilon is None) != (self.escalate is None):
+            raise InputError(f"--escalate ROLE needs {SUCH_AS['epsilon']}, and that needs a ROLE")
         self._check_method(promise)
+
+    @property
+    def judge_share(self) -> "JudgeShare":
+        """What of epsilon and delta goes to a judge's errors; by default half of each.
+
+        Raises:
+            InputError: it leaves nothing to the policy.
+        """
+        from farthing.calibration.guarantees.agreement import JudgeShare
+
+        epsilon, delta = self.epsilon or Fraction(0), self.delta or Fraction(0)
+        share = JudgeShare(
+            epsilon=self.judge_epsilon or epsilon / 2, delta=self.judge_delta or delta / 2
+        )
+        if not (share.epsilon < epsilon and share.delta < delta):
+            raise InputError(
+                "--judge-epsilon and --judge-delta must be below --epsilon and --delta"
+            )
+        return share
 
     def _check_method(self, promise: Promise) -> None:
         if self.method == "pac" and self.delta is None:
@@ -174,11 +224,14 @@ class Options:
                 online=self.method == "online",
             )
         if promise == "selective":
-            return promises.Selective(level, delta)
+            kept = () if self.epsilon is None else (self.epsilon,)
+            return promises.Selective(level, delta, self.escalate, *kept)
         if promise == "parity":
             return promises.Parity(self.reference, self.epsilon or Fraction(0), delta)
         if promise == "agreement":
-            return promises.Agreement(self.reference, self.epsilon or Fraction(0), delta)
+            return promises.Agreement(
+                self.reference, self.epsilon or Fraction(0), delta, self.judge_share
+            )
         if self.target is not None:
             return promises.Shift(level, read_arrays(self.target))
         budget, most = self.budget or Fraction(0), self.most or Fraction(0)

@@ -80,6 +80,11 @@ class Policy:
         Raises:
             InputError: the questions trained the policy, or the promise cannot be calibrated.
         """
+        if self.bundle.trained is not None:  # a reference answers in its place
+            trained = replace(self, bundle=self.bundle.trained)
+            return trained.calibrate(
+                held_out, promise, budget_usd=budget_usd, largest_usd=largest_usd
+            )
         asked = self._asked(promise)
         prove = self._part(held_out, "the held-out questions", asked)
         train = self._part(self.train, "the training questions", asked) if self.train else prove

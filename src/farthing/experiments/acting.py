@@ -3,9 +3,12 @@
 import numpy as np
 
 from farthing.bundle import Bundle
+from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.experiments.evaluate import AS_IT_IS
-from farthing.experiments.proofs import Plays
+from farthing.experiments.passing_on import Reference
+from farthing.experiments.proofs import Part, Plays
+from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.budget import PerQuestion
 from farthing.process.replay import Outcome
 from farthing.process.replayed import Nested, Replayed
@@ -24,6 +27,21 @@ def act(bundle: Bundle, part: TraceArrays, rng: np.random.Generator) -> Outcome:
     if bundle.kappa is None and bundle.policy.stochastic and isinstance(replayed, Nested):
         return replayed.draw(rng)
     return _act_with(replayed, _kappas(bundle, part))
+
+
+def whole_of(bundle: Bundle, part: Part, found: Outcome) -> Outcome:
+    """Return what comes of questions once those without an answer are passed on, if they are.
+
+    Args:
+        bundle: the policy.
+        part: the questions.
+        found: what the policy did by itself.
+    """
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, EscalatedPromise) or not isinstance(bundle.policy, SelectivePolicy):
+        return found
+    made = bundle.policy.calls_made(part.played)
+    return Reference.of(part, promise.reference).whole(found, made)
 
 
 def _limit(bundle: Bundle) -> PerQuestion | None:

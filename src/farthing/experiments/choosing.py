@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import structs
 
 from farthing.bundle import Bundle
-from farthing.calibration.base import exact_level
+from farthing.calibration.base import exact_level, exact_margin
 from farthing.calibration.prospects import (
     Allowed,
     Prospect,
@@ -22,6 +22,9 @@ from farthing.experiments.promises import Agreement, Parity, Promise
 from farthing.experiments.proofs import Part, Plays, grid, points_of, promise
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import FloatArray
+
+NEAR = 0.2
+"""What may be paid more, in expectation, to begin testing at a dearer point."""
 
 
 @dataclass(frozen=True)
@@ -87,22 +90,34 @@ def _by_losses(
     allowed = allows(asked, contest.prove)
     rng = np.random.default_rng(contest.seed)
     expected = expected_cost(prospect, contest.prove, allowed, rng)
-    start = int(np.argmin(expected))
+    start = _begin(expected)
     point = _likely(points, lost, won, start, partial(_proves, allowed, contest.prove))
     return Tried(
         name=named[0],
         label=named[1],
         bundle=bundle,
-        expected_usd=float(expected[start]),
+        expected_usd=float(expected.min()),
         accuracy=float(points.correct[:, point].mean()),
         latency_s=_slow(structs.replace(bundle, kappa=float(kappas[point])), part),
         row=kappas[: start + 1],
     )
 
 
+def _begin(expected: FloatArray) -> int:
+    """Return where testing begins: the dearest point from which not much more is expected.
+
+    Dearer points lose less. To begin there costs little, and where a cheap one fails a dearer one
+    is proved already, rather than none.
+
+    >>> _begin(np.array([2.0, 1.0, 1.01, 1.2, 3.0]))
+    3
+    """
+    return int(np.flatnonzero(expected <= expected.min() * (1 + NEAR))[-1])
+
+
 def allows(asked: Parity | Agreement, n: int) -> Allowed:
     """Return how many losses a promise allows on n questions."""
-    epsilon, delta = (float(exact_level(level)) for level in (asked.epsilon, asked.delta))
+    epsilon, delta = float(exact_margin(asked.epsilon)), float(exact_level(asked.delta))
     of = agreement_allows if isinstance(asked, Agreement) else parity_allows
     return of(n, epsilon, delta)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from farthing.calibration.label_shift import scores_p_value
 from farthing.errors import InputError
-from farthing.experiments import pipeline
+from farthing.experiments import doubts, pipeline
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.replayed import Nested, Points, followed, replay
@@ -77,7 +77,7 @@ def check(
     if marks(old) != bundle.questions.get("calibrate"):
         raise InputError(
             f"{folder}: it was not calibrated on the calibration part of these traces; calibrate "
-            f"it, and {pipeline.SAME_OPTIONS}"
+            f"it, and {doubts.SAME_OPTIONS}"
         )
     before = _scores(bundle.policy, old)
     after = _scores(bundle.policy, pipeline.arranged(folder, bundle, new))

@@ -13,19 +13,19 @@ import numpy as np
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
 from farthing.calibration.guarantees.agreement import AgreementPromise
+from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.parity import ParityPromise
-from farthing.experiments.acting import act
+from farthing.calibration.guarantees.selective import SelectivePromise
+from farthing.experiments.acting import act, whole_of
+from farthing.experiments.doubts import AS_BEFORE, doubts, other_models
 from farthing.experiments.evaluate import metrics, stream
 from farthing.experiments.pipeline import (
-    AS_BEFORE,
     DEFAULT,
     NO_MARKS,
     Split,
     check_kind,
     divided,
-    doubts,
     opened,
-    other_models,
     sizes_of,
 )
 from farthing.experiments.proofs import Part, reference_right
@@ -53,7 +53,8 @@ class Evaluated:
 
     bundle: Bundle
     metrics: Mapping[str, float]
-    """Metric to value, by the names of `METRICS`."""
+    """Metric to value, by the names of `METRICS`: of the whole, where questions are passed on; of a
+    policy that may give no answer also `answered` and `accuracy_answered`, of it alone."""
     intervals: Mapping[str, tuple[float, float]]
     """Exact 95 % interval of `coverage`, and of `coverage_solvable` where it exists."""
     sizes: Mapping[str, int]
@@ -168,26 +169,37 @@ def _evaluated(
     bundle: Bundle, test: Iterable[Part], seed: int, parts: Parts, notes: tuple[str, ...]
 ) -> Evaluated:
     rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
+    wholes = []
     met = dict.fromkeys(MEETINGS, NO_MARKS)
     for batch in test:
         outcomes.append(act(bundle, batch.played, rng))
         singles.append(Singles.of(batch.recorded))
         references.append(_reference(bundle, batch.recorded))
+        wholes.append(whole_of(bundle, batch, outcomes[-1]))
         ours = marks(batch.played) if bundle.questions else NO_MARKS
         met = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in met.items()}
-    found = Outcome.joined(outcomes)
+    found, whole = Outcome.joined(outcomes), Outcome.joined(wholes)
     overlap = _met({which: len(those) for which, those in met.items()}, len(parts.test))
-    alone = Singles.joined(singles)
+    alone, sets = Singles.joined(singles), about_sets(bundle.certificate)
     return Evaluated(
         bundle,
-        metrics(found),
-        _intervals(found),
+        metrics(whole) | _answered(bundle, found),
+        _intervals(whole),
         sizes_of(parts),
         (*notes, *overlap),
         judge(bundle.certificate, found, np.concatenate(references)),
-        value_of(found, alone, bundle.reference, "test", sets=about_sets(bundle.certificate)),
+        value_of(whole, alone, bundle.reference, "test", sets=sets),
         alone.figures(),
     )
+
+
+def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, SelectivePromise | EscalatedPromise):
+        return {}
+    given = found.set_size > 0
+    right = float(found.best_correct[given].mean()) if given.any() else np.nan
+    return {"answered": float(given.mean()), "accuracy_answered": right}
 
 
 def _intervals(found: Outcome) -> dict[str, tuple[float, float]]:
@@ -201,7 +213,7 @@ def _intervals(found: Outcome) -> dict[str, tuple[float, float]]:
 def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
     """Return whether the reference of a parity is right, [n]; [0] where there is none."""
     promise = bundle.certificate and bundle.certificate.promise
-    if not isinstance(promise, ParityPromise) or promise.reference is None:
+    if not isinstance(promise, ParityPromise | EscalatedPromise) or promise.reference is None:
         return np.zeros(0, dtype=bool)
     return reference_right(recorded, promise.reference)
 

@@ -48,7 +48,9 @@ def fallback(bundle: Bundle, certificate: Certificate, prove: Part) -> Bundle | 
         bundle,
         policy=policy,
         kind=name_of(policy),
-        origin=structs.replace(origin, reference=before.reference, named=before.named),
+        origin=structs.replace(
+            origin, reference=before.reference, named=before.named, grade=before.grade
+        ),
         kappa=certificate.kappa,
         certificate=certificate,
         empty="argmax",

@@ -18,13 +18,15 @@ from farthing.bundle import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
-from farthing.experiments.acting import act
+from farthing.experiments.acting import act, whole_of
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
+from farthing.experiments.doubts import AS_BEFORE, doubts, other_system
 from farthing.experiments.evaluate import stream
 from farthing.experiments.fallback import NoFallback, fallback
 from farthing.experiments.outlook import outlook
-from farthing.experiments.promises import Coverage, Promise, Shift
+from farthing.experiments.partly_graded import ByLot, Graded
+from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective, Shift
 from farthing.experiments.proofs import Part, promise, read_for
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles, about_sets, most_accurate, value_of
@@ -36,10 +38,11 @@ from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
+from farthing.traces.grades import reference_of
 from farthing.traces.origin import origin_of
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
-from farthing.traces.system import System, changes
+from farthing.traces.system import System
 
 Sizes = Mapping[str, int | None]
 """Questions to `train`, `calibrate` and `test`; what is not given is its share."""
@@ -56,13 +59,6 @@ class Split:
 
 DEFAULT = Split()
 
-STRANGERS = (
-    "the bundle was not trained on the training part of these traces (another file, seed or size): "
-    "make sure that none of these questions trained it"
-)
-
-SAME_OPTIONS = "give the same --seed, --train, --calibrate and --test to every step"
-AS_BEFORE = f"take other questions, or, on the command line, {SAME_OPTIONS}"
 NO_MARKS: Marks = frozenset()
 
 
@@ -189,6 +185,7 @@ def calibrate(
     *,
     split: Split = DEFAULT,
     serving: Serving = AS_RECORDED,
+    late: Graded | None = None,
 ) -> Calibrated:
     """Set a bundle's threshold on the calibration part so that it keeps a promise, and save it.
 
@@ -204,6 +201,7 @@ def calibrate(
         asked: the promise.
         split: as in `train`.
         serving: what it is to hold for.
+        late: the grades beside the traces, which these traces have already; None: there are none.
 
     Raises:
         InputError: the traces have other roles or rounds than the bundle's, lack groups or bounds
@@ -211,17 +209,12 @@ def calibrate(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    traces = read_for(asked, traces, bundles.load(folder).origin.grade)
-    bundle = bundles.load(folder)
-    bundle = bundle.trained or bundle
-    arrays = arranged(folder, bundle, traces)
-    parts = divided(arrays, split)
-    lay_out, prove = (
-        Part(traces.take(rows), arrays.take(rows)) for rows in (parts.train, parts.calibrate)
-    )
-    kept, certificate, what_would = tried(bundle, asked, lay_out, prove, serving)
-    notes = (*doubts(bundle, arrays, parts), *_other_system(bundle, serving.system))
-    done = Calibrated(certificate, sizes_of(parts), notes, kept.value, outlook=what_would)
+    ready = ready_for(folder, asked, traces, split, late)
+    bundle, prove = ready.bundle, ready.prove
+    kept, certificate, what_would = tried(bundle, asked, ready.train, prove, serving)
+    doubtful = doubts(bundle, ready.played, ready.parts)
+    notes = (*doubtful, *other_system(bundle, serving.system))
+    done = Calibrated(certificate, sizes_of(ready.parts), notes, kept.value, outlook=what_would)
     if not (isinstance(asked, Coverage) or certificate.promises):
         instead = fallback(kept, certificate, prove)
         if isinstance(instead, NoFallback):
@@ -231,6 +224,43 @@ def calibrate(
         done = replace(done, value=kept.value)
     bundles.write(folder, kept)
     return done
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A bundle and the questions that are to prove something of it."""
+
+    bundle: Bundle
+    played: TraceArrays
+    """All questions, as the bundle plays them."""
+    parts: Parts
+    train: Part
+    prove: Part
+
+
+def ready_for(
+    folder: str | Path, asked: Promise, traces: TraceArrays, split: Split, late: Graded | None
+) -> Ready:
+    """Read a bundle as it was trained, and the questions by the grade that a promise is about."""
+    by_lot = late is not None and late.draw is not None
+    bundle = bundles.load(folder)
+    bundle = bundle.trained or bundle
+    traces = read_for(asked, traces, bundle.origin.grade, by_lot=by_lot)
+    if late is not None and isinstance(asked, Agreement):
+        traces = late.with_same(traces, reference_of(traces.grade) or "")
+    played = arranged(folder, bundle, traces)
+    parts = divided(played, split)
+    train, prove = (
+        Part(traces.take(rows), played.take(rows)) for rows in (parts.train, parts.calibrate)
+    )
+    if late is not None and isinstance(asked, Agreement):
+        found = late.checks(reference_of(traces.grade) or "", parts.calibrate)
+        prove = replace(prove, by=found)
+    elif late is not None and late.draw is not None and isinstance(asked, Parity | Selective):
+        judged = late.judged()
+        by = (part.take(parts.calibrate) for part in (judged, arranged(folder, bundle, judged)))
+        prove = replace(prove, by=ByLot(late.draw, *by))
+    return Ready(bundle, played, parts, train, prove)
 
 
 def promised(
@@ -289,17 +319,20 @@ def tried(
         certificate=found.certificate,
         empty=found.empty,
         questions={**bundle.questions, "calibrate": marks(prove.played)},
-        trained=None,
     )
     kept = structs.replace(kept, value=value_on(kept, prove))
-    return kept, found.certificate, outlook(found.certificate, found.evidence)
+    return (
+        kept,
+        found.certificate,
+        outlook(found.certificate, found.tested.evidence if found.tested else None),
+    )
 
 
 def value_on(bundle: Bundle, prove: Part) -> Value | None:
     """Return what a bundle is worth on these questions; None where some were not graded."""
     if prove.recorded.ungraded.any():
         return None
-    done = act(bundle, prove.played, stream(bundle.kind, 0))
+    done = whole_of(bundle, prove, act(bundle, prove.played, stream(bundle.kind, 0)))
     singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
     return value_of(done, singles, bundle.reference, "calibrate", sets=sets)
 
@@ -361,28 +394,3 @@ def _check_held_out(bundle: Bundle, part: TraceArrays) -> None:
 
 def _kind(roles: tuple[str, ...], horizon: int) -> str:
     return f"{horizon} rounds of {' and '.join(roles)}"
-
-
-def doubts(bundle: Bundle, arrays: TraceArrays, parts: Parts) -> tuple[str, ...]:
-    """Say what speaks against trusting a bundle on these questions."""
-    unknown = "train" not in bundle.questions
-    if unknown and fingerprint(arrays.take(parts.train)) != bundle.origin.fingerprint:
-        return STRANGERS, *other_models(bundle, arrays.models)
-    return other_models(bundle, arrays.models)
-
-
-def _other_system(bundle: Bundle, system: System | None) -> tuple[str, ...]:
-    """Say so where calibration traces were made with something else than the training ones."""
-    if bundle.origin.system is None or system is None:
-        return ()
-    found = changes(bundle.origin.system, system)
-    differ = "these traces were not made as those before, and the promise is about these"
-    return (f"{differ}; changed: {', '.join(found)}",) if found else ()
-
-
-def other_models(bundle: Bundle, models: tuple[str, ...]) -> tuple[str, ...]:
-    """Say so where the traces' models are not those of the bundle."""
-    if models == bundle.origin.models:
-        return ()
-    theirs, ours = ", ".join(bundle.origin.models), ", ".join(models)
-    return (f"the bundle was trained on the models {theirs}; these traces have {ours}",)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.calibration.base import Level, exact_level
+from farthing.calibration.base import Level, exact_level, exact_margin
 from farthing.calibration.guarantees.parity import Paired, parity_point
 from farthing.methods.base import Learner, load
 from farthing.methods.cards import cards
@@ -91,7 +91,7 @@ def parity(
     paired = Paired(proof.cost_nano, proof.correct, reference.right[calibrate])
     point = parity_point(paired, epsilon, delta)
     cost, right = _realised(points, reference, point, test)
-    goal = float(reference.right[test].mean()) - float(exact_level(epsilon, "epsilon"))
+    goal = float(reference.right[test].mean()) - float(exact_margin(epsilon))
     return Outcome(cost.mean() * PER_THOUSAND, float(right.mean()) - goal, point is None)
 
 

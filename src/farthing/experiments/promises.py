@@ -8,7 +8,8 @@ from fractions import Fraction
 from math import ceil
 from typing import get_args
 
-from farthing.calibration.base import Level, Population, exact_level
+from farthing.calibration.base import Level, Margin, Population, exact_level, exact_margin
+from farthing.calibration.guarantees.agreement import JudgeShare
 from farthing.errors import CalibrationError, InputError
 from farthing.money import NANO_PER_USD, dollars
 from farthing.traces.arrays import TraceArrays
@@ -61,6 +62,9 @@ class Coverage:
 class Selective:
     """Answers that are given are right with probability at least `level`.
 
+    With `escalate`, other questions are passed on to that role, and the whole is promised to be as
+    often right as that role alone, minus `epsilon`.
+
     Raises:
         InputError: a number is no probability.
 
@@ -70,7 +74,12 @@ class Selective:
 
     level: Level
     delta: Level = Fraction(1, 10)
-    """How often the promise may fail over calibration draws."""
+    """How often the promise may fail over calibration draws; with `escalate` half of it is for
+    either part."""
+    escalate: str | None = None
+    """The role that answers where the policy is not sure enough; None: nobody does."""
+    epsilon: Level = Fraction(1, 50)
+    """Accuracy that the whole may lose against that role."""
 
     def __post_init__(self) -> None:
         _level(self.level)
@@ -93,12 +102,12 @@ class Parity:
     reference: str | None = None
     """A role of the traces; None: the one that is right most often in training."""
     epsilon: Level = Fraction(1, 50)
-    """Accuracy that may be lost."""
+    """Accuracy that may be lost; 0 or less: it must rise, by more than that."""
     delta: Level = Fraction(1, 10)
 
     def __post_init__(self) -> None:
         _check_reference(self.reference)
-        level_of(self.epsilon, "epsilon", "0.02")
+        margin_of(self.epsilon)
         level_of(self.delta, "delta")
 
 
@@ -117,6 +126,8 @@ class Agreement:
     epsilon: Level = Fraction(1, 20)
     """The share of questions that may be answered otherwise."""
     delta: Level = Fraction(1, 10)
+    judge: JudgeShare | None = None
+    """What of both goes to the errors of a judge who says what is the same, where there is one."""
 
     def __post_init__(self) -> None:
         _check_reference(self.reference)
@@ -209,6 +220,18 @@ def level_of(value: Level, name: str, such_as: str = "0.1") -> Fraction:
         raise InputError(
             f"{name} is {value}; give a number between 0 and 1, such as {such_as}"
         ) from None
+
+
+def margin_of(value: Level) -> Margin:
+    """Read how much accuracy may be lost, strictly between -1 and 1, exactly.
+
+    Raises:
+        InputError: it is no such number.
+    """
+    try:
+        return exact_margin(value)
+    except CalibrationError as problem:
+        raise InputError(str(problem)) from None
 
 
 def _level(value: Level) -> Fraction:

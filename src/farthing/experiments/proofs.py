@@ -6,21 +6,21 @@ test questions judge it.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from farthing.bundle import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import About, Certificate
-from farthing.calibration.guarantees.agreement import Agreeing
+from farthing.calibration.guarantees.agreement import Agreeing, Checks
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
 from farthing.calibration.guarantees.online import OnlineThreshold, run_online
 from farthing.calibration.guarantees.parity import Paired
-from farthing.calibration.guarantees.selective import Answers, candidate_thresholds
+from farthing.calibration.guarantees.selective import Answers
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.errors import InputError, UnknownNameError
+from farthing.experiments.partly_graded import ByLot, RightAt, needs_reference
 from farthing.experiments.promises import (
     Agreement,
     Budget,
@@ -47,9 +47,6 @@ from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
 
-if TYPE_CHECKING:
-    from farthing.methods.selective.learner import Learned
-
 SETTINGS = 50
 """Largest number of thresholds in a row."""
 
@@ -61,6 +58,17 @@ class Part:
     recorded: TraceArrays
     played: TraceArrays
     """The same questions; a pool of models as a cascade."""
+    by: ByLot | Checks | None = None
+    """Of calibration questions: how chance drew what is graded, or how a judge who says what is the
+    same was checked; None: grades are the truth, and unknown ones count at worst."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What operating points answered to the calibration questions."""
+
+    evidence: Paired | Agreeing | Answers
+    right_at: RightAt
 
 
 @dataclass(frozen=True)
@@ -72,17 +80,20 @@ class Promised:
     """The policy that it is about; for a selective promise one that says how sure it is."""
     empty: str
     """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
-    evidence: Paired | Agreeing | Answers | None = None
-    """What operating points came to on the calibration questions, where they are tested in turn."""
+    tested: Tested | None = None
+    """What it was proved from, where operating points were tested by their answers."""
 
 
-def read_for(asked: Promise, traces: TraceArrays, trained: str) -> TraceArrays:
+def read_for(
+    asked: Promise, traces: TraceArrays, trained: str, *, by_lot: bool = False
+) -> TraceArrays:
     """Return questions graded by what a promise is about.
 
     Args:
         asked: the promise.
         traces: the questions, as they were recorded.
         trained: the grade that the policy was trained by.
+        by_lot: whether chance draws the questions that are graded, so that others need not be.
 
     Raises:
         InputError: the promise is about what is right, and nobody graded some answers.
@@ -96,11 +107,15 @@ def read_for(asked: Promise, traces: TraceArrays, trained: str) -> TraceArrays:
                     "agreement is with a reference; name it, one of " + ", ".join(traces.roles)
                 )
             return graded(traces, same_as(reference))
+        case Parity() if by_lot:
+            return at_worst(traces, needs_reference(asked.reference, traces.roles))
         case Parity() if traces.ungraded.any():
             if asked.reference is None:
                 check_graded(traces)
             return at_worst(traces, asked.reference or "")
         case Budget():
+            return traces
+        case Selective() if by_lot:
             return traces
     check_graded(traces)
     return traces
@@ -143,18 +158,15 @@ def promise(
         case Coverage():
             return Promised(_coverage(asked, plays, calibrate), policy, empty)
         case Selective():
-            from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
+            from farthing.experiments.selective_proof import selective  # noqa: PLC0415 - scikit-learn
 
-            learned = confident(policy, train.played, empty, asked.alpha)
-            return selective(asked, learned, calibrate, budget)
+            return selective(asked, plays, train, calibrate)
         case Parity():
-            row = _down_from_the_best(plays, train) if row is None else row
-            certificate, paired = _parity(asked, plays, train, calibrate, row)
-            return Promised(certificate, policy, empty, paired)
+            row = down_from_the_best(plays, train) if row is None else row
+            return _parity(asked, plays, train, calibrate, row)
         case Agreement():
-            row = _down_from_the_best(plays, train) if row is None else row
-            certificate, agreeing = _agreement(asked, plays, calibrate, row)
-            return Promised(certificate, policy, empty, agreeing)
+            row = down_from_the_best(plays, train) if row is None else row
+            return _agreement(asked, plays, calibrate, row)
         case Budget():
             return Promised(_budget(asked, plays, train, calibrate), policy, empty)
         case Shift():
@@ -174,6 +186,10 @@ class Plays:
         limit, replies = self.budget, replies_of(self.policy)
         budget = None if limit is None else limit.of(questions, replies)
         return replay(self.policy, questions, self.empty, budget)
+
+    def right_at(self, kappas: FloatArray) -> RightAt:
+        """Return what says of questions whether the answers at these thresholds are correct."""
+        return lambda questions: points_of(self.replay(questions), kappas).correct
 
     def about(self, part: TraceArrays) -> About:
         """Say which questions a certificate comes from, and under which budget."""
@@ -210,27 +226,6 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
         population=asked.population,
         **about,
     )
-
-
-def selective(
-    asked: Selective,
-    learned: "Learned",
-    calibrate: Part,
-    budget: PerQuestion | None = None,
-) -> Promised:
-    """Prove that a policy's answers are right, from where training makes the clearest case on."""
-    kappas = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
-    plays = Plays(learned.policy, "allow", budget)
-    proof = points_of(plays.replay(calibrate.played), kappas)
-    answers = Answers(proof.answered, proof.correct, thresholds=kappas, kappas=kappas)
-    about = plays.about(calibrate.played)
-    certificate = guarantees.selective.certify(
-        answers,
-        asked.alpha,
-        asked.delta,
-        **about,
-    )
-    return Promised(certificate, learned.policy, "allow", answers)
 
 
 def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
@@ -277,19 +272,21 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
 
 def _parity(
     asked: Parity, plays: Plays, train: Part, calibrate: Part, kappas: FloatArray
-) -> tuple[Certificate, Paired]:
+) -> Promised:
     """Begin at the last threshold, and go cheaper from there."""
     role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
     proof = points_of(plays.replay(calibrate.played), kappas)
-    paired = Paired(proof.cost_nano, proof.correct, reference, role=role, kappas=kappas)
+    sample = None
+    if isinstance(calibrate.by, ByLot):
+        sample = calibrate.by.parity_sample(plays.right_at(kappas), role)
+    paired = Paired(proof.cost_nano, proof.correct, reference, role, kappas, sample)
     about = plays.about(calibrate.played)
-    return guarantees.parity.certify(paired, asked.epsilon, asked.delta, **about), paired
+    made = guarantees.parity.certify(paired, asked.epsilon, asked.delta, **about)
+    return Promised(made, plays.policy, plays.empty, Tested(paired, plays.right_at(kappas)))
 
 
-def _agreement(
-    asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray
-) -> tuple[Certificate, Agreeing]:
+def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray) -> Promised:
     """Begin at the last threshold, and go cheaper from there."""
     reference = reference_of(calibrate.played.grade)
     if reference is None:
@@ -298,12 +295,16 @@ def _agreement(
             f"graded by '{calibrate.played.grade}'; name the reference"
         )
     proof = points_of(plays.replay(calibrate.played), kappas)
-    agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas)
+    checks = calibrate.by if isinstance(calibrate.by, Checks) else None
+    agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas, checks)
     about = plays.about(calibrate.played)
-    return guarantees.agreement.certify(agreeing, asked.epsilon, asked.delta, **about), agreeing
+    made = guarantees.agreement.certify(
+        agreeing, asked.epsilon, asked.delta, share=asked.judge, **about
+    )
+    return Promised(made, plays.policy, plays.empty, Tested(agreeing, plays.right_at(kappas)))
 
 
-def _down_from_the_best(plays: Plays, train: Part) -> FloatArray:
+def down_from_the_best(plays: Plays, train: Part) -> FloatArray:
     """Return the thresholds from the cheapest to the one whose answers are best in training.
 
     Testing begins at the best and goes cheaper from there.

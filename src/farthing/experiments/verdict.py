@@ -1,6 +1,6 @@
 """What came of a promise, on questions that neither trained nor calibrated the policy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +9,7 @@ from farthing.calibration.base import Certificate
 from farthing.calibration.betting import mean_upper
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.budget import BudgetPromise
+from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.groups import GroupsPromise
 from farthing.calibration.guarantees.pac import PacPromise
 from farthing.calibration.guarantees.parity import ParityPromise
@@ -33,6 +34,8 @@ class Judged:
     promised: float
     at_most: bool = False
     """Whether the figure was promised to stay below, rather than above."""
+    besides: "Judged | None" = None
+    """The other figure, where two are promised."""
 
     @property
     def verdict(self) -> str:
@@ -55,6 +58,7 @@ promised: kept.
         return (
             f"On these test questions: {self.what} {self.value:.3g} (95 % interval {low:.3g} to "
             f"{high:.3g}), {limit} {self.promised:.3g} was promised: {self.verdict}."
+            + ("" if self.besides is None else f" {self.besides.sentence()}")
         )
 
 
@@ -63,19 +67,22 @@ def judge(
 ) -> Judged | None:
     """Measure what a certificate promises; None where it promises nothing of a new question.
 
+    None also where a judge said what is the same: it has said so of calibration questions alone.
+
     Args:
         certificate: the promise.
-        found: what the policy did on the test questions.
-        reference: [n] whether the reference of a parity is right (`reference_right`).
+        found: what the policy did by itself on the test questions.
+        reference: [n] whether the reference of a parity is right (`reference_right`), or that
+            which questions are passed on to.
     """
     match certificate.promise if certificate and certificate.promises else None:
         case SelectivePromise() as promise:
             return _selective(promise, found)
-        case ParityPromise() as promise:
-            return _parity(promise, found.best_correct, reference)
+        case EscalatedPromise() | ParityPromise() as promise:
+            return _compared(promise, found, reference)
         case BudgetPromise() as promise:
             return _budget(promise, found)
-        case AgreementPromise() | WeightedPromise() as promise:
+        case AgreementPromise(judge=None) | WeightedPromise() as promise:
             return _share(*_named(promise, found))
         case SplitPromise() | PacPromise() | GroupsPromise() as promise:
             return _coverage(promise, found)
@@ -96,7 +103,19 @@ def _coverage(promise: SplitPromise | PacPromise | GroupsPromise, found: Outcome
     return _share("coverage", found.covered, promise.alpha)
 
 
-def _selective(promise: SelectivePromise, found: Outcome) -> Judged | None:
+def _compared(
+    promise: EscalatedPromise | ParityPromise, found: Outcome, reference: BoolArray | None
+) -> Judged | None:
+    """Judge parity; where questions are passed on also, and first, what was answered before."""
+    if isinstance(promise, ParityPromise) or reference is None:
+        return _parity(promise, found.best_correct, reference)
+    whole = np.where(found.set_size > 0, found.best_correct, reference)
+    of_whole = _parity(promise, whole, reference)
+    of_given = _selective(promise, found)
+    return of_whole if of_given is None else replace(of_given, besides=of_whole)
+
+
+def _selective(promise: SelectivePromise | EscalatedPromise, found: Outcome) -> Judged | None:
     answered = found.set_size > 0
     what = f"accuracy of the {int(answered.sum()):,} answers given"
     return _share(what, found.best_correct[answered], promise.alpha)
@@ -109,7 +128,10 @@ def _share(what: str, right: BoolArray, alpha: Fraction) -> Judged | None:
     return Judged(what, float(right.mean()), interval, float(1 - alpha))
 
 
-def _parity(promise: ParityPromise, right: BoolArray, reference: BoolArray | None) -> Judged | None:
+def _parity(
+    promise: ParityPromise | EscalatedPromise, right: BoolArray, reference: BoolArray | None
+) -> Judged | None:
+    """The interval joins those of the shares lost and won, at half the error each."""
     if reference is None:
         return None
     value, interval = accuracy_difference(right, reference)

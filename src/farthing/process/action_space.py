@@ -150,6 +150,7 @@ def arrange(traces: TraceArrays, space: ActionSpace, order: IntArray) -> TraceAr
         models=("",) if single else traces.models,
         answer=answer.astype(np.int16),
         correct=traces.correct.reshape(n, -1)[rows, cells] & ~nothing,
+        ungraded=traces.ungraded.reshape(n, -1)[rows, cells] & ~nothing,
         cost_nano=np.where(nothing, 0, traces.cost_nano.reshape(n, -1)[rows, cells]),
         largest_cost_nano=np.where(
             nothing, 0, traces.largest_cost_nano.reshape(n, -1)[rows, cells]

@@ -27,6 +27,8 @@ LINES = {
     "set_size": "distinct answers",
     "set_size_leaves": "answers, with repetitions",
     "empty": "empty sets",
+    "answered": "answered by the policy itself",
+    "accuracy_answered": "accuracy of those answers",
 }
 """Each metric of an evaluation as a reader calls it."""
 MONEY = ("cost_usd", "total_cost_usd")
@@ -39,6 +41,8 @@ def measured(found: Evaluated) -> Group:
     table.add_column("Value", justify="right")
     table.add_column("95 % interval", justify="right")
     for metric, heading in LINES.items():
+        if metric not in found.metrics:
+            continue
         value = found.metrics[metric]
         shown = significant(value) if metric in MONEY else f"{value:.3f}"
         interval = found.intervals.get(metric)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from farthing.calibration.base import Certificate
+from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.money import usd_from_nano
 from farthing.tasks.base import is_answer
@@ -30,7 +31,15 @@ _BY = {"policy": "the policy", "budget": "the budget", "failure": "a failure"}
 def selective(certificate: Certificate | None) -> bool:
     """Return whether answers are promised to be right where they are given, and not given else."""
     promise = certificate and certificate.promise
-    return isinstance(promise, SelectivePromise) and promise.promises
+    return isinstance(promise, SelectivePromise | EscalatedPromise) and promise.promises
+
+
+def passes_to(certificate: Certificate | None) -> str | None:
+    """Return the role that other questions are passed on to, by promise; None: to nobody."""
+    promise = certificate and certificate.promise
+    if isinstance(promise, EscalatedPromise) and promise.promises:
+        return promise.reference
+    return None
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,8 @@ class Answer:
     trace: Trace
     """Everything that the policy asked and heard; truncated where rounds are left."""
     escalated: Call | None = None
-    """The call to whom the question was passed on because the policy abstained."""
+    """The call to whom the question was passed on because the policy abstained; one that had been
+    made already is not made again."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -87,7 +97,11 @@ class Answer:
     def guaranteed(self) -> bool:
         """Whether a promise holds for this answer; not where none is given."""
         promises = self.certificate is not None and self.certificate.promises
-        return promises and not self.caveats and not self.abstained
+        return promises and not self.caveats and (not self.abstained or self._passed_as_promised)
+
+    @property
+    def _passed_as_promised(self) -> bool:
+        return self.escalated is not None and passes_to(self.certificate) is not None
 
     @property
     def unread(self) -> str:
@@ -119,6 +133,11 @@ class Answer:
         why = "".join(f" Besides, {clause}." for clause in self.caveats)
         if self.escalated is None:
             return f"{ABSTAINS}{why}"
+        if self._passed_as_promised and self.certificate is not None:
+            said = (
+                f"The policy is not sure enough of any answer, so {self.escalated.model} answered."
+            )
+            return f"{said} {self.certificate.sentence()}{why}"
         whose = f"the question was passed on to {self.escalated.model}, whose answers are not part"
         return f"The policy is not sure enough of any answer; {whose} of the promise.{why}"
 

@@ -175,7 +175,7 @@ class Job:
 
     def _parameters(self) -> dict[str, str]:
         roles = [*self._roles(), *([(ESCALATION, self.escalate)] if self.escalate else [])]
-        return {role: _fingerprint(self.models, name) for role, name in roles}
+        return {role: sent_mark(self.models, name) for role, name in roles}
 
     def _roles(self) -> list[tuple[str, str]]:
         """Return every role and the section of its model."""
@@ -183,7 +183,8 @@ class Job:
         return [*((n, n) for n in self.section.pool), *((n, agent.model) for n, agent in agents)]
 
 
-def _fingerprint(models: ModelsConfig, name: str) -> str:
+def sent_mark(models: ModelsConfig, name: str) -> str:
+    """Return a mark of what is sent to a model with every call and that no prompt shows."""
     sent = _sent(models.sections[name].settings)
     return sha256(msgspec.json.encode(sent, order="sorted")).hexdigest()[:16]
 

@@ -19,7 +19,7 @@ from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import Model
 from farthing.money import dollars
 from farthing.process.base import NOTHING
-from farthing.runtime.answer import Answer, Bought, Ending, Returned, selective
+from farthing.runtime.answer import Answer, Bought, Ending, Returned, passes_to, selective
 from farthing.runtime.base import Agent, Client
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.cost_bound import CostBoundClient
@@ -46,7 +46,8 @@ class Orchestrator:
     meter: Meter = field(default_factory=Meter)
     """Pays for every try; with a journal, nothing is paid twice."""
     escalation: Agent | None = None
-    """Answers by itself where the policy abstains; nothing is promised of what it says."""
+    """Answers by itself where the policy abstains; nothing is promised of what it says. Where the
+    bundle promises to pass questions on it is whom it names, among the agents."""
     system: System | None = None
     """What the agents are, prices and parameters included; none: what they say of themselves."""
 
@@ -66,9 +67,28 @@ class Orchestrator:
                 "the bundle never abstains, so there is nothing to escalate; leave that out, or "
                 "calibrate for a selective promise (--promise selective, in Python Selective)"
             )
+        if passes_to(self.bundle.certificate) is not None:
+            object.__setattr__(self, "escalation", self._named(self.escalation))
         object.__setattr__(self, "_lines", course(self.bundle, self.plan))
         ours = system_of(self.plan) if self.system is None else self.system
         object.__setattr__(self, "_other", other_system(self.bundle, self._lines, ours))
+
+    def _named(self, other: Agent | None) -> Agent:
+        """Return the agent that the bundle promises to pass questions on to."""
+        name = passes_to(self.bundle.certificate)
+        if other is not None:
+            raise InputError(
+                f"the bundle passes questions on to {name}, as it promises; name nobody else"
+            )
+        agents = [agent for number, agent in self.plan.acts() if number == 1]
+        found = [one for one in agents if one.role == name]
+        found += [one for one in agents if one.model.name == name]
+        if not found:
+            raise InputError(
+                f"the bundle passes questions on to {name}, which is not among these agents; use "
+                "those that its traces were made with"
+            )
+        return found[0]
 
     @classmethod
     def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
@@ -227,10 +247,11 @@ class _Answering:
         agent = self.orchestrator.escalation
         if agent is None or self.ended_by != "policy" or self._returned():
             return
-        made: list[Call] = []
+        made = [call for call in self._before() if call.role == agent.role][:1]
         step, task = Step(1, (agent,), independent=True), self.orchestrator.task
         try:
-            await step.play(self.question, [], self._client, made, task)
+            if not made:
+                await step.play(self.question, [], self._client, made, task)
         except BudgetError as error:
             self.why = str(error)
         except AuthenticationError as error:

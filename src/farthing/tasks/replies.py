@@ -23,6 +23,7 @@ _CORRECTION = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(_LABEL + r"([1-9])(?!\w|[.,/]\d|\s*(?:or|and|/|,|-)\s*[1-9])", re.IGNORECASE)
+_YES_OR_NO = re.compile(r"\W*(?:answer\W+)?(yes|no)\W*", re.IGNORECASE)
 _EXIT = re.compile(r"\W*(?:output\W+|answer\W+)?(exit|continue)\W*", re.IGNORECASE)
 
 
@@ -120,6 +121,16 @@ def read_number(reply: str, largest: int) -> str | None:
     """
     match = _NUMBERED.match(reply)
     return match[1] if match and int(match[1]) <= largest else None
+
+
+def read_yes_or_no(reply: str) -> bool | None:
+    """Return what a reply says that is yes or no and nothing else; None where it is neither.
+
+    >>> [read_yes_or_no(reply) for reply in ("Yes.", "**No**", "Yes, but", "yes or no", "")]
+    [True, False, None, None, None]
+    """
+    match = _YES_OR_NO.fullmatch(reply)
+    return match[1].casefold() == "yes" if match else None
 
 
 def read_exit(reply: str) -> str | None:

@@ -25,6 +25,8 @@ PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "review": frozenset({"verdict", "answer"}),
     "guide": frozenset({"question", "reasoning", "answer"}),
     "exit": frozenset({"question", "answers"}),
+    "right": frozenset({"question", "answer"}),
+    "same": frozenset({"question", "answer", "other"}),
     "policy": frozenset(
         {"question", "answer", "verdict", "guide_answer", "uncertainty", "coverage"}
     ),

@@ -3,6 +3,7 @@
 from farthing.calibration.guarantees import (
     agreement,
     budget,
+    escalated,
     groups,
     none,
     online,
@@ -16,6 +17,7 @@ from farthing.calibration.guarantees import (
 __all__ = [
     "agreement",
     "budget",
+    "escalated",
     "groups",
     "none",
     "online",

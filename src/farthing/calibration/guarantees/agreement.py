@@ -17,12 +17,26 @@ from farthing.calibration.base import (
     exact_level,
     exact_text,
 )
-from farthing.calibration.binomial import binomial_cdf
+from farthing.calibration.binomial import binomial_cdf, binomial_upper, trials_needed
 from farthing.calibration.sequence import point_kappa, proven
 from farthing.errors import CalibrationError
 
 DRAWN = "The reference answers as it did on the calibration questions: one recorded draw of it."
 FAIR = "Accuracy follows from it only where equal answers are graded alike."
+JUDGED = "Accuracy does not follow from it: a judge said of some answers that they are the same."
+CHECKED = "The questions that were checked were drawn by chance, and so many as was fixed before."
+
+
+@dataclass(frozen=True)
+class Checks:
+    """A judge's word that answers are the same, checked on questions that chance drew."""
+
+    judge: str
+    """The judge."""
+    checked: int
+    """Questions that chance drew; a person compared whatever the judge called the same on them."""
+    errors: int
+    """Those of them on which something was not; what nobody compared counts as an error."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,8 @@ class Agreeing:
     kappas: FloatArray | None = None
     """[G] the threshold of each operating point, where they are one policy at several
     thresholds."""
+    checks: Checks | None = None
+    """Whose word `same` takes, and how that was checked; None: the task's own equality alone."""
 
     def __post_init__(self) -> None:
         shape = self.same.shape
@@ -48,6 +64,45 @@ class Agreeing:
             )
         if self.same.dtype != np.bool_:
             raise CalibrationError("same must be an array of bool")
+
+
+class JudgeShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of epsilon and delta goes to a judge who says what is the same."""
+
+    epsilon: Fraction
+    """The share of questions on which its "same" may be false."""
+    delta: Fraction
+    """How often the bound of that share may fail."""
+
+    @property
+    def pairs(self) -> int:
+        """How many checked questions prove it, if there is no error on any.
+
+        >>> JudgeShare(epsilon=Fraction("0.025"), delta=Fraction("0.05")).pairs
+        119
+        """
+        return trials_needed(self.epsilon, self.delta)
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a certificate keeps of a judge who said what is the same."""
+
+    name: str
+    """The judge."""
+    share: JudgeShare
+    checked: int
+    """Questions that were checked."""
+    errors: int
+    """Those of them on which its "same" was false."""
+
+    def sentence(self) -> str:
+        """Say how the levels are split."""
+        epsilon, delta = exact_text(self.share.epsilon), exact_text(self.share.delta)
+        return (
+            f"What is the same {self.name} says as well: of epsilon {epsilon} and of delta {delta} "
+            f"are spent on its errors, of which {self.checked} checked questions show "
+            f"{self.errors}; that the accuracy is close to the reference's does not follow."
+        )
 
 
 class AgreementPromise(
@@ -72,6 +127,8 @@ class AgreementPromise(
     """The role that the reference model fills."""
     point: int | None = None
     """Index of the promised operating point, from 0; None: none of them is proved."""
+    judge: Judged | None = None
+    """Who said what is the same, beside the task; None: the task alone."""
 
     @property
     def promises(self) -> bool:
@@ -86,13 +143,16 @@ class AgreementPromise(
                 f"any operating point answers as {self.reference} would with probability {level}, "
                 f"so {self.reference} answers, which is always valid."
             )
-            return phrases.unproved(self.delta, of, claim)
+            return self._and_whose(phrases.unproved(self.delta, of, claim))
         chosen = phrases.chosen(self.point, self.points)
         claim = (
             f"the answer of {chosen} is the one that {self.reference} would have given, with "
             f"probability at least {level}."
         )
-        return phrases.confident(self.delta, of, claim)
+        return self._and_whose(phrases.confident(self.delta, of, claim))
+
+    def _and_whose(self, said: str) -> str:
+        return said if self.judge is None else f"{said} {self.judge.sentence()}"
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
@@ -107,7 +167,8 @@ class AgreementPromise(
 
     def recompute(self, evidence: Agreeing, of: Certificate) -> Certificate:
         """Certify again from other questions."""
-        return certify(evidence, self.epsilon, self.delta, **of.about)
+        share = None if self.judge is None else self.judge.share
+        return certify(evidence, self.epsilon, self.delta, share=share, **of.about)
 
 
 def certify(
@@ -117,6 +178,7 @@ def certify(
     *,
     fingerprint: str,
     question_budget_nano: int | None = None,
+    share: JudgeShare | None = None,
 ) -> Certificate:
     """Choose the cheapest operating point proved to differ from the reference less than epsilon.
 
@@ -124,15 +186,20 @@ def certify(
     where it differs. So accuracy is then above the reference's minus epsilon as well, without any
     accepted answer.
 
+    Where a judge said what is the same, an answer differs where the judge says so, or where its
+    "same" is false. The first is tested at epsilon and delta less the judge's share, the second by
+    the Clopper-Pearson bound of the checked questions, at that share.
+
     Args:
         agreeing: the operating points on the calibration questions.
         epsilon: the share of questions that may be answered otherwise, in (0, 1).
         delta: how often the promise may fail over calibration draws, in (0, 1).
         fingerprint: SHA-256 of the traces that the answers are from.
         question_budget_nano: the budget a question that they were given under; None: without.
+        share: what of epsilon and delta goes to the judge's errors, where there is a judge.
 
     Raises:
-        CalibrationError: as `agreement_point`.
+        CalibrationError: as `agreement_point`, or the judge's share is missing or leaves nothing.
 
     >>> same = np.ones((60, 1), bool)
     >>> found = certify(Agreeing(same * 10, same, "gpt-4o"), 0.05, 0.1, fingerprint="")
@@ -140,7 +207,11 @@ def certify(
     With confidence 0.9 in the draw of 60 questions, the answer of operating point 1 of 1 is the \
 one that gpt-4o would have given, with probability at least 0.95.
     """
-    point = agreement_point(agreeing, epsilon, delta)
+    judge, left = _split(
+        agreeing, exact_level(epsilon, "epsilon"), exact_level(delta, "delta"), share
+    )
+    point = None if left is None else agreement_point(agreeing, *left)
+    rests_on = (FAIR,) if judge is None else (JUDGED, CHECKED)
     return Certificate(
         promise=AgreementPromise(
             epsilon=exact_level(epsilon, "epsilon"),
@@ -148,14 +219,37 @@ one that gpt-4o would have given, with probability at least 0.95.
             point=point,
             points=agreeing.same.shape[1],
             reference=agreeing.role,
+            judge=judge,
         ),
         kappa=1.0 if point is None else point_kappa(agreeing.kappas, point),
         n=len(agreeing.same),
         question_budget_nano=question_budget_nano,
-        conditional_on=(*phrases.MENU, DRAWN, FAIR),
+        conditional_on=(*phrases.MENU, DRAWN, *rests_on),
         invalid_when=phrases.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
+
+
+def _split(
+    agreeing: Agreeing, epsilon: Fraction, delta: Fraction, share: JudgeShare | None
+) -> tuple[Judged | None, tuple[Fraction, Fraction] | None]:
+    """Return the judge's part, and the levels that are left to the policy; None: it errs too often.
+
+    Raises:
+        CalibrationError: a judge without a share, or one that leaves nothing.
+    """
+    checks = agreeing.checks
+    if checks is None:
+        return None, (epsilon, delta)
+    if share is None or not (share.epsilon < epsilon and share.delta < delta):
+        raise CalibrationError(
+            f"{checks.judge} said what is the same; give its errors a share of epsilon "
+            f"({exact_text(epsilon)}) and of delta ({exact_text(delta)}), less than the whole"
+        )
+    found = Judged(name=checks.judge, share=share, checked=checks.checked, errors=checks.errors)
+    upper = binomial_upper(checks.errors, checks.checked, float(share.delta))
+    kept = upper <= float(share.epsilon)
+    return found, (epsilon - share.epsilon, delta - share.delta) if kept else None
 
 
 def agreement_point(agreeing: Agreeing, epsilon: Level, delta: Level) -> int | None:

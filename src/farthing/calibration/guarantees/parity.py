@@ -14,9 +14,12 @@ from farthing.calibration.base import (
     FloatArray,
     IntArray,
     Level,
+    Margin,
     exact_level,
+    exact_margin,
     exact_text,
 )
+from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
 from farthing.calibration.sequence import point_kappa, proven
 from farthing.calibration.trinomial import loss_p_value
 from farthing.errors import CalibrationError
@@ -39,6 +42,8 @@ class Paired:
     kappas: FloatArray | None = None
     """[G] the threshold of each operating point, where they are one policy at several
     thresholds."""
+    sample: Sample | None = None
+    """What chance drew to be graded; None: every question counts, ungraded ones at worst."""
 
     def __post_init__(self) -> None:
         shape = self.correct.shape
@@ -53,6 +58,8 @@ class Paired:
             )
         if self.correct.dtype != np.bool_ or self.reference.dtype != np.bool_:
             raise CalibrationError("correct and reference must be arrays of bool")
+        if self.sample is not None and self.sample.predicted.shape != shape:
+            raise CalibrationError("the sample must be of the same questions and operating points")
 
 
 class ParityPromise(
@@ -67,8 +74,8 @@ class ParityPromise(
 
     evidence: ClassVar[type] = Paired
 
-    epsilon: Fraction
-    """How much accuracy may be lost against the reference."""
+    epsilon: Margin
+    """How much accuracy may be lost against the reference; below 0: how much must be won."""
     delta: Fraction
     """How often the promise may fail over calibration draws."""
     points: int
@@ -77,6 +84,8 @@ class ParityPromise(
     """Index of the promised operating point, from 0; None: none of them is proved."""
     reference: str | None = None
     """The role that the reference model fills, where it is known."""
+    sample: Drawn | None = None
+    """The sample that it is proved by; None: all questions."""
 
     @property
     def promises(self) -> bool:
@@ -85,26 +94,45 @@ class ParityPromise(
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
-        epsilon = exact_text(self.epsilon)
         if self.point is None:
             claim = (
-                f"any operating point is within {epsilon} of {self._whose}'s accuracy, so "
+                f"any operating point is {self._near}, so "
                 f"{self._whose} answers, which is always valid."
             )
             return phrases.unproved(self.delta, of, claim)
         chosen = phrases.chosen(self.point, self.points)
-        claim = f"the accuracy of {chosen} is above {self._whose}'s minus {epsilon}."
-        return phrases.confident(self.delta, of, claim)
+        claim = f"the accuracy of {chosen} is above {self._goal}."
+        said = phrases.confident(self.delta, of, claim)
+        return said if self.sample is None else f"{said} {self.sample.sentence()}"
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
         del of
         if not self.promises:
             return "Nothing cheaper is known to be as good as the reference, so that one answers."
+        of_hundred = phrases.of_hundred(abs(self.epsilon))
+        fewer = f"at most {of_hundred} fewer" if self.epsilon > 0 else f"over {of_hundred} more"
+        if not self.epsilon:
+            fewer = "more"
         return (
-            f"Of 100 questions at most {phrases.of_hundred(self.epsilon)} fewer are answered right "
-            f"than by {self._whose} alone, {phrases.how_sure(self.delta)}."
+            f"Of 100 questions {fewer} are answered right than by {self._whose} alone, "
+            f"{phrases.how_sure(self.delta)}."
         )
+
+    @property
+    def _goal(self) -> str:
+        """What accuracy is proved to be above."""
+        if not self.epsilon:
+            return f"{self._whose}'s"
+        sign = "minus" if self.epsilon > 0 else "plus"
+        return f"{self._whose}'s {sign} {exact_text(abs(self.epsilon))}"
+
+    @property
+    def _near(self) -> str:
+        """What no operating point is proved to be."""
+        if self.epsilon > 0:
+            return f"within {exact_text(self.epsilon)} of {self._whose}'s accuracy"
+        return f"of an accuracy above {self._goal}"
 
     @property
     def _whose(self) -> str:
@@ -132,7 +160,7 @@ def certify(
 
     Args:
         paired: the operating points and the reference on the calibration questions.
-        epsilon: how much accuracy may be lost, in (0, 1).
+        epsilon: how much accuracy may be lost, in (-1, 1); 0 or less proves that it rises.
         delta: how often the promise may fail over calibration draws, in (0, 1).
         fingerprint: SHA-256 of the traces that the answers are from.
         question_budget_nano: the budget a question that they were given under; None: without.
@@ -143,16 +171,17 @@ def certify(
     point = parity_point(paired, epsilon, delta)
     return Certificate(
         promise=ParityPromise(
-            epsilon=exact_level(epsilon, "epsilon"),
+            epsilon=exact_margin(epsilon),
             delta=exact_level(delta, "delta"),
             point=point,
             points=paired.correct.shape[1],
             reference=paired.role,
+            sample=Drawn.of(paired.sample),
         ),
         kappa=1.0 if point is None else point_kappa(paired.kappas, point),
         n=len(paired.reference),
         question_budget_nano=question_budget_nano,
-        conditional_on=(*phrases.MENU, COMPARED),
+        conditional_on=(*phrases.MENU, COMPARED, *phrases.by_lot(paired.sample is not None)),
         invalid_when=phrases.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
@@ -169,7 +198,7 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
         Its index; None where nothing is proved: use the reference model, which needs no proof.
 
     Raises:
-        CalibrationError: epsilon or delta outside (0, 1).
+        CalibrationError: epsilon outside (-1, 1), or delta outside (0, 1).
 
     >>> right = np.ones((200, 2), bool)
     >>> cost = np.tile([10, 90], (200, 1))
@@ -183,9 +212,15 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
 
 
 def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
-    """Return the exact p-value of each operating point's losing epsilon or more, [G]."""
-    margin, n = float(exact_level(epsilon, "epsilon")), len(paired.reference)
+    """Return the p-value of each operating point's losing epsilon or more, [G].
+
+    Exact; of a sample, by bets that may be looked at after every grade.
+    """
+    margin, n = float(exact_margin(epsilon)), len(paired.reference)
     reference = paired.reference[:, None]
+    if paired.sample is not None:
+        loss = reference.astype(np.float64) - paired.correct
+        return sampled_p_values(loss, np.ones_like(paired.correct), paired.sample, margin)
     lost = (reference & ~paired.correct).sum(axis=0)
     won = (~reference & paired.correct).sum(axis=0)
     pairs = zip(lost, won, strict=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -12,12 +12,14 @@ from farthing.calibration.base import (
     BoolArray,
     Certificate,
     FloatArray,
+    IntArray,
     Level,
     exact_level,
     exact_text,
 )
 from farthing.calibration.binomial import binomial_cdf
-from farthing.calibration.sequence import point_kappa, proven
+from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
+from farthing.calibration.sequence import Candidates, point_kappa, proven_each
 from farthing.errors import CalibrationError
 
 
@@ -36,6 +38,13 @@ class Answers:
     kappas: FloatArray | None = None
     """[G] the threshold of each operating point, where they are one policy at several
     thresholds."""
+    candidates: Candidates | None = None
+    """Where the operating points are of several candidates: whose each is; then the order of
+    caution is within each."""
+    cost_nano: IntArray | None = None
+    """[n, G] what each operating point costs, in nano-dollars; None: all the same."""
+    sample: Sample | None = None
+    """What chance drew to be graded; None: every question is."""
 
     def __post_init__(self) -> None:
         if self.answered.ndim != 2 or self.answered.shape != self.correct.shape:
@@ -45,6 +54,10 @@ class Answers:
             )
         if self.answered.dtype != np.bool_ or self.correct.dtype != np.bool_:
             raise CalibrationError("answered and correct must be arrays of bool")
+        if self.sample is not None and self.sample.predicted.shape != self.answered.shape:
+            raise CalibrationError("the sample must be of the same questions and operating points")
+        if self.cost_nano is not None and self.cost_nano.shape != self.answered.shape:
+            raise CalibrationError("give cost_nano the shape of answered, or leave it out")
 
 
 class SelectivePromise(
@@ -71,6 +84,14 @@ class SelectivePromise(
     """The confidence from which an answer is given, where operating points are thresholds."""
     answered: int = 0
     """Number of the n calibration questions that the operating point answers."""
+    candidates: int = 1
+    """Number of candidates that were tested, each at a share of delta."""
+    candidate: str = ""
+    """The one that the operating point is of, in words; empty where there is one without a name."""
+    candidate_delta: Fraction | None = None
+    """What of delta it was tested at; None: all."""
+    sample: Drawn | None = None
+    """The sample that it is proved by; None: all questions."""
 
     @property
     def promises(self) -> bool:
@@ -92,8 +113,15 @@ class SelectivePromise(
         claim = (
             f"an answer that is given is right with probability at least {level}: {chosen} answers "
             f"{self.answered} of them, and the rest is left unanswered or escalated."
+            f"{phrases.candidate(self.candidate, self.candidates)}{self._tested()}"
         )
-        return phrases.confident(self.delta, of, claim)
+        said = phrases.confident(self.delta, of, claim)
+        return said if self.sample is None else f"{said} {self.sample.sentence()}"
+
+    def _tested(self) -> str:
+        if self.candidates == 1 or self.candidate_delta is None:
+            return ""
+        return f" Its share of delta is {exact_text(self.candidate_delta)}."
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
@@ -137,20 +165,22 @@ def certify(
     """
     point = selective_point(answers, alpha, delta)
     n, points = answers.answered.shape
-    thresholds = answers.thresholds
+    thresholds, exact_delta = answers.thresholds, exact_level(delta, "delta")
     return Certificate(
         promise=SelectivePromise(
             alpha=exact_level(alpha),
-            delta=exact_level(delta, "delta"),
+            delta=exact_delta,
             point=point,
             points=points,
             threshold=None if point is None or thresholds is None else float(thresholds[point]),
             answered=0 if point is None else int(answers.answered[:, point].sum()),
+            sample=Drawn.of(answers.sample),
+            **tested(answers.candidates, point, exact_delta),
         ),
         kappa=point_kappa(answers.kappas, point),
         n=n,
         question_budget_nano=question_budget_nano,
-        conditional_on=phrases.MENU,
+        conditional_on=(*phrases.MENU, *phrases.by_lot(answers.sample is not None)),
         invalid_when=phrases.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
@@ -161,7 +191,9 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
 
     With confidence 1 - delta over the draw of independent questions, Pr[wrong | answered] <= alpha
     at that operating point. Operating points are tested in their order, each by the exact binomial
-    distribution of wrong answers given how many were answered, until one fails.
+    distribution of wrong answers given how many were answered, until one fails; those of several
+    candidates at each one's share of delta. Of those proved that answer as many as the best,
+    within one standard error, the cheapest is taken and, of equally cheap ones, what answers most.
 
     Returns:
         Its index; None where nothing is proved: abstain from everything.
@@ -177,14 +209,45 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     >>> selective_point(Answers(right[:28], right[:28]), 0.1, 0.05) is None
     True
     """
-    level, limit = float(exact_level(alpha)), float(exact_level(delta, "delta"))
+    limit = exact_level(delta, "delta")
+    p_values = selective_p_values(answers, alpha)
+    found = np.flatnonzero(proven_each(p_values, limit, answers.candidates))
+    if not found.size:
+        return None
+    n, numbers = len(answers.answered), answers.answered.sum(axis=0)[found]
+    most = numbers.max()
+    near = numbers >= most - np.sqrt(most * (n - most) / n)
+    cost = np.zeros(len(found))
+    if answers.cost_nano is not None:
+        cost += answers.cost_nano.sum(axis=0)[found]
+    return int(found[np.lexsort((-numbers, np.where(near, cost, np.inf)))[0]])
+
+
+def selective_p_values(answers: Answers, alpha: Level) -> FloatArray:
+    """Return the p-value of each operating point's answers being wrong too often, [G].
+
+    Exact; of a sample, by bets that may be looked at after every grade.
+    """
+    level = float(exact_level(alpha))
+    if answers.sample is not None:
+        loss = (~answers.correct).astype(np.float64)
+        return sampled_p_values(loss, answers.answered, answers.sample, level)
     numbers = answers.answered.sum(axis=0)
     wrong = (answers.answered & ~answers.correct).sum(axis=0)
-    p_values = np.array(
-        [binomial_cdf(int(w), int(m), level) for w, m in zip(wrong, numbers, strict=True)]
-    )
-    found = np.flatnonzero(proven(p_values, limit))
-    return int(found[np.argmax(numbers[found])]) if found.size else None
+    pairs = zip(wrong, numbers, strict=True)
+    return np.array([binomial_cdf(int(w), int(m), level) for w, m in pairs])
+
+
+def tested(candidates: Candidates | None, point: int | None, delta: Fraction) -> dict[str, Any]:
+    """Return what a certificate says of the candidates, and of the one that a point is of."""
+    if candidates is None:
+        return {}
+    of_all = {"candidates": len(candidates.names)}
+    if point is None:
+        return of_all
+    which = int(candidates.of_point[point])
+    share = delta * candidates.shares[which]
+    return of_all | {"candidate": candidates.names[which], "candidate_delta": share}
 
 
 def answers_above(confidence: FloatArray, correct: BoolArray, thresholds: FloatArray) -> Answers:

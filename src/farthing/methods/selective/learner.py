@@ -1,5 +1,6 @@
 """Learn how sure an answer is, and how much to buy, for promises about single answers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -12,7 +13,10 @@ from farthing.errors import TooFewTracesError
 from farthing.methods.base import Fitted, Progress
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadLearner
-from farthing.methods.selective.policy import Confidence, Evidence, SelectivePolicy, Walk, walk
+from farthing.methods.selective.evidence import Evidence, Votes
+from farthing.methods.selective.policy import SelectivePolicy, Walk, walk
+from farthing.methods.selective.row import Row
+from farthing.methods.selective.sureness import Confidence, Mixture, Sureness
 from farthing.process.base import Policy
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -22,6 +26,29 @@ STRENGTH = 1.0
 TREES, LEAF = 48, 10
 UNTIL, ENOUGH = 12, 16
 """Number of thresholds of the policy, and of sureness, that are tried."""
+ROW = 0.5
+"""The threshold of a row, which scores 1 and 0."""
+
+Fit = Callable[[TraceArrays, Walk, BoolArray], Sureness]
+"""Fits how sure answers are to the questions of a mask, [n]."""
+
+
+@dataclass(frozen=True)
+class Buying:
+    """Who says what is bought: a policy or, in its place, a row."""
+
+    policy: Policy
+    empty: str
+    """The mode of `replay.paths` that the policy was trained for."""
+    row: Row | None = None
+
+    def walk(self, traces: TraceArrays) -> Walk:
+        """Play every purchase."""
+        return walk(self.row or self.policy, traces, "allow" if self.row else self.empty)
+
+    def made(self, until: float, enough: float, sureness: Sureness) -> SelectivePolicy:
+        """Return the policy that ends where an answer is sure enough."""
+        return SelectivePolicy(self.policy, self.empty, until, enough, sureness, self.row)
 
 
 @dataclass(frozen=True)
@@ -33,51 +60,79 @@ class Learned:
     """[n] of the answer to each training question, by an estimate fitted without that question."""
     right: BoolArray
     """[n] whether it is right."""
+    cost_nano: IntArray
+    """[n] what it took."""
+    name: str = ""
+    """What it asks and what it goes by, in words."""
 
 
 def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -> Learned:
-    """Make a policy say how sure its answers are, and buy until enough of them are.
+    """Make a policy say how sure its answers are, by all that was recorded; see `learn`."""
+    return learn(
+        Buying(policy, empty), train, alpha, by_evidence, "the policy as trained, by all evidence"
+    )
+
+
+def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: str) -> Learned:
+    """Fit how sure answers are, and choose how much is bought until enough of them are.
 
     Of all pairs of a threshold of the policy and a sureness that ends buying, the cheapest is taken
     that answers as many training questions as the best, within one standard error, with at most
     a share alpha of wrong answers, by one standard error again. No promise rests on that choice.
+    What is returned of a training question is by a fit and a pair that do not know its grade.
 
     Args:
-        policy: as trained.
-        train: the questions that it was trained on.
-        empty: the mode of `replay.paths` that it was trained for.
+        buying: what is bought, by a policy that was trained on the same questions.
+        train: the questions.
         alpha: the share of wrong answers that is to be promised.
+        fit: fits how sure answers are.
+        name: says what it asks and what it goes by.
 
     Raises:
         TooFewTracesError: too few training questions have an answer.
     """
-    walked = walk(policy, train, empty)
-    evidence = Evidence.fit(train)
-    given = walked.along.traces.answer != NO_ANSWER
-    known = evidence.of(train, walked.known, walked.along.traces.answer)[given]
-    right = walked.along.traces.correct[given]
-    fold = (np.random.default_rng(0).permutation(len(train)) % FOLDS)[np.nonzero(given)[0]]
-    if len(set(fold.tolist())) < 2:  # what judges an answer is fitted without its question
+    walked = buying.walk(train)
+    given = np.any(walked.along.traces.answer != NO_ANSWER, axis=(1, 2))
+    fold = np.random.default_rng(0).permutation(len(train)) % FOLDS
+    if len(set(fold[given].tolist())) < 2:  # what judges an answer is fitted without its question
         raise TooFewTracesError("too few training questions have an answer; train on more")
-    sure = np.zeros(given.shape)
-    apart = np.zeros(len(known))
+    sure = np.zeros(walked.along.traces.answer.shape)
     for k in range(FOLDS):
-        apart[fold == k] = _fitted(evidence, known[fold != k], right[fold != k]).of(
-            known[fold == k]
-        )
-    sure[given] = apart
-    until, enough = _best_pair(walked, sure, alpha)
-    last = _last(walked.reach, sure.max(axis=2), until, enough)
-    at = (np.arange(len(train)), last)
-    made = SelectivePolicy(policy, empty, until, enough, _fitted(evidence, known, right))
-    return Learned(made, sure.max(axis=2)[at], _likeliest_right(walked, sure)[at])
+        sure[fold == k] = walked.sure(fit(train, walked, fold != k), train)[fold == k]
+    last = np.zeros(len(train), dtype=np.int64)
+    untils = [ROW] if buying.row else _steps(walked.reach[:, 1:], UNTIL)
+    for k in range(FOLDS):
+        pair = _best_pair(walked, sure, alpha, untils, fold != k)
+        last[fold == k] = _last(walked.reach, sure.max(axis=2), *pair)[fold == k]
+    at, everyone = (np.arange(len(train)), last), np.ones(len(train), dtype=bool)
+    pair = _best_pair(walked, sure, alpha, untils, everyone)
+    made = buying.made(*pair, fit(train, walked, everyone))
+    right = _likeliest_right(walked, sure)[at]
+    return Learned(made, sure.max(axis=2)[at], right, _spent(walked)[at], name)
 
 
-def _fitted(evidence: Evidence, known: FloatArray, right: BoolArray) -> Confidence:
-    """Fit to answers with evidence [R, F], right or wrong [R]."""
+def by_evidence(train: TraceArrays, walked: Walk, rows: BoolArray) -> Confidence:
+    """Fit a logistic regression and a forest to all that was recorded."""
+    evidence = Evidence.fit(train)
+    known, right = _cases(evidence, train, walked, rows)
     forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=0.5, random_state=0)
     forest.fit(known, right.astype(np.float64))
     return Confidence(evidence, _log_odds(known, right), exported(forest))
+
+
+def by_votes(train: TraceArrays, walked: Walk, rows: BoolArray) -> Mixture:
+    """Fit a logistic regression to who agrees and how sure each says that it is."""
+    votes = Votes.fit(train)
+    return Mixture(votes, _log_odds(*_cases(votes, train, walked, rows)))
+
+
+def _cases(
+    of: Evidence | Votes, train: TraceArrays, walked: Walk, rows: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """Return the evidence of the answers to some questions, [R, F], and which are right, [R]."""
+    given = (walked.along.traces.answer != NO_ANSWER) & rows[:, None, None]
+    known = of.of(train, walked.known, walked.along.traces.answer)
+    return known[given], walked.along.traces.correct[given]
 
 
 def _log_odds(known: FloatArray, right: BoolArray) -> FloatArray:
@@ -92,19 +147,28 @@ def _log_odds(known: FloatArray, right: BoolArray) -> FloatArray:
     return np.append(slope, model.intercept_[0] - slope @ mean)
 
 
-def _best_pair(walked: Walk, sure: FloatArray, alpha: Fraction) -> tuple[float, float]:
-    n = len(sure)
-    best, right = sure.max(axis=2), _likeliest_right(walked, sure)
-    spent = walked.along.traces.round_cost_nano.cumsum(axis=1)
-    pairs = list(product(_steps(walked.reach[:, 1:], UNTIL), _steps(best, ENOUGH)))
+def _best_pair(
+    walked: Walk, sure: FloatArray, alpha: Fraction, untils: list[float], rows: BoolArray
+) -> tuple[float, float]:
+    """Return the threshold and the sureness that are best on the questions of a mask, [n]."""
+    reach, best = walked.reach[rows], sure.max(axis=2)[rows]
+    right, spent = _likeliest_right(walked, sure)[rows], _spent(walked)[rows]
+    n = len(reach)
+    pairs = list(product(untils, _steps(best, ENOUGH)))
     answered, cost = np.zeros(len(pairs)), np.zeros(len(pairs))
     for i, (until, enough) in enumerate(pairs):
-        at = (np.arange(n), _last(walked.reach, best, until, enough))
+        at = (np.arange(n), _last(reach, best, until, enough))
         answered[i] = _answered(best[at], right[at], float(alpha))
         cost[i] = spent[at].sum()
     most = answered.max()
     good = answered >= most - np.sqrt(most * (n - most) / n)
     return pairs[int(np.where(good, cost, np.inf).argmin())]
+
+
+def _spent(walked: Walk) -> IntArray:
+    """Return what all purchases up to each cost, [n, S] in nano-dollars."""
+    spent: IntArray = walked.along.traces.round_cost_nano.cumsum(axis=1)
+    return spent
 
 
 def _steps(values: FloatArray, most: int) -> list[float]:
@@ -127,6 +191,11 @@ def _likeliest_right(walked: Walk, sure: FloatArray) -> BoolArray:
     place = sure.argmax(axis=2)[:, :, None]
     found: BoolArray = np.take_along_axis(walked.along.traces.correct, place, axis=2)[..., 0]
     return found
+
+
+def most_answered(of: Learned, alpha: Fraction) -> int:
+    """Return the most training questions answered with few enough wrong ones; see `learn`."""
+    return _answered(of.sure, of.right, float(alpha))
 
 
 def _answered(sure: FloatArray, right: BoolArray, alpha: float) -> int:
