@@ -59,13 +59,14 @@ $(EXTRAS)/.installed: pyproject.toml constraints.txt
 	$(call install,$(OPTIONAL))
 	@touch $@
 
+# Quiet twice: pip says what went wrong, and nothing of places where it need not have looked.
 define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Farthing needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name a newer one:" >&2; \
 	  echo "  make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Setting up $(@D) (a few minutes, once)"
 	@test -x $(@D)/bin/pip || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(1)]'
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(1)]'
 endef
 
 clean: ## remove both environments, caches, the site and what the demo wrote

@@ -31,6 +31,17 @@ def usd_from_nano(nano: float) -> float:
     return float(nano) / NANO_PER_USD
 
 
+def dollars(nano: float) -> str:
+    """Write nano-dollars as messages do: in dollars, six digits at most, without an exponent.
+
+    >>> dollars(200), dollars(25_702_500), dollars(5_000_000_000), dollars(-1)
+    ('$0.0000002', '$0.0257025', '$5', '−$0.000000001')
+    """
+    written = significant(abs(usd_from_nano(nano)), 6)
+    sign = "−" if nano < 0 else ""
+    return f"{sign}${written.rstrip('0').rstrip('.') if '.' in written else written}"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Write a number with so many significant digits and no exponent.
 

@@ -143,14 +143,16 @@ def test_an_overcharge_is_recorded_and_ends_it(ledger: Ledger) -> None:
 
 def test_a_refusal_names_the_amounts(ledger: Ledger) -> None:
     ledger.reserve(4_500)
-    with pytest.raises(BudgetError, match=r"cost \$6e-07.*cap of \$5e-06 only \$5e-07 is left"):
+    with pytest.raises(BudgetError, match=r"cost \$0.0000006, and of the cap of \$0.000005 only"):
+        ledger.reserve(600)
+    with pytest.raises(BudgetError, match=r"only \$0.0000005 is left; .* a larger --max-cost \(in"):
         ledger.reserve(600)
 
 
 def test_negative_money_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(ValueError, match="at least 0"):
+    with pytest.raises(ValueError, match=r"is −\$0.000000001; it must be at least \$0"):
         ledger.reserve(-1)
-    with pytest.raises(ValueError, match="at least 0"):
+    with pytest.raises(ValueError, match=r"is −\$0.000000001; it must be at least \$0"):
         ledger.settle(ledger.reserve(1), -1)
 
 

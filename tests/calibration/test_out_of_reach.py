@@ -49,7 +49,7 @@ def test_one_question_more_than_the_promise_can_bear_is_refused(kind: str) -> No
         KINDS[kind](losing(most + 1))
     said = str(refused.value)
     assert f"this budget reaches a coverage of {reach} at most" in said
-    assert "too little to promise 0.9 of new ones; give a larger budget or a larger alpha" in said
+    assert "too little to promise 0.9 of new ones; give a larger --question-budget " in said
     assert ("in the group 'law'" in said) == (kind == "groups")
     assert "\n" not in said
 

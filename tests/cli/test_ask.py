@@ -88,6 +88,14 @@ def test_many_questions_are_lines_of_json(farthing: Farthing, config: str) -> No
         assert all(answer["trace"]["truncated"] for answer in found)
 
 
+@pytest.mark.parametrize("task", ["gsm8k", "mmlu", "hotpotqa", "math"])
+def test_a_file_of_questions_needs_no_gold(farthing: Farthing, config: str, task: str) -> None:
+    Path("job.toml").write_text(JOB.replace('"text"', f'"{task}"'))
+    Path("many.jsonl").write_text(json.dumps({"id": "q", "question": CAPITAL}))
+    done = farthing("ask", config, "--bundle", "bundle", "--questions", "many.jsonl")
+    assert (done.code, json.loads(done.out)["answer"]) == (0, "Lisbon"), done.err
+
+
 def test_other_models_are_named_before_and_after(farthing: Farthing, config: str) -> None:
     done = farthing("ask", config, "--bundle", "foreign", CAPITAL)
     assert done.code == 0

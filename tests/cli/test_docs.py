@@ -24,7 +24,7 @@ def shown(text: str) -> list[str]:
 
 def parse(line: str) -> str:
     """Read a command line as the program does, without running it; return the command's name."""
-    words = shlex.split(line.partition(">")[0], comments=True)
+    words = shlex.split(re.split(r">|\s\|\s", line)[0], comments=True)
     command, name = typer.main.get_command(app), []
     while isinstance(command, TyperGroup):
         name.append(words.pop(0))

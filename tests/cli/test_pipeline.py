@@ -314,7 +314,10 @@ def test_where_nothing_is_proved_the_bundle_asks_the_reference(
         (["selective", "--delta", "0.1", "--escalate", "guide"], "needs --epsilon"),
         (["parity", "--epsilon", "0.1", "--delta", "0.1", "--escalate", "x"], "only to selective"),
         (["budget", "--budget", "0.1", "--delta", "0.1"], "needs --most"),
-        (["budget", "--budget", "1", "--most", "1", "--delta", "0.1"], "below --most"),
+        (
+            ["budget", "--budget", "1", "--most", "0.00002", "--delta", "0.1"],
+            "--budget is $1; it must be below --most, which is $0.00002,",
+        ),
         (["budget", "--budget", "free", "--most", "1", "--delta", "0.1"], "US dollars"),
         (["shift"], "needs --target"),
         (["selective", "--delta", "0.1", "--target", "x"], "only to shift"),
@@ -327,3 +330,32 @@ def test_options_that_do_not_go_together_are_refused(
     refused: Callable[..., str], runs: Path, asked: list[str], says: str
 ) -> None:
     assert says in refused("calibrate", "--bundle", "b", "--traces", runs, "--promise", *asked)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            ["--promise", "budget", "--budget", "0.0003", "--most", "0.0004", "--delta", "0.1"],
+            "the largest possible cost that was given, $0.0004: give a larger --most",
+        ),
+        (
+            ["--question-budget", "0.0001", "--largest", "base=0.01", "--largest", "guide=0.02"],
+            "cannot calibrate under a budget of $0.0001 a question: this budget reaches",
+        ),
+        (
+            ["--question-budget", "1", "--largest", "base=0.0000002", "--largest", "guide=1"],
+            "more than its bound of $0.0000002; give --largest base=USD",
+        ),
+        (["--question-budget", "1", "--largest", "base=x"], "--largest base=x: 'x' is no amount"),
+        (["--question-budget", "0"], "'--question-budget': '0' is no amount of US dollars above 0"),
+    ],
+)
+def test_amounts_are_said_in_dollars_with_their_option(
+    farthing: Farthing, runs: Path, options: list[str], says: str
+) -> None:
+    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
+    refused = farthing("calibrate", "--bundle", "b", "--traces", runs, *options)
+    assert (refused.code, says in refused.err) == (2, True), refused.err
+    assert "nano" not in refused.err
+    assert not re.search(r"\de-\d", refused.err)

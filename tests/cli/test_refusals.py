@@ -129,7 +129,7 @@ def test_a_missing_extra_is_named(
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     line = refused("train", "--traces", runs, "--policy", "stopping", "--out", "x")
-    assert 'pip install "farthing[train]"' in line
+    assert 'pip install -e ".[train]"' in line
 
 
 def test_bundles_that_were_tampered_with_are_refused(

@@ -21,6 +21,24 @@ def test_a_file_survives_the_way_through_a_store(farthing: Farthing, runs: Path)
     assert Path("b.jsonl").read_text() == gzip.decompress(runs.read_bytes()).decode()
 
 
+def test_what_is_only_read_stays_as_it_is(farthing: Farthing, runs: Path) -> None:
+    farthing("traces", "import", runs, "--store", "a.db")
+    Path("closed").mkdir()
+    Path("a.db").rename("closed/a.db")
+    Path("closed/b.jsonl.gz").write_bytes(runs.read_bytes())
+
+    def seen() -> list[object]:
+        files = sorted(Path("closed").iterdir())
+        return [[f, f.stat().st_mtime_ns, f.read_bytes()] for f in files]
+
+    before = seen()
+    for name in ("a.db", "b.jsonl.gz"):
+        for extra in ([], ["--json"]):
+            assert farthing("traces", "info", f"closed/{name}", *extra).code == 0
+    assert farthing("traces", "export", "--store", "closed/a.db", "--out", "c.jsonl").code == 0
+    assert seen() == before
+
+
 def test_a_mistake_in_the_last_line_imports_nothing(farthing: Farthing, runs: Path) -> None:
     whole = gzip.decompress(runs.read_bytes()).decode()
     Path("a.jsonl").write_text(whole + whole.splitlines()[0])

@@ -123,5 +123,5 @@ def test_the_line_that_an_unpriced_model_asks_for_works() -> None:
 def test_the_extra_is_named_when_it_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert PriceTable({"m": FREE}).find("m", provider="openai") is FREE
-    with pytest.raises(MissingExtraError, match=r"farthing\[live\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[live\]"):
         PriceTable().find("m", provider="openai")

@@ -159,5 +159,5 @@ def test_without_gymnasium_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.delitem(sys.modules, "farthing.process.gymnasium_env")
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(MissingExtraError, match=r'pip install "farthing\[train\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[train\]"'):
         importlib.import_module("farthing.process.gymnasium_env")

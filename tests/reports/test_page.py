@@ -122,5 +122,5 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch, missing:
     for name in ("farthing.reports.page", "farthing.reports.plots"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(reports, "plots")
-    with pytest.raises(MissingExtraError, match=r"farthing\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[report\]"):
         importlib.import_module("farthing.reports.page")

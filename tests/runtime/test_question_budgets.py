@@ -250,7 +250,7 @@ def test_another_budget_is_not_what_was_promised(name: str, ours: int | None) ->
         found = ask(orchestrator, question_of(trace), budget_nano=ours)
         assert not found.guaranteed
         assert (
-            "the promise holds under a budget of $4.1e-06 a question, and this one had"
+            "the promise holds under a budget of $0.0000041 a question, and this one had"
             in (found.caveats[0])
         )
 
@@ -299,7 +299,10 @@ def test_the_bound_of_an_llm_that_is_asked_what_to_do_must_be_declared() -> None
     traces = assemble([structs.replace(t, calls=[*t.calls, reply]) for t in kind.traces(3, 0)])
     for bounds, says in (
         (TOGETHER, r"policy-x is paid for saying what to do.* give --largest policy-x=USD"),
-        ({**TOGETHER, "policy-x": 899}, r"a reply of policy-x cost \$9e-07, more than its bound"),
+        (
+            {**TOGETHER, "policy-x": 899},
+            r"a reply of policy-x cost \$0.0000009, more than its",
+        ),
     ):
         with pytest.raises(InputError, match=says):
             Plays(LlmPolicy("policy-x"), "allow", PerQuestion(5_000, bounds)).replay(traces)

@@ -117,5 +117,5 @@ def test_a_questions_own_paragraphs_are_its_toolbox() -> None:
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
-    with pytest.raises(MissingExtraError, match=r"farthing\[search\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[search\]"):
         LocalSearch(PARAGRAPHS)

@@ -267,7 +267,7 @@ def test_a_data_set_loads_through_the_datasets_library(tmp_path: Path) -> None:
 
 def test_a_data_set_without_the_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=re.escape("farthing[datasets]")):
+    with pytest.raises(MissingExtraError, match=re.escape('".[datasets]"')):
         load_questions("gsm8k", "dataset:openai/gsm8k:main")
 
 
@@ -290,3 +290,67 @@ def test_rows_of_the_hub_have_their_own_shapes(monkeypatch: pytest.MonkeyPatch) 
     assert question.paragraphs[1] == ("Ed Wood", HOTPOT[0]["context"][1][1][0])
     (question,) = load_questions("mmlu", "dataset:any:mmlu")
     assert (question.id, question.gold) == ("algebra-calibrate-1", ("B",))
+
+
+UNGRADED = [
+    ("gsm8k", "q.jsonl", '{"question": "2 + 2?"}'),
+    ("gsm8k", "q.jsonl", '{"question": "2 + 2?", "answer": null}'),
+    ("math", "q.json", '{"problem": "2 + 2?", "type": "Algebra"}'),
+    ("math", "q.json", '{"question": "2 + 2?"}'),
+    ("mmlu", "q.jsonl", '{"question": "2 + 2?", "choices": ["3", "4"], "subject": "sums"}'),
+    ("mmlu", "q.jsonl", '{"question": "2 + 2?", "choices": ["3", "4"], "answer": -1}'),
+    ("mmlu", "q.jsonl", '{"id": "q", "question": "2 + 2?", "choices": ["3", "4"]}'),
+    ("mmlu", "q.csv", "2 + 2?,3,4\n"),
+    ("hotpotqa", "q.json", '{"question": "2 + 2?", "_id": "q", "context": []}'),
+    ("hotpotqa", "q.jsonl", '{"question": "2 + 2?"}'),
+    ("hotpotqa", "q.jsonl", '{"question": "2 + 2?", "paragraphs": [["A", "B"]], "answer": ""}'),
+    ("text", "q.jsonl", '{"question": "2 + 2?", "gold": []}'),
+]
+
+
+@pytest.mark.parametrize(("task", "name", "text"), UNGRADED)
+def test_questions_that_are_only_asked_need_no_gold(
+    tmp_path: Path, task: str, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (question,) = load_questions(task, tmp_path / name, graded=False)
+    assert (question.text, question.gold) == ("2 + 2?", ())
+    assert question.choices in {(), ("3", "4")}
+
+
+def test_every_task_reads_questions_without_gold(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "mine.jsonl", [{"id": "a", "question": "2 + 2?"}])
+    for task in plugins.names("tasks"):
+        (question,) = load_questions(task, path, graded=False)
+        assert (question.text, question.gold) == ("2 + 2?", ()), task
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "text", "gold"),
+    [
+        ("gsm8k", "q.jsonl", '{"question": "2 + 2?", "answer": "#### 4"}', "4"),
+        ("gsm8k", "q.jsonl", '{"question": "2 + 2?", "answer": "4"}', "4"),
+        ("math", "q.jsonl", '{"problem": "2 + 2?", "answer": "4"}', "4"),
+        ("mmlu", "q.csv", "2 + 2?,3,4,B\n", "B"),
+        ("mmlu", "q.jsonl", '{"question": "2 + 2?", "choices": ["3", "4"], "answer": 1}', "B"),
+    ],
+)
+def test_what_is_right_is_kept_where_it_is_said(
+    tmp_path: Path, task: str, name: str, text: str, gold: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (question,) = load_questions(task, tmp_path / name, graded=False)
+    assert question.gold == (gold,)
+
+
+@pytest.mark.parametrize(("task", "name", "text"), [UNGRADED[0], UNGRADED[2], *UNGRADED[4:8]])
+def test_questions_to_be_graded_need_gold(tmp_path: Path, task: str, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(QuestionFormatError):
+        load_questions(task, tmp_path / name)
+
+
+def test_a_row_that_is_no_question_is_refused_as_its_task_says_it(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "mine.jsonl", [{"questions": "2 + 2?"}])
+    with pytest.raises(QuestionFormatError, match=r"problem: is missing"):
+        load_questions("math", path, graded=False)

@@ -215,5 +215,5 @@ def test_nobody_there_is_a_connection_error() -> None:
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "aiohttp", None)
-    with pytest.raises(MissingExtraError, match=r"farthing\[live\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[live\]"):
         Wikipedia()

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from farthing.errors import StoreError
 from farthing.money import nano_from_usd
 from farthing.traces.base import Call, CallError, Trace
-from farthing.traces.store import APPLICATION_ID, BATCH, Store
+from farthing.traces.store import BATCH, Store
+from farthing.traces.store_file import APPLICATION_ID
 from farthing.traces.system import Part
 
 MIGRATIONS = resources.files("farthing.traces") / "migrations"

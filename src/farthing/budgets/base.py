@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from farthing.errors import BudgetError
-from farthing.money import usd_from_nano
+from farthing.money import dollars
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Balance:
     """What this ledger's calls cost beyond their reservations."""
     name: str = "the cap"
     """What messages call it."""
+    option: str = "--max-cost (in Python cap_nano)"
+    """What sets it."""
 
     @property
     def left_nano(self) -> int:
@@ -39,15 +41,15 @@ class Balance:
         """Return why a call of this cost is not allowed; None where it is."""
         if self.overcharged_nano:
             return BudgetError(
-                f"a call cost ${usd_from_nano(self.overcharged_nano):g} more than it could by its "
+                f"a call cost {dollars(self.overcharged_nano)} more than it could by its "
                 "price; nothing more is sent: correct the model's line under [prices]"
             )
         if self.settled_nano + self.reserved_nano + largest_nano <= self.cap_nano:
             return None
         return BudgetError(
-            f"the next call can cost ${usd_from_nano(largest_nano):.6g}, and of {self.name} of "
-            f"${usd_from_nano(self.cap_nano):g} only ${usd_from_nano(self.left_nano):.6g} is left; "
-            f"raise {self.name} to go on"
+            f"the next call can cost {dollars(largest_nano)}, and of {self.name} of "
+            f"{dollars(self.cap_nano)} only {dollars(self.left_nano)} is left; raise {self.name} "
+            f"to go on, with a larger {self.option}"
         )
 
 
@@ -90,5 +92,5 @@ def checked(nano: int) -> int:
         ValueError: it is.
     """
     if nano < 0:
-        raise ValueError(f"an amount of money is {nano}; it must be at least 0")
+        raise ValueError(f"an amount of money is {dollars(nano)}; it must be at least $0")
     return nano

@@ -16,9 +16,11 @@ class MemoryLedger:
     (8, 0)
     """
 
-    def __init__(self, cap_nano: int, name: str = "the cap") -> None:
-        """Begin with nothing spent; `name` is what messages call the cap."""
-        self._name = name
+    def __init__(
+        self, cap_nano: int, name: str = Balance.name, option: str = Balance.option
+    ) -> None:
+        """Begin with nothing spent; `name` is what messages call the cap, `option` what sets it."""
+        self._name, self._option = name, option
         self._cap_nano = checked(cap_nano)
         self._settled_nano = 0
         self._overcharged_nano = 0
@@ -63,6 +65,7 @@ class MemoryLedger:
             self._reserved_nano,
             self._overcharged_nano,
             self._name,
+            self._option,
         )
 
     def _close(self, reservation: Reservation) -> None:

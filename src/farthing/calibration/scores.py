@@ -45,6 +45,6 @@ def out_of_reach(lost: float, alpha: Fraction) -> CalibrationError:
     return CalibrationError(
         f"this budget reaches a coverage of {1 - lost:.3g} at most on the calibration questions: "
         f"for {lost:.3g} of them no threshold has a right answer that it can pay for. That is too "
-        f"little to promise {exact_text(1 - alpha)} of new ones; give a larger budget or a larger "
-        "alpha"
+        f"little to promise {exact_text(1 - alpha)} of new ones; give a larger "
+        "--question-budget (in Python budget_usd) or a larger --alpha (alpha)"
     )

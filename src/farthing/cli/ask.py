@@ -1,6 +1,5 @@
 """`farthing ask`: answer questions with live models, and pay no more than the policy says."""
 
-import json
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -10,8 +9,8 @@ import typer
 from rich.text import Text
 
 from farthing.cli.collect import read_dollars
-from farthing.cli.console import remark, show
-from farthing.cli.options import Bundle
+from farthing.cli.console import remark, show, show_json
+from farthing.cli.options import Bundle, Json
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
@@ -30,7 +29,9 @@ def ask(
     ] = None,
     questions: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Ask every question of a file; one JSON line each."),
+        typer.Option(
+            metavar="FILE", help="Ask every question of a file, gold or none; one JSON line each."
+        ),
     ] = None,
     max_cost: Annotated[
         Decimal | None,
@@ -47,7 +48,7 @@ def ask(
             help="Where a selective bundle abstains, ask this model of the job, without a promise.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Answer with as few calls as the bundle's policy needs, and say what is promised.
 
@@ -66,7 +67,10 @@ def ask(
     failed = []
 
     def shown(answer: "Answer") -> None:
-        typer.echo(json.dumps(answer.to_json())) if lines else show(Text(str(answer)))
+        if lines:
+            show_json(answer.to_json(), in_a_line=True)
+        else:
+            show(Text(str(answer)))
         failed.append(answer.ended_by == "failure")
 
     answer_all(
@@ -88,7 +92,7 @@ def _asked(job: "Job", question: str | None, file: Path | None) -> "list[Questio
     if (question is None) == (file is None):
         raise typer.BadParameter("give either a question or --questions FILE")
     if file is not None:
-        return load_questions(job.section.task, file)
+        return load_questions(job.section.task, file, graded=False)
     if question is None or not question.strip():
         raise typer.BadParameter("the question is empty; give its text")
     return [Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)]

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from farthing.cli.console import show
+from farthing.cli.console import show, show_json
 from farthing.cli.options import (
     Bundle,
     CalibrateSize,
+    Json,
     Seed,
     TestSize,
     TracesFile,
@@ -26,6 +27,7 @@ def check(
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
+    as_json: Json = False,
 ) -> None:
     """Say whether a bundle's certificate still applies to new questions, from their scores.
 
@@ -34,11 +36,15 @@ def check(
     Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
     """
     from farthing.experiments import drift, pipeline
+    from farthing.reports import records
     from farthing.traces.files import read_arrays
 
     split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     old, fresh = read_arrays(traces), read_arrays(new)
     found = drift.check(bundle, old, fresh, split=split)
-    show(Text(found.sentence()))
+    if as_json:
+        show_json(records.checked(found))
+    else:
+        show(Text(found.sentence()))
     if not found.applies:
         raise typer.Exit(1)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 LISTED = 10
 """Failed questions and calls of unknown outcome that are named."""
+UNREAD = 10
+"""Replies of a role that cannot be read, after which a collection warns."""
+QUOTED = 50
+"""Characters that are shown of the beginning and of the end of such a reply."""
 
 
 def read_dollars(text: str) -> Decimal:
@@ -93,7 +97,7 @@ def _doubt_store(job: "Job", path: Path) -> None:
 
     if not path.is_file():
         return
-    with Store.open(path) as store:
+    with Store.read(path) as store:
         recorded = [system for system in store.systems() if system is not None]
     ours = job.system() if recorded else {}
     for found in filter(None, (changes(system, ours) for system in recorded)):
@@ -112,6 +116,8 @@ def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
     typer.echo(f"at most  {_usd(price.largest_nano)} without retries")
     typer.echo(f"likely   {likely}")
     typer.echo(f"allowed  {_usd(balance.left_nano)} of {_usd(balance.cap_nano)}")
+    for warning in price.warnings:
+        remark(f"note: {warning}")
 
 
 def _say_end(report: "local_engine.Report", store: Path) -> None:
@@ -150,6 +156,18 @@ def _usd(nano: int) -> str:
     return f"${usd_from_nano(nano):,.4f}"
 
 
+def _unreadable(role: str, progress: "collector.Progress") -> str:
+    """Say how many replies of a role say nothing that can be read, and what may be the reason."""
+    text = " ".join(progress.examples[role].split())
+    if len(text) > 2 * QUOTED:
+        text = f"{text[:QUOTED]} ... {text[-QUOTED:]}"
+    share = f"{progress.unread[role]:,} of {role}'s {progress.replies[role]:,} replies so far"
+    return (
+        f"{share} cannot be read, the first of them {repr(text) if text else 'empty'}: they may be "
+        "cut off at max_tokens, or think aloud before they answer"
+    )
+
+
 class _Display:
     """One line on stderr: done, failed, spend, rate and time left."""
 
@@ -157,6 +175,7 @@ class _Display:
         self._bars = bars
         self._bar = bars.add_task("collecting", total=None, failed=0, spent="", rate="")
         self._began = time.monotonic()
+        self._warned: set[str] = set()
 
     def show(self, progress: "collector.Progress", balance: "Balance") -> None:
         """Show where a collection is."""
@@ -170,6 +189,10 @@ class _Display:
             spent=f"{_usd(balance.settled_nano)} of {_usd(balance.cap_nano)}",
             rate=f"{rate:.1f}/s",
         )
+        for role, unread in progress.unread.items():
+            if unread >= UNREAD and role not in self._warned:
+                self._warned.add(role)
+                remark(f"warning: {_unreadable(role, progress)}")
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from farthing.cli import files
-from farthing.cli.console import interrupted, interruptible, remark, show, trainings
+from farthing.cli import completion, files
+from farthing.cli.console import interrupted, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import (
     Alphas,
     CalibrateSize,
     Features,
+    Json,
     Population,
     Seed,
     TestSize,
@@ -24,6 +25,7 @@ from farthing.cli.options import (
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
+    from farthing.experiments.base import Comparison
     from farthing.experiments.compare import Plan
     from farthing.methods.base import Dataset
 
@@ -33,7 +35,11 @@ File = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Made-up questions of a preset, in place of --traces."),
+    typer.Option(
+        metavar="NAME",
+        help="Made-up questions of a preset, in place of --traces.",
+        autocompletion=completion.presets,
+    ),
 ]
 Questions = Annotated[
     int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
@@ -54,7 +60,11 @@ Engine = Annotated[
 ]
 Policies = Annotated[
     str | None,
-    typer.Option(metavar="NAME,...", help="Who takes part; all there are unless said otherwise."),
+    typer.Option(
+        metavar="NAME,...",
+        help="Who takes part; all there are unless said otherwise.",
+        autocompletion=completion.several_methods,
+    ),
 ]
 
 
@@ -76,6 +86,7 @@ def compare(
     action_space: ActionSpace = None,
     workers: Workers = 0,
     engine: Engine = "processes",
+    as_json: Json = False,
 ) -> None:
     """Train policies, calibrate and judge each on many splits, and write a report.
 
@@ -92,28 +103,40 @@ def compare(
     plan = Plan(
         alphas, names, splits, seeds, seed, sizes, workers, population, action_space, engine=engine
     )
-    run(dataset, plan, out)
+    run(dataset, plan, out, as_json=as_json)
 
 
-def run(dataset: "Dataset", plan: "Plan", out: Path) -> None:
-    """Run a comparison, print its table and write its report."""
+def run(dataset: "Dataset", plan: "Plan", out: Path, *, as_json: bool = False) -> None:
+    """Run a comparison, print its table, or its rows as JSON, and write its report."""
     from farthing.experiments import compare as room
+    from farthing.experiments.results import results
     from farthing.reports import summary
     from farthing.reports.page import write_report
-    from farthing.reports.tables import render_tables
 
     with interruptible("no report was written"), trainings() as shown:
         comparison = room.compare(dataset, plan, shown.watch)
+    if as_json:
+        show_json(results(comparison))
+        for sentence in (summary.setting(comparison), *summary.sentences(comparison)):
+            remark(sentence)
+    else:
+        _show(comparison)
+    *_, page = write_report(comparison, out)
+    remark(f"report: {page}")
+    if any(note.startswith("interrupted") for note in comparison.notes):
+        raise interrupted("the report holds what was complete")
+
+
+def _show(comparison: "Comparison") -> None:
+    from farthing.reports import summary
+    from farthing.reports.tables import render_tables
+
     if comparison.made_up:
         show(Text(comparison.origin))
     show(Text(summary.setting(comparison)))
     show(render_tables(comparison))
     for sentence in summary.sentences(comparison):
         show(Text(sentence))
-    *_, page = write_report(comparison, out)
-    remark(f"report: {page}")
-    if any(note.startswith("interrupted") for note in comparison.notes):
-        raise interrupted("the report holds what was complete")
 
 
 def generated(

@@ -1,9 +1,11 @@
 """What the command line shows: results on stdout, progress and remarks on stderr."""
 
+import json
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
@@ -32,6 +34,30 @@ def show(what: RenderableType) -> None:
         out.print(what)
     lines = drawn.get().splitlines()
     typer.echo("\n".join(line.rstrip() for line in lines))
+
+
+def show_json(record: object, *, in_a_line: bool = False) -> None:
+    """Print a result as one JSON document, for another program.
+
+    A number that does not exist is null, and an infinite one the text `inf` or `-inf`.
+    """
+    indent = None if in_a_line else 1
+    typer.echo(json.dumps(_portable(record), indent=indent, ensure_ascii=False, allow_nan=False))
+
+
+def _portable(value: Any) -> Any:
+    """Return JSON values that every reader takes.
+
+    >>> _portable({"a": (1.5, float("nan")), "b": float("-inf")})
+    {'a': [1.5, None], 'b': '-inf'}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): _portable(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_portable(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def remark(text: str) -> None:

@@ -6,12 +6,20 @@ from typing import Annotated
 
 import typer
 
+from farthing.cli import completion
 from farthing.cli.console import counted, interruptible, remark
 from farthing.cli.options import Seed
 
 
 def generate(
-    preset: Annotated[str, typer.Option(metavar="NAME", help="Which pair of agents to imitate.")],
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Which pair of agents to imitate.",
+            autocompletion=completion.presets,
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
     ],

@@ -36,7 +36,7 @@ app = typer.Typer(
     cls=PlainGroup,
     help="Answer questions with the least LLM spending that still keeps a promise.",
     epilog="Begin with: farthing demo",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )

@@ -1,24 +1,19 @@
 """`farthing methods`: every method there is, from its card."""
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli.console import show
+from farthing.cli.console import show, show_json
+from farthing.cli.options import Json
 
 if TYPE_CHECKING:
     from farthing.methods.base import Method
 
 
-def methods(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a list of records instead of a table.")
-    ] = False,
-) -> None:
+def methods(as_json: Json = False) -> None:
     """List every method: what it does, in which action spaces, and what it needs.
 
     Those of other packages that are installed stand beside the built-in ones.
@@ -29,7 +24,7 @@ def methods(
 
     found = cards()
     if as_json:
-        typer.echo(json.dumps([_record(card) for card in found], indent=1, ensure_ascii=False))
+        show_json([_record(card) for card in found])
         return
     show(_table(found))
     show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))

@@ -137,6 +137,11 @@ Population = Annotated[
 ]
 
 
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON on stdout, and all remarks on stderr.")
+]
+
+
 def sizes_of(train: int | None, calibrate: int | None, test: int | None) -> dict[str, int]:
     """Return the sizes that were given, by part."""
     asked = {"train": train, "calibrate": calibrate, "test": test}

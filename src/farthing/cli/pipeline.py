@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from farthing.cli import files
-from farthing.cli.console import Learning, interrupted, interruptible, remark, show, trainings
+from farthing.cli import completion, files
+from farthing.cli.console import (
+    Learning,
+    interrupted,
+    interruptible,
+    remark,
+    show,
+    show_json,
+    trainings,
+)
 from farthing.cli.options import (
     Alpha,
     Bundle,
@@ -19,6 +27,7 @@ from farthing.cli.options import (
     Grade,
     GradesFile,
     Job,
+    Json,
     Population,
     Seed,
     TestSize,
@@ -55,7 +64,12 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bu
 
 def train(
     traces: TracesFile,
-    policy: Annotated[str, typer.Option(metavar="NAME", help="Such as ccpo or stopping.")],
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Such as ccpo or stopping.", autocompletion=completion.methods
+        ),
+    ],
     out: Out,
     alpha: Alpha = Fraction(1, 10),
     feature: Features = [],  # noqa: B006 - typer copies it
@@ -132,6 +146,7 @@ def calibrate(
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
+    as_json: Json = False,
 ) -> None:
     """Set a bundle's threshold on held-out questions, and print what that promises.
 
@@ -154,6 +169,7 @@ def calibrate(
     """
     from farthing import bundle as bundles
     from farthing.experiments import pipeline
+    from farthing.reports import records
     from farthing.reports.pipeline import promised
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
@@ -181,10 +197,14 @@ def calibrate(
     serving = pipeline.Serving(per_question(question_budget, largest), made.system)
     done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
     _say_sizes(done.sizes)
-    _doubt((*done.notes, *filter(None, [made.note]), *_too_short(done.certificate)))
-    show(promised(done.certificate, done.value))
-    if done.outlook:
-        show(Text(f"\n{done.outlook}"))
+    doubts = (*filter(None, [made.note]), *_too_short(done.certificate))
+    _doubt((*done.notes, *doubts))
+    if as_json:
+        show_json(records.calibrated(done, doubts))
+    else:
+        show(promised(done.certificate, done.value))
+        if done.outlook:
+            show(Text(f"\n{done.outlook}"))
     if promise != "coverage" and not done.certificate.promises:
         remark(_unproved(done, bundle))
         raise typer.Exit(1)
@@ -199,6 +219,7 @@ def evaluate(
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
+    as_json: Json = False,
 ) -> None:
     """Measure a bundle on questions that neither trained nor calibrated it.
 
@@ -208,6 +229,7 @@ def evaluate(
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
     from farthing.experiments import evaluate_bundle, pipeline
+    from farthing.reports import records
     from farthing.reports.pipeline import measured
     from farthing.traces.files import PARQUET, read_arrays
 
@@ -221,7 +243,10 @@ def evaluate(
         found = evaluate_bundle.evaluate(bundle, read_arrays(traces), split=split)
     _say_sizes(found.sizes)
     _doubt(found.notes)
-    show(measured(found))
+    if as_json:
+        show_json(records.evaluated(found))
+    else:
+        show(measured(found))
 
 
 def _unproved(done: "Calibrated", bundle: Path) -> str:

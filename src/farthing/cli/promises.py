@@ -9,6 +9,7 @@ import typer
 
 from farthing.cli.options import read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
+from farthing.money import dollars
 
 if TYPE_CHECKING:
     from farthing.calibration.guarantees.agreement import JudgeShare
@@ -131,7 +132,10 @@ def _bound(text: str) -> tuple[str, int]:
     role, equals, usd = text.partition("=")
     if not (role and equals):
         raise InputError(f"--largest {text}: write ROLE=USD, such as --largest guide=0.01")
-    return role, int(read_usd(usd) * 10**9)
+    try:
+        return role, int(read_usd(usd) * 10**9)
+    except typer.BadParameter as problem:
+        raise InputError(f"--largest {text}: {problem.message}") from None
 
 
 @dataclass(frozen=True)
@@ -232,5 +236,9 @@ class Options:
             return promises.Shift(level, read_arrays(self.target))
         budget, most = self.budget or Fraction(0), self.most or Fraction(0)
         if budget >= most:
-            raise InputError("--budget must be below --most, or it is kept without any promise")
+            given, largest = (dollars(float(usd * 10**9)) for usd in (budget, most))
+            raise InputError(
+                f"--budget is {given}; it must be below --most, which is {largest}, or it is kept "
+                "without any promise"
+            )
         return promises.Budget(budget, most, delta)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farthing.cli import files as trace_files
-from farthing.cli import imports
-from farthing.cli.console import counted, interruptible, remark, show
+from farthing.cli import completion, imports
+from farthing.cli.console import counted, interruptible, remark, show, show_json
 from farthing.cli.flags import PlainGroup
+from farthing.cli.options import Json
 from farthing.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -36,10 +36,22 @@ def import_(
     store: StoreFile,
     form: Annotated[
         str | None,
-        typer.Option("--from", metavar="NAME", help="Their format.", show_default="looked at"),
+        typer.Option(
+            "--from",
+            metavar="NAME",
+            help="Their format.",
+            show_default="looked at",
+            autocompletion=completion.formats,
+        ),
     ] = None,
     task: Annotated[
-        str, typer.Option("--task", metavar="NAME", help="How answers are read and compared.")
+        str,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="How answers are read and compared.",
+            autocompletion=completion.tasks,
+        ),
     ] = "text",
     gold: Annotated[
         Path | None,
@@ -118,7 +130,7 @@ def export(
     from farthing.traces.store import Store
 
     check_suffix(out)
-    with interruptible("nothing was written"), Store.open(store, create=False) as opened:
+    with interruptible("nothing was written"), Store.read(store) as opened:
         write_traces(out, opened.traces())
         count = opened.count()
     remark(f"wrote {counted(count, 'question')} to {out}")
@@ -138,30 +150,35 @@ def schema() -> None:
 @app.command()
 def info(
     file: Annotated[Path, typer.Argument(metavar="FILE|DB", help="A trace file or a store.")],
+    as_json: Json = False,
 ) -> None:
     """Say what traces hold: roles, accuracy, cost, splits and features.
 
     Example: farthing traces info runs.jsonl.gz
     """
-    from farthing.reports.traces import describe
+    from farthing.reports.traces import describe, record
+    from farthing.traces.costs import doubt
     from farthing.traces.files import STORES, read_arrays
 
     arrays = read_arrays(file)
-    trace_files.doubt_costs(arrays)
-    show(describe(str(file), arrays))
-    if file.suffix in STORES:
-        _say_systems(file)
+    notes = [*filter(None, [doubt(arrays)]), *(_changes(file) if file.suffix in STORES else [])]
+    for note in notes:
+        remark(f"note: {note}")
+    if as_json:
+        show_json(record(str(file), arrays, notes))
+    else:
+        show(describe(str(file), arrays))
 
 
-def _say_systems(store: Path) -> None:
+def _changes(store: Path) -> list[str]:
     """Say so where traces of several systems are in one store."""
     from farthing.traces.store import Store
     from farthing.traces.system import changes
 
-    with Store.open(store, create=False) as opened:
+    with Store.read(store) as opened:
         first, *others = [system for system in opened.systems() if system is not None] or [{}]
-    for other in others:
-        remark(f"note: not all was made alike; changed: {', '.join(changes(first, other))}")
+    found = (", ".join(changes(first, other)) for other in others)
+    return [f"not all was made alike; changed: {changed}" for changed in found]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import files
+from farthing.cli import completion, files
 from farthing.cli.compare import Engine, File, Preset, Questions, Splits, Workers, read_dataset
 from farthing.cli.console import interrupted, interruptible, remark, show, trainings
 from farthing.cli.options import (
@@ -25,7 +25,12 @@ KEPT = "the trainings that were finished are kept, and the same command goes on 
 
 
 def sweep(
-    policy: Annotated[str, typer.Option(metavar="NAME", help="Such as lookahead or ccpo.")],
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Such as lookahead or ccpo.", autocompletion=completion.methods
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the results go.")],
     choices: Annotated[
         list[str],

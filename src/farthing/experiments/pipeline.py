@@ -32,6 +32,7 @@ from farthing.experiments.run import fit
 from farthing.experiments.value import Singles, about_sets, most_accurate, value_of
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.cards import name_of
+from farthing.money import dollars
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
@@ -302,7 +303,9 @@ def tried(
     try:
         found = promise(asked, bundle, train, prove, serving.budget, row)
     except CalibrationError as problem:
-        raise InputError(f"cannot calibrate: {problem}") from None
+        budget = serving.budget
+        under = f" under a budget of {dollars(budget.nano)} a question" if budget else ""
+        raise InputError(f"cannot calibrate{under}: {problem}") from None
     origin = structs.replace(bundle.origin, system=serving.system)
     if serving.budget is not None:
         largest = serving.budget.largest_nano

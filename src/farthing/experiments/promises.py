@@ -11,7 +11,7 @@ from typing import get_args
 from farthing.calibration.base import Level, Margin, Population, exact_level, exact_margin
 from farthing.calibration.guarantees.agreement import JudgeShare
 from farthing.errors import CalibrationError, InputError
-from farthing.money import NANO_PER_USD
+from farthing.money import NANO_PER_USD, dollars
 from farthing.traces.arrays import TraceArrays
 
 
@@ -156,21 +156,23 @@ class Budget:
 
     def __post_init__(self) -> None:
         level_of(self.delta, "delta")
-        if not 0 < _exactly(self.usd) < _exactly(self.most_usd):
+        usd, most = _exactly(self.usd, "usd"), _exactly(self.most_usd, "most_usd")
+        if not 0 < usd < most:
+            given, largest = (dollars(float(each * NANO_PER_USD)) for each in (usd, most))
             raise InputError(
-                f"a budget of ${self.usd} must be above 0 and below the largest possible cost, "
-                f"${self.most_usd}, or it is kept without any promise"
+                f"usd, the budget, is {given}; it must be above $0 and below most_usd, the largest "
+                f"possible cost of a question, {largest}, or it is kept without any promise"
             )
 
     @property
     def nano(self) -> int:
         """The budget in nano-dollars, rounded down: what is promised is never more."""
-        return int(_exactly(self.usd) * NANO_PER_USD)
+        return int(_exactly(self.usd, "usd") * NANO_PER_USD)
 
     @property
     def most_nano(self) -> int:
         """The largest possible cost in nano-dollars, rounded up: no cost may exceed it."""
-        return ceil(_exactly(self.most_usd) * NANO_PER_USD)
+        return ceil(_exactly(self.most_usd, "most_usd") * NANO_PER_USD)
 
 
 @dataclass(frozen=True)
@@ -197,12 +199,13 @@ class Shift:
 Promise = Coverage | Selective | Parity | Agreement | Budget | Shift
 
 
-def _exactly(value: Level) -> Fraction:
+def _exactly(value: Level, name: str) -> Fraction:
     """Read a number exactly; a float counts as the decimal that it prints as."""
     try:
         return Fraction(repr(float(value)) if isinstance(value, float) else value)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):
-        raise InputError(f"{value} is no amount in USD; give a number, such as 0.002") from None
+        problem = f"{name} is {value}, which is no amount of US dollars"
+        raise InputError(f"{problem}; give a number, such as 0.002") from None
 
 
 def level_of(value: Level, name: str, such_as: str = "0.1") -> Fraction:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.money import usd_from_nano
+from farthing.money import dollars
 from farthing.process.base import Budget
 from farthing.traces.arrays import IntArray, TraceArrays
 
@@ -66,8 +66,8 @@ class PerQuestion:
             return budget  # the policy refuses such questions
         if (most := int(asked.cost_nano.max())) > bound:
             raise InputError(
-                f"a reply of {role} cost ${usd_from_nano(most):.6g}, more than its bound of "
-                f"${usd_from_nano(bound):.6g}; {_declare(role)}, with a larger one"
+                f"a reply of {role} cost {dollars(most)}, more than its bound of "
+                f"{dollars(bound)}; {_declare(role)}, with a larger one"
             )
         return replace(budget, asking_nano=asked.cost_nano, largest_asking_nano=bound)
 
@@ -84,7 +84,7 @@ class PerQuestion:
         if not over.any():
             return
         row, turn, place = (int(at[0]) for at in np.nonzero(over))
-        cost = usd_from_nano(int(traces.cost_nano[row, turn, place]))
+        cost = int(traces.cost_nano[row, turn, place])
         bound, role = int(largest[row, turn, place]), _whose(traces, turn, place)
         which = f"question {traces.ids[row]}, round {turn + 1}, {role}"
         if not bound:
@@ -93,8 +93,8 @@ class PerQuestion:
                 f"be kept to; record `largest_cost_usd`, or {_declare(role)}"
             )
         raise InputError(
-            f"{which}: this call cost ${cost:.6g}, more than its bound of "
-            f"${usd_from_nano(bound):.6g}; {_declare(role)}, with a larger one"
+            f"{which}: this call cost {dollars(cost)}, more than its bound of "
+            f"{dollars(bound)}; {_declare(role)}, with a larger one"
         )
 
 

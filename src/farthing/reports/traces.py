@@ -1,6 +1,8 @@
 """What a file of traces holds, for a terminal."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -16,6 +18,8 @@ from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
 from farthing.traces.assemble import missing
 from farthing.traces.grades import ungraded_questions
 
+LATENCIES = (0.5, 0.95)
+"""The quantiles of a role's latencies that are said."""
 NAMED = 6
 """Names of a long list that are spelled out."""
 
@@ -51,12 +55,63 @@ def _cascade(traces: TraceArrays, rounds: TraceArrays) -> list[Text]:
     ]
 
 
+def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the same as JSON values; `cost_usd` is the mean of a question, in US dollars."""
+    rounds = Dataset(source, traces).arranged("rounds")
+    fitted = FeatureSet.fit(rounds)
+    total = usd_from_nano(int(traces.round_cost_nano.sum()))
+    return {
+        "source": source,
+        "questions": len(traces),
+        "incomplete": len(traces) - int(traces.complete.sum()),
+        "ungraded": int(ungraded_questions(traces).sum()),
+        "rounds": traces.horizon,
+        "solvable": float(traces.solvable.mean()),
+        "cost_usd": total / len(traces),
+        "total_cost_usd": total,
+        "independent": bool(traces.independent.all()),
+        "pool": rounds.roles != traces.roles,
+        "splits": _splits(traces),
+        "groups": _groups(traces),
+        "missing": dict(missing(traces)),
+        "roles": [_role(traces, place) for place in range(traces.n_roles)],
+        "features": {"on": list(fitted.names), "off": dict(fitted.off)},
+        "notes": list(notes),
+    }
+
+
+def _role(traces: TraceArrays, place: int) -> dict[str, Any]:
+    """Return what is known of a role's calls; what was not recorded is None."""
+    answered = int((traces.answer[:, :, place] != NO_ANSWER).sum())
+    right, cost = traces.correct[:, :, place], traces.cost_nano[:, :, place]
+    paid = cost[cost > 0]
+    times = traces.signals.get("latency_s", np.full(traces.answer.shape, np.nan))[:, :, place]
+    known = times[np.isfinite(times)]
+    return {
+        "role": traces.roles[place],
+        "model": traces.models[place] or None,
+        "answers": answered,
+        "accuracy": int(right.sum()) / answered if answered else None,
+        "accuracy_by_round": [float(share) for share in right.mean(axis=0)],
+        "call_cost_usd": usd_from_nano(float(paid.mean())) if paid.size else None,
+        "latency_s": [float(q) for q in np.quantile(known, LATENCIES)] if known.size else None,
+    }
+
+
+def _splits(traces: TraceArrays) -> dict[str, int]:
+    found = {name: int((traces.split == place).sum()) for place, name in enumerate(SPLITS)}
+    return {name: n for name, n in found.items() if n}
+
+
+def _groups(traces: TraceArrays) -> dict[str, int]:
+    found = Counter(traces.group_names[group] for group in traces.group if group >= 0)
+    return dict(found.most_common())
+
+
 def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
     n = len(traces)
     cut = n - int(traces.complete.sum())
     incomplete = f" ({cut:,} incomplete)" if cut else ""
-    groups = Counter(traces.group_names[g] for g in traces.group if g >= 0)
-    splits = {name: int((traces.split == place).sum()) for place, name in enumerate(SPLITS)}
     total = int(traces.round_cost_nano.sum())
     each = significant(usd_from_nano(total / n))
     lack = sorted(missing(traces).items(), key=lambda item: -item[1])
@@ -67,8 +122,8 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
         ("solvable", f"{traces.solvable.mean():.1%} have a right answer among those recorded"),
         *_grades(traces),
         ("cost", f"${usd_from_nano(total):,.4f} in all, ${each} a question"),
-        ("splits", _counts({k: v for k, v in splits.items() if v}) or "none; divided at random"),
-        ("groups", _counts(dict(groups.most_common())) or "none"),
+        ("splits", _counts(_splits(traces)) or "none; divided at random"),
+        ("groups", _counts(_groups(traces)) or "none"),
         ("calls", "independent" if traces.independent.all() else "later ones saw earlier ones"),
     ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
 from farthing.runtime.base import Client, Turn
@@ -19,7 +19,8 @@ class BaseAgent:
     """Answers by chain of thought.
 
     In a later round it sees its earlier replies and the guide's verdicts on them, where the turn
-    shows them. Round 1 is at temperature 0, later ones at 1 (paper, section 5).
+    shows them. Unless it is told otherwise, round 1 is at temperature 0 and later ones at 1 (paper,
+    section 5).
     """
 
     uses: ClassVar = ("base", "review")
@@ -29,6 +30,8 @@ class BaseAgent:
     prompts: Prompts = BUILT_IN
     role: str = "base"
     max_tokens: int = MAX_TOKENS
+    temperature: float | None = None
+    """Of every round; None for the paper's."""
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply without an answer is recorded with `answer=None`."""
@@ -37,22 +40,37 @@ class BaseAgent:
     async def _speak(self, turn: Turn, client: CountingClient) -> Said:
         first = self.prompts["base"].fill({"question": asked(turn.question)})
         messages = (*first, *history(turn, self.role, self.prompts))
-        completion = await client.ask(self.model, sampled(messages, turn, self.max_tokens))
+        completion = await client.ask(self.model, sampled(self, messages, turn))
         return Said(completion.text, read_answer(completion.text))
 
 
+class Sampler(Protocol):
+    """An agent that samples its replies."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Most output tokens of a reply."""
+        ...
+
+    @property
+    def temperature(self) -> float | None:
+        """Of every round; None for the paper's."""
+        ...
+
+
 def sampled(
-    messages: tuple[Message, ...], turn: Turn, max_tokens: int, stop: tuple[str, ...] = ()
+    agent: Sampler, messages: tuple[Message, ...], turn: Turn, stop: tuple[str, ...] = ()
 ) -> Prompt:
-    """Return a prompt at the temperature of its round.
+    """Return an agent's prompt, at its temperature or that of the round.
 
     Later rounds carry their number as the seed, so that equal messages are different attempts.
     """
     later = turn.round > 1
+    usual = 1.0 if later else 0.0
     return Prompt(
         messages,
-        max_tokens=max_tokens,
-        temperature=1.0 if later else 0.0,
+        max_tokens=agent.max_tokens,
+        temperature=usual if agent.temperature is None else agent.temperature,
         stop=stop,
         seed=turn.round if later else None,
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from farthing.runtime.journal import Journal
 from farthing.runtime.meter import Meter
 from farthing.runtime.rounds import Plan, may_succeed_later, record
 from farthing.tasks.base import Question, Task
-from farthing.traces.base import Trace
+from farthing.traces.base import Call, Trace
 
 AT_ONCE = 1_000
 """Questions under way at any moment."""
@@ -32,6 +33,12 @@ class Progress:
     """Question to the failure of one of its calls; asked again by the next run."""
     stopped: str | None = None
     """Why it ended early; None where it did not."""
+    replies: Counter[str] = field(default_factory=Counter)
+    """Role to its calls that did not fail."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Role to those of them whose reply could not be read."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """Role to the first such reply; empty where it had no text."""
 
     def plus(self, other: "Progress") -> "Progress":
         """Return both parts of a collection as one."""
@@ -40,7 +47,20 @@ class Progress:
             self.done + other.done,
             self.failed | other.failed,
             self.stopped or other.stopped,
+            self.replies + other.replies,
+            self.unread + other.unread,
+            other.examples | self.examples,
         )
+
+    def note(self, calls: Iterable[Call]) -> None:
+        """Count the replies of a question, and those that say neither an answer nor a verdict."""
+        for call in calls:
+            if call.error is not None:
+                continue
+            self.replies[call.role] += 1
+            if call.answer is None and call.verdict is None:
+                self.unread[call.role] += 1
+                self.examples.setdefault(call.role, call.text or "")
 
     @property
     def left(self) -> int:
@@ -141,6 +161,7 @@ class _Run:
     async def _one(self, question: Question) -> None:
         recording = self.recording
         trace = await record(question, recording.plan, recording.task, self.meter.client)
+        self.progress.note(trace.calls)
         failure = transient_failure(trace)
         if failure is None:
             await self.journal.keep(trace)

@@ -9,6 +9,7 @@ from farthing.models.base import Completion, Model, Prompt
 from farthing.runtime.base import Agent
 from farthing.runtime.collector import Recording
 from farthing.runtime.cost_bound import CostBoundClient
+from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.journal import Attempt, Entries, Journal
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
@@ -27,6 +28,8 @@ class Estimate:
     """The most that they can cost, in nano-dollars, without retries."""
     likely_nano: int | None = None
     """From what the journal's calls of the same roles cost; None where a role has none."""
+    warnings: tuple[str, ...] = ()
+    """What may surprise whoever pays."""
 
 
 async def estimate(
@@ -61,7 +64,26 @@ async def estimate(
     sums.largest_nano = bound.largest_nano
     if all(role in mean_cost_nano for role in sums.acts):
         sums.likely_nano = round(sum(n * mean_cost_nano[role] for role, n in sums.acts.items()))
+    agents = {agent.role: agent for _, agent in recording.plan.acts()}
+    sums.warnings = tuple(
+        _asked_again(agent, sums.acts[role])
+        for role, agent in agents.items()
+        if isinstance(agent, GuideAgent) and agent.samples and sums.acts.get(role)
+    )
     return sums
+
+
+def _asked_again(guide: GuideAgent, acts: int) -> str:
+    """Say that a guide without log-probabilities is asked more often than its verdicts need."""
+    why = "where its endpoint returns no log-probabilities"
+    if not guide.top_logprobs:
+        why = "since top_logprobs = 0 asks for no log-probabilities"
+    return (
+        f"{guide.role}'s model {guide.model.name} is asked {guide.samples} more "
+        f"time{'s' if guide.samples > 1 else ''} for each verdict {why}: at most "
+        f"{acts * guide.samples:,} of these calls; samples = 0 under [agents.{guide.role}] goes "
+        "without them, and without its uncertainty"
+    )
 
 
 class _DryClient:

@@ -37,6 +37,8 @@ class GuideAgent:
     """Alternatives to ask for; 0 where the endpoint does not understand the request."""
     samples: int = 5
     """How many to draw where there are no probabilities; 0 for no uncertainty then."""
+    temperature: float | None = None
+    """Of its verdict; None: 0. The samples are drawn at 1."""
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply without a verdict is recorded with `verdict=None`."""
@@ -52,7 +54,12 @@ class GuideAgent:
                 "answer": answer,
             }
         )
-        prompt = Prompt(messages, max_tokens=self.max_tokens, top_logprobs=self.top_logprobs)
+        prompt = Prompt(
+            messages,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature or 0.0,
+            top_logprobs=self.top_logprobs,
+        )
         completion = await client.ask(self.model, prompt)
         verdict = read_verdict(completion.text)
         uncertainty = token_entropy(completion.logprobs)

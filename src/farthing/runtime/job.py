@@ -15,52 +15,41 @@
 In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from farthing import plugins
 from farthing.errors import ConfigError, InputError
-from farthing.models.base import MAX_TOKENS, Model, Prompt
+from farthing.models.base import Model, Prompt
 from farthing.models.config import ModelsConfig, ModelSettings, models_from
 from farthing.models.scripted import ScriptedModel
 from farthing.models.sections import convert, read_toml
-from farthing.runtime.base import Agent
+from farthing.runtime.agent_sections import (
+    AgentSection,
+    Parts,
+    Positive,
+    agent_of,
+    is_role,
+    read_agents,
+    toolboxes,
+)
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.collector import AT_ONCE, Recording
-from farthing.runtime.guide_agent import GuideAgent
-from farthing.runtime.llm_agents import LlmExitAgent, LlmPolicyAgent
-from farthing.runtime.react_agent import ReactAgent
 from farthing.runtime.rounds import Dialogue, Independent, Plan
 from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
-from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
 from farthing.tasks.questions import load_questions
 from farthing.tasks.templates import BUILT_IN, Prompts
-from farthing.tasks.tools import Toolbox, always
+from farthing.tasks.tools import always
 from farthing.tasks.wikipedia import Wikipedia
 from farthing.traces.system import Setting, System, mark_of
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
 _NOT_SENT = frozenset({"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s"})
 """Settings of a model that leave its replies as they are."""
-
-
-class AgentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One section `[agents.NAME]`."""
-
-    model: str
-    """Name of a section `[models.NAME]`."""
-    max_tokens: Positive = MAX_TOKENS
-    """Most output tokens of a reply."""
-    search: str | None = None
-    """Search for the base: `own` (the question's paragraphs), `wikipedia`, or a corpus file."""
-    coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.9
-    """What an LLM as the policy is told to aim at."""
 
 
 class JobSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +123,7 @@ class Job:
             model.largest_cost_nano(Prompt(()))
         task: Task = plugins.load("tasks", self.section.task)
         wikipedia = Wikipedia() if self._searches("wikipedia") else None
-        plan = self._plan(_Parts(models, self._prompts(), _toolboxes(wikipedia)), task)
+        plan = self._plan(Parts(models, self._prompts(), toolboxes(wikipedia)), task)
         closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
         last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
         return Recording(plan, task, self._parameters(), last or None), closing
@@ -150,7 +139,7 @@ class Job:
             for name, section in self.models.sections.items()
         }
         task: Task = plugins.load("tasks", self.section.task)
-        plan = self._plan(_Parts(names, self._prompts(), lambda _: always()), task)
+        plan = self._plan(Parts(names, self._prompts(), lambda _: always()), task)
         return system_of(plan, {role: self._sold(role, name) for role, name in self._roles()})
 
     def _sold(self, role: str, name: str) -> Sold:
@@ -170,7 +159,7 @@ class Job:
     def _prompts(self) -> Prompts:
         return Prompts(Path(self.section.prompts)) if self.section.prompts else BUILT_IN
 
-    def _plan(self, parts: "_Parts", task: Task) -> Plan:
+    def _plan(self, parts: Parts, task: Task) -> Plan:
         section = self.section
         if section.pool:
             pool = tuple(
@@ -179,7 +168,7 @@ class Job:
             return Independent(pool, 1, task)
         alone = section.mode == "independent"
         order = sorted(section.agents, key=lambda name: (name != "base", name != "guide"))
-        agents = tuple(_agent(name, section.agents[name], parts, alone=alone) for name in order)
+        agents = tuple(agent_of(name, section.agents[name], parts, alone=alone) for name in order)
         if alone:
             return Independent(agents, section.rounds, task)
         return Dialogue(agents, section.rounds)
@@ -224,40 +213,6 @@ class Closable(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What agents are made of."""
-
-    models: Mapping[str, Model]
-    prompts: Prompts
-    toolbox: Callable[[str], Toolbox]
-    """What is searched to the tools for it."""
-
-
-def _toolboxes(wikipedia: Wikipedia | None) -> Callable[[str], Toolbox]:
-    def toolbox(search: str) -> Toolbox:
-        if search == "own":
-            return own_paragraphs()
-        if wikipedia is not None and search == "wikipedia":
-            return always(wikipedia)
-        return always(LocalSearch(read_corpus(search)))
-
-    return toolbox
-
-
-def _agent(name: str, section: AgentSection, parts: _Parts, *, alone: bool) -> Agent:
-    model, prompts = parts.models[section.model], parts.prompts
-    if name.startswith("policy-"):
-        return LlmPolicyAgent(model, name.removeprefix("policy-"), section.coverage, prompts)
-    if name.startswith("exit-"):
-        return LlmExitAgent(model, name.removeprefix("exit-"), prompts)
-    if name == "guide" and not alone:
-        return GuideAgent(model, prompts)
-    if section.search is not None:
-        return ReactAgent(model, parts.toolbox(section.search), prompts, name, section.max_tokens)
-    return BaseAgent(model, prompts, name, section.max_tokens)
-
-
 def read_job(file: Path) -> Job:
     """Read a job; paths in it are relative to its folder.
 
@@ -269,7 +224,9 @@ def read_job(file: Path) -> Job:
         raise ConfigError(
             str(file), unknown, f"is unknown; there are {', '.join(sorted(_SECTIONS))}"
         )
-    section = convert(tables, JobSection, str(file))
+    alone = tables.get("mode") == "independent"
+    agents = read_agents(tables.get("agents", {}), str(file), alone=alone)
+    section = convert(tables | {"agents": agents}, JobSection, str(file))
     job = Job(str(file), _placed(section, file.absolute().parent), models_from(tables, str(file)))
     _check(job)
     return job
@@ -296,8 +253,8 @@ def _check(job: Job) -> None:
         raise ConfigError(job.file, "agents", "give either agents or a pool of models")
     if section.agents and not {"base", "guide"} <= section.agents.keys():
         raise ConfigError(job.file, "agents", "needs [agents.base] and [agents.guide]")
-    for name in section.agents.keys() - {"base", "guide"}:
-        if section.mode == "independent" or not name.startswith(("policy-", "exit-")):
+    for name in section.agents:
+        if not is_role(name, alone=section.mode == "independent"):
             problem = "is no role; in a dialogue there are base, guide, policy-NAME, exit-ROLE"
             raise ConfigError(job.file, f"agents.{name}", problem)
     if len(set(section.pool)) < len(section.pool):

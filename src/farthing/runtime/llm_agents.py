@@ -7,7 +7,7 @@ they did.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from farthing.models.base import Model, Prompt
+from farthing.models.base import Message, Model, Prompt
 from farthing.runtime.base import Client, Turn
 from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.replies import read_exit, read_number
@@ -31,6 +31,10 @@ class LlmPolicyAgent:
     coverage: float = 0.9
     """Share of right answers that it is told to aim at."""
     prompts: Prompts = BUILT_IN
+    max_tokens: int | None = None
+    """Most output tokens of a reply; None: 16."""
+    temperature: float | None = None
+    """Of every round; None: 0."""
 
     @property
     def role(self) -> str:
@@ -57,7 +61,7 @@ class LlmPolicyAgent:
                 "coverage": f"{self.coverage:g}",
             },
         )
-        completion = await client.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
+        completion = await client.ask(self.model, _decision(self, messages))
         return Said(completion.text, read_number(completion.text, 3))
 
 
@@ -72,6 +76,10 @@ class LlmExitAgent:
     answering: str
     """Role whose answers it looks at: `base` or `guide`."""
     prompts: Prompts = BUILT_IN
+    max_tokens: int | None = None
+    """Most output tokens of a reply; None: 16."""
+    temperature: float | None = None
+    """Of every round; None: 0."""
 
     @property
     def role(self) -> str:
@@ -88,8 +96,13 @@ class LlmExitAgent:
         )
         answers = "\n".join(f"{call.round}. {_line(call.answer)}" for call in calls)
         messages = self.prompts["exit"].fill({"question": asked(turn.question), "answers": answers})
-        completion = await client.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
+        completion = await client.ask(self.model, _decision(self, messages))
         return Said(completion.text, read_exit(completion.text))
+
+
+def _decision(agent: LlmPolicyAgent | LlmExitAgent, messages: tuple[Message, ...]) -> Prompt:
+    max_tokens, temperature = agent.max_tokens or _MOST_TOKENS, agent.temperature or 0.0
+    return Prompt(messages, max_tokens=max_tokens, temperature=temperature)
 
 
 def _line(answer: str | None) -> str:

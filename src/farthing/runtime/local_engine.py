@@ -17,7 +17,8 @@ from farthing.runtime.job import Job
 from farthing.runtime.journal import StoreJournal, Unknown, only_writer
 from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
-from farthing.traces.store import Store, explained
+from farthing.traces.store import Store
+from farthing.traces.store_file import explained
 
 INTERRUPTED = "interrupted"
 

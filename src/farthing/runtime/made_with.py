@@ -37,7 +37,7 @@ def made_with(path: Path, arrays: TraceArrays, job: Path | None = None) -> Behin
         _check_declared(job, declared, arrays)
     recorded: list[System | None] = [None]
     if path.suffix in STORES:
-        with Store.open(path, create=False) as store:
+        with Store.read(path) as store:
             recorded = store.systems()
     return _behind(path, recorded, job, declared)
 

@@ -17,13 +17,15 @@ from farthing.budgets.memory_ledger import MemoryLedger
 from farthing.errors import BudgetError, ModelError
 from farthing.models.base import Completion, Model, Prompt
 from farthing.models.retry import complete
-from farthing.money import usd_from_nano
+from farthing.money import dollars
 from farthing.runtime.base import Agent
 from farthing.runtime.journal import Attempt, Entries, Entry, Journal, Known
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
 T = TypeVar("T", Completion, ToolReply)
+CALLED = ("the question's budget", "--max-cost (in Python budget_usd)")
+"""What messages call the budget of a question, and what sets it."""
 
 
 @dataclass
@@ -38,7 +40,7 @@ class QuestionBudget:
     @classmethod
     def of(cls, nano: int | None) -> Self:
         """Return the budget of a question that may cost so much; None: no limit."""
-        return cls(None if nano is None else MemoryLedger(nano, "the question's budget"))
+        return cls(None if nano is None else MemoryLedger(nano, *CALLED))
 
     @property
     def left_nano(self) -> int | None:
@@ -72,10 +74,10 @@ class CallBudget:
         bound, ledger = self.bound_nano, self.question.ledger
         if bound is not None and self._taken_nano + largest_nano > bound:
             raise BudgetError(
-                f"the next try of {self.call} can cost ${usd_from_nano(largest_nano):.6g}, and of "
-                f"the ${usd_from_nano(bound):.6g} that this call may cost only "
-                f"${usd_from_nano(max(0, bound - self._taken_nano)):.6g} is left; declare a larger "
-                "cost for this role"
+                f"the next try of {self.call} can cost {dollars(largest_nano)}, and of the "
+                f"{dollars(bound)} that this call may cost only "
+                f"{dollars(max(0, bound - self._taken_nano))} is left; calibrate with a larger "
+                "--largest ROLE=USD (in Python largest_usd)"
             )
         held = ledger.reserve(largest_nano) if ledger else Reservation(0, largest_nano)
         self._taken_nano += largest_nano

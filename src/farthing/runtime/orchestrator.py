@@ -17,7 +17,7 @@ from farthing.calibration.guarantees.groups import groups_of
 from farthing.calibration.guarantees.online import OnlinePromise
 from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import Model
-from farthing.money import usd_from_nano
+from farthing.money import dollars
 from farthing.process.base import NOTHING
 from farthing.runtime.answer import Answer, Bought, Ending, Returned, passes_to, selective
 from farthing.runtime.base import Agent, Client
@@ -209,8 +209,8 @@ class _Answering:
             self.episode.bought(line)
         if line == NOTHING and self.episode.cut and not self._as_calibrated:
             what = self.orchestrator.bought.removesuffix("s")
-            least = usd_from_nano(min(bounds.values()))
-            self._end("budget", f"the next {what} can cost ${least:.3g}")
+            least = dollars(min(bounds.values()))
+            self._end("budget", f"the next {what} can cost {least}")
         await self._escalate()
         return self._answer()
 
@@ -341,9 +341,9 @@ class _Answering:
         under = certificate.question_budget_nano if certificate else None
         if under is not None and not self._as_calibrated:
             nano = self.episode.budget_nano
-            ours = "none" if nano is None else f"${usd_from_nano(nano):.6g}"
+            ours = "none" if nano is None else dollars(nano)
             caveats.append(
-                f"the promise holds under a budget of ${usd_from_nano(under):.6g} a question, and "
+                f"the promise holds under a budget of {dollars(under)} a question, and "
                 f"this one had {ours}"
             )
         if groups and group not in groups:

@@ -41,6 +41,8 @@ class ReactAgent:
     max_tokens: int = MAX_TOKENS
     """Most tokens of one step."""
     max_steps: int = 6
+    temperature: float | None = None
+    """Of every round; None for the paper's."""
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call, its text the whole dialogue with the tools."""
@@ -51,7 +53,7 @@ class ReactAgent:
         messages = self._opening(turn, tools)
         before = len(messages)
         for step in range(1, self.max_steps + 1):
-            prompt = sampled(messages, turn, self.max_tokens, stop=("\nObservation:",))
+            prompt = sampled(self, messages, turn, stop=("\nObservation:",))
             reply, action = _first_action((await client.ask(self.model, prompt)).text)
             messages += (Message("assistant", reply),)
             answer = _finished(reply, action)

@@ -1,6 +1,7 @@
 """Multiple choice: the letter that a reply chooses, A to J."""
 
 import re
+from typing import Any
 
 from farthing.tasks import text
 from farthing.tasks.base import ExactMatch, Question
@@ -38,7 +39,8 @@ def question(row: Row) -> Question:
     """Read a row of MMLU: `SUBJECT_PART.csv` without a header, or the data set on the Hub.
 
     The CSV has the question, the choices, and the right letter; the data set has the fields
-    `question`, `choices`, `answer` (a number from 0) and `subject`.
+    `question`, `choices`, `answer` (a number from 0) and `subject`. In a CSV that need not be
+    graded, a last cell that is no letter of a choice is a choice.
 
     Raises:
         QuestionFormatError: a column is missing, or the answer is none of the choices.
@@ -51,6 +53,8 @@ def question(row: Row) -> Question:
     if "column 1" in row.values:
         cells = list(row.values.values())
         asked, choices, answer = cells[0], cells[1:-1], cells[-1]
+        if not row.graded and answer.strip() not in list(_LETTERS[: len(choices)]):
+            choices, answer = cells[1:], None
         subject: str | None = _PART.sub("", row.source)
         field = f"column {len(row.values)}"
     else:
@@ -59,15 +63,21 @@ def question(row: Row) -> Question:
     if not 2 <= len(choices) <= len(_LETTERS):
         problem = f"are {len(choices)}; a row is a question, 2 to 10 choices and the right letter"
         raise row.refusal("choices", problem)
-    letters = _LETTERS[: len(choices)]
-    letter = letters[answer : answer + 1] if isinstance(answer, int) else str(answer).strip()
-    if letter not in list(letters):
-        raise row.refusal(field, f"is {answer!r}; it must name one of the choices {letters}")
     return Question(
         id=f"{subject}-{row.split}-{row.number}" if subject else f"{row.source}-{row.number}",
         text=asked,
-        gold=(letter,),
+        gold=_gold(row, field, answer, len(choices)),
         group=subject,
         split=row.split,
         choices=tuple(choices),
     )
+
+
+def _gold(row: Row, field: str, answer: Any, choices: int) -> tuple[str, ...]:
+    if not row.graded and (answer is None or answer == -1):  # so data sets hide a test's answers
+        return ()
+    letters = _LETTERS[:choices]
+    letter = letters[answer : answer + 1] if isinstance(answer, int) else str(answer).strip()
+    if letter not in list(letters):
+        raise row.refusal(field, f"is {answer!r}; it must name one of the choices {letters}")
+    return (letter,)

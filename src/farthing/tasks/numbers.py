@@ -52,12 +52,18 @@ def question(row: Row) -> Question:
     >>> question(Row(row, "test.jsonl, line 1", "test", 1)).gold
     ('18',)
     """
-    _, found, number = row.text("answer").rpartition("####")
-    if not found or not number.strip():
-        raise row.refusal("answer", "has no number after ####")
     return Question(
         id=f"{row.source}-{row.number}",
         text=row.text("question"),
-        gold=(number.strip(),),
+        gold=_gold(row),
         split=row.split,
     )
+
+
+def _gold(row: Row) -> tuple[str, ...]:
+    if not row.graded and "answer" not in row.values:
+        return ()
+    _, found, number = row.text("answer").rpartition("####")
+    if not found or not number.strip():
+        raise row.refusal("answer", "has no number after ####")
+    return (number.strip(),)

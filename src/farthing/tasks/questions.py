@@ -9,14 +9,15 @@ A task that registers nothing here reads JSON Lines of your own alone.
 """
 
 from collections.abc import Callable
-from dataclasses import fields
+from contextlib import suppress
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from farthing import plugins
-from farthing.errors import InputError
+from farthing.errors import InputError, QuestionFormatError
 from farthing.tasks.base import Question
 from farthing.tasks.rows import Row, read_rows
 
@@ -24,6 +25,8 @@ Converter = Callable[[Row], Question]
 """Turns a row into a question, or raises QuestionFormatError."""
 SPLITS = ("train", "calibrate", "test")
 _FIELDS = frozenset(field.name for field in fields(Question)) - {"text"} | {"question", "answer"}
+_GOLD = frozenset({"gold", "answer", "solution"})
+"""Fields in which rows say what is right."""
 
 
 def load_questions(
@@ -33,6 +36,7 @@ def load_questions(
     limit: int | None = None,
     seed: int | None = None,
     split: str | None = None,
+    graded: bool = True,
 ) -> list[Question]:
     """Load the questions of a task, in the order of their file.
 
@@ -45,6 +49,8 @@ def load_questions(
         seed: draws the questions at random, without replacement; the same seed draws the same.
         split: `train`, `calibrate` or `test`, for the questions of that part alone. Rows say it
             themselves, else the name of file or folder does; dev and val are `calibrate`.
+        graded: whether rows have to say which answers are accepted; where they need not, what a
+            row does not say is left out.
 
     Raises:
         QuestionFormatError: a row is not in the form; the message names file, row and field.
@@ -59,8 +65,9 @@ def load_questions(
     convert = _converter(task)
     seen: dict[str, str] = {}
     questions = []
-    for row in read_rows(path):
-        question = own(row) if "gold" in row.values else convert(row)
+    for read in read_rows(path):
+        row = read if graded else _ungraded(read)
+        question = own(row) if "gold" in row.values else _converted(row, convert)
         first = seen.setdefault(question.id, row.place)
         if first != row.place:
             raise row.refusal("id", f"'{question.id}' is that of {first}; ids are unique")
@@ -77,6 +84,24 @@ def _converter(task: str) -> Converter:
     if task in plugins.names("questions"):
         converter = plugins.load("questions", task)
     return converter
+
+
+def _ungraded(row: Row) -> Row:
+    """Return a row that need not be graded, without answers that it names and leaves blank."""
+    values = {k: v for k, v in row.values.items() if not (k in _GOLD and v in (None, "", []))}
+    return replace(row, values=values, graded=False)
+
+
+def _converted(row: Row, convert: Converter) -> Question:
+    """Read a row as its task has it; one that need not be graded may be in the form of `own`."""
+    try:
+        return convert(row)
+    except QuestionFormatError:
+        if row.graded:
+            raise
+        with suppress(QuestionFormatError):
+            return own(row)
+        raise
 
 
 def _sample(questions: list[Question], limit: int | None, seed: int | None) -> list[Question]:

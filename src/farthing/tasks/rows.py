@@ -39,6 +39,8 @@ class Row:
     """From 1, within its file or part."""
     split: str | None = None
     """`train`, `calibrate` or `test`, where file, folder or data set is named so."""
+    graded: bool = True
+    """Whether it has to say which answers are accepted."""
 
     def text(self, *fields: str) -> str:
         """Return the first of these fields that is there.

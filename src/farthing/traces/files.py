@@ -29,7 +29,7 @@ def read_arrays(path: Path) -> TraceArrays:
 def read_records(path: Path) -> list[Trace]:
     """Read a trace file or a store into records; Parquet holds arrays and has none."""
     if path.suffix in STORES:
-        with Store.open(path, create=False) as store:
+        with Store.read(path) as store:
             return list(store.traces())
     return jsonl.read_traces(path)
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -30,10 +29,9 @@ from farthing.traces.rows import (
     trace_from,
     trace_row,
 )
+from farthing.traces.store_file import check_exists, explained, to_read, to_write, transaction
 from farthing.traces.system import System
 
-APPLICATION_ID = 0x46746867
-"""`Fthg` in the file's header: how a trace store is told from any other SQLite file."""
 BATCH = 500
 """Traces that are written, and held in memory, at a time."""
 
@@ -109,22 +107,23 @@ class Store:
         Raises:
             StoreError: the file is absent, is no trace store, or was written by a newer version.
         """
-        if not create and not Path(path).is_file():
-            raise StoreError(f"{path}: there is no such store; import traces into it first")
-        with explained(path):
-            connection = sqlite3.connect(path, isolation_level=None)
-            try:
-                _check(connection, path)
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA foreign_keys = ON")
-                _migrate(connection)
-            except BaseException:
-                connection.close()
-                raise
-        try:
+        if not create:
+            check_exists(path)
+        with to_write(path) as connection:
             yield cls(connection, str(path))
-        finally:
-            connection.close()
+
+    @classmethod
+    @contextmanager
+    def read(cls, path: str | Path) -> Iterator[Self]:
+        """Open a store to read it alone: neither the file nor its folder changes.
+
+        Raises:
+            StoreError: the file is absent, is no trace store, was written by a newer version, or
+                changed while it was read.
+        """
+        check_exists(path)
+        with to_read(path) as connection:
+            yield cls(connection, str(path))
 
     def add(self, traces: Iterable[Trace], source: str) -> int:
         """Add traces, all or none, in their order; return how many.
@@ -136,7 +135,7 @@ class Store:
         Raises:
             StoreError: a question is in the store already or comes twice, or cannot be stored.
         """
-        with explained(self._path), _transaction(self._connection):
+        with explained(self._path), transaction(self._connection):
             log = self._connection.execute(
                 "INSERT INTO imports (source, sha256) VALUES (?, ?)", (source, _sha256(source))
             ).lastrowid
@@ -308,80 +307,6 @@ class Store:
 
     def _counts(self, query: str) -> dict[str, int]:
         return {name: k for name, k in self._connection.execute(query) if name is not None}
-
-
-@contextmanager
-def explained(path: str | Path) -> Iterator[None]:
-    """Turn what SQLite says of a store into a StoreError with a remedy."""
-    try:
-        yield
-    except sqlite3.Error as problem:
-        raise StoreError(
-            f"{path}: {problem}; check that it is a trace store, that its folder can be written, "
-            "and that no other program is writing it"
-        ) from problem
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:  # a full disk makes SQLite roll back by itself
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _check(connection: sqlite3.Connection, path: str | Path) -> None:
-    """Refuse what this version must not touch, before anything is written."""
-    if sqlite3.sqlite_version_info < (3, 37):
-        raise StoreError(
-            f"a trace store needs SQLite 3.37 or newer; this Python has {sqlite3.sqlite_version}: "
-            "use a newer build of Python"
-        )
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    empty = not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if application != APPLICATION_ID and not (empty and application == version == 0):
-        raise StoreError(f"{path}: an SQLite file, but no trace store; choose another file")
-    newest = len(_migrations())
-    if version > newest:
-        raise StoreError(
-            f"{path}: written by a newer Farthing (store version {version}; this one reads up to "
-            f"{newest}); upgrade Farthing, or export the traces with the one that wrote them"
-        )
-
-
-def _migrations() -> list[str]:
-    """The scripts in the order of their numbers, which begin at 1 and leave no gap."""
-    folder = resources.files("farthing.traces") / "migrations"
-    scripts = {f.name: f for f in folder.iterdir() if f.name.endswith(".sql")}
-    return [scripts[name].read_text(encoding="utf-8") for name in sorted(scripts)]
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    scripts = _migrations()
-    if connection.execute("PRAGMA user_version").fetchone()[0] == len(scripts):
-        return
-    with _transaction(connection):
-        # Asked again under the lock: another process may have migrated in the meantime.
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        for statement in (s for script in scripts[version:] for s in _statements(script)):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(scripts)}")
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Cut a script into statements; `executescript` would commit the open transaction."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 def _sha256(source: str) -> str | None:

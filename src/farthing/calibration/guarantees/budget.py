@@ -20,7 +20,7 @@ from farthing.calibration.base import (
 from farthing.calibration.betting import mean_p_value
 from farthing.calibration.sequence import point_kappa, proven
 from farthing.errors import CalibrationError
-from farthing.money import usd_from_nano
+from farthing.money import dollars, usd_from_nano
 
 DEAREST = "No question can cost more than the largest cost that was assumed."
 
@@ -48,8 +48,9 @@ class Spending:
             )
         if self.cost_nano.min() < 0 or self.cost_nano.max() > self.most_nano:
             raise CalibrationError(
-                f"costs are {self.cost_nano.min()} to {self.cost_nano.max()} nano-dollars; all "
-                f"must be between 0 and the largest possible, {self.most_nano}"
+                f"costs are {dollars(self.cost_nano.min())} to {dollars(self.cost_nano.max())} a "
+                f"question; all must be between $0 and the largest possible cost that was given, "
+                f"{dollars(self.most_nano)}: give a larger --most (in Python most_usd)"
             )
 
 
@@ -170,7 +171,10 @@ def budget_point(spending: Spending, budget_nano: int, delta: Level) -> int | No
     1
     """
     if budget_nano < 1:
-        raise CalibrationError(f"the budget is {budget_nano} nano-dollars; give 1 or more")
+        raise CalibrationError(
+            f"the budget is {dollars(budget_nano)} a question; give more than $0 with --budget (in "
+            "Python usd)"
+        )
     limit = float(exact_level(delta, "delta"))
     shares = spending.cost_nano / spending.most_nano
     target = budget_nano / spending.most_nano

@@ -1,0 +1,72 @@
+"""The Tab key offers commands, options and names, and is quick about it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FARTHING = Path(sys.executable).with_name("farthing")
+
+
+def offered(line: str, shell: str = "bash") -> list[str]:
+    """Return what a shell would offer after what was typed."""
+    environment = os.environ | {
+        "_FARTHING_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }
+    done = subprocess.run(
+        [str(FARTHING)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("farthing tra", {"train", "traces"}),
+        ("farthing traces i", {"import", "info"}),
+        ("farthing train --po", {"--policy"}),
+        ("farthing train --policy cc", {"ccpo", "ccpo-lambda"}),
+        ("farthing sweep --policy look", {"lookahead"}),
+        ("farthing compare --policies fixed,sto", {"fixed,stopping"}),
+        ("farthing compare --preset mmlu", {"mmlu-llama2-7b"}),
+        ("farthing generate --preset hot", {"hotpotqa-llama2-7b"}),
+        ("farthing calibrate --promise par", {"parity"}),
+        ("farthing traces import a.csv --from li", {"litellm"}),
+        ("farthing traces import a.csv --task gsm", {"gsm8k"}),
+    ],
+)
+def test_names_that_begin_so_are_offered(line: str, names: set[str]) -> None:
+    found = offered(line)
+    typed = line.rpartition(" ")[2]
+    assert names <= set(found)
+    assert all(name.startswith(typed) for name in found)
+
+
+def test_every_method_is_offered() -> None:
+    assert {"ccpo", "uala", "always", "random"} <= set(offered("farthing train --policy "))
+
+
+def test_the_script_for_a_shell_is_shown() -> None:
+    done = subprocess.run(
+        [str(FARTHING)],
+        env=os.environ | {"_FARTHING_COMPLETE": "source_zsh"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "#compdef farthing" in done.stdout
+
+
+def test_completing_loads_nothing_that_is_slow() -> None:
+    program = (
+        "import sys\n"
+        "from farthing.cli import completion, main\n"
+        "completion.several_methods('a')\n"
+        "print(*({'torch', 'sklearn', 'matplotlib', 'scipy'} & set(sys.modules)))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "\n"

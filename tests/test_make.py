@@ -1,0 +1,84 @@
+"""`make setup` says one line, whatever pip has to remark; what went wrong it says in full."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "nothing"
+version = "1"
+"""
+BACKEND = """
+from pathlib import Path
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    raise AssertionError("nothing is installed here")
+
+
+def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):
+    folder = Path(metadata_directory, "nothing-1.dist-info")
+    folder.mkdir()
+    folder.joinpath("METADATA").write_text(TEXT)
+    return folder.name
+"""
+METADATA = "Metadata-Version: 2.1\nName: {}\nVersion: 1\n"
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+
+
+def setup(folder: Path, needed: str) -> subprocess.CompletedProcess[str]:
+    """Have make set up a project that needs another one; pip installs nothing, and warns."""
+    shutil.copy(ROOT / "Makefile", folder)
+    (folder / "constraints.txt").touch()
+    (folder / "pyproject.toml").write_text(PROJECT)
+    metadata = METADATA.format("nothing") + f"Provides-Extra: dev\nRequires-Dist: {needed}\n"
+    (folder / "backend.py").write_text(f"TEXT = {metadata!r}\n{BACKEND}")
+    with zipfile.ZipFile(folder / "other-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("other-1.dist-info/METADATA", METADATA.format("other"))
+        wheel.writestr("other-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr("other-1.dist-info/RECORD", "")
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "pip"):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        (programs / name).chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    told = {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DRY_RUN": "1",
+        "PIP_FIND_LINKS": f"{folder}/absent {folder}",
+        "PIP_NO_INDEX": "1",
+    }
+    return subprocess.run(
+        ["make", "setup", f"PYTHON={sys.executable}"],
+        cwd=folder,
+        env=kept | told,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@needs_make
+def test_what_pip_remarks_is_not_shown(tmp_path: Path) -> None:
+    done = setup(tmp_path, "other")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "Setting up .venv (a few minutes, once)\n"
+
+
+@needs_make
+def test_what_pip_cannot_do_is_shown(tmp_path: Path) -> None:
+    done = setup(tmp_path, "one-that-is-not-there")
+    assert done.returncode
+    assert "No matching distribution found for one-that-is-not-there" in done.stderr
