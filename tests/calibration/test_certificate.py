@@ -168,9 +168,9 @@ SENTENCES = {
     "unproved parity": (
         parity.certify(Paired(COST, ~RIGHT, RIGHT[:, 2]), "0.02", "0.1", fingerprint=MARK),
         (
-            "200 calibration questions do not prove at confidence 0.9 that any operating point is "
-            "within 0.02 of the reference model's accuracy, so the reference model answers, "
-            "which is always valid."
+            "200 calibration questions do not prove at confidence 0.9 that any cheaper operating "
+            "point is within 0.02 of the reference model's accuracy, so the reference model "
+            "answers, which is always valid."
         ),
     ),
     "unproved budget": (

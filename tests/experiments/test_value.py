@@ -156,9 +156,9 @@ def test_which_promises_are_about_sets(pool: TraceArrays, tmp_path: Path) -> Non
     assert not room.about_sets(bundles.load(tmp_path / "b").certificate)
     for asked, sets in (
         (Coverage("0.8"), True),
-        (Parity("x", "0.2", "0.1"), False),
+        (Parity("z", "0.6", "0.1"), False),
         (Selective("0.5"), False),
-        (Agreement("x", "0.9", "0.1"), False),
+        (Agreement("z", "0.9", "0.1"), False),
     ):
         assert calibrate(tmp_path / "b", pool, asked).certificate.promises
         assert room.about_sets(bundles.load(tmp_path / "b").certificate) == sets
@@ -280,9 +280,21 @@ def test_the_bundle_keeps_the_statement_of_the_questions_that_calibrated_it(
 def test_the_reference_of_a_parity_is_that_of_the_statement(
     pool: TraceArrays, tmp_path: Path
 ) -> None:
+    train(Dataset("", pool), "lazy", ALPHA, tmp_path / "b")
+    assert calibrate(tmp_path / "b", pool, Parity("z", "0.6", "0.1")).certificate.promises
+    assert evaluate(tmp_path / "b", pool).value.reference == "z"
+
+
+def test_parity_at_more_than_the_reference_costs_is_not_promised(
+    pool: TraceArrays, tmp_path: Path
+) -> None:
+    """`fixed-3` asks all three, so that z alone costs less, and x does."""
     train(Dataset("", pool), "fixed-3", ALPHA, tmp_path / "b")
-    assert calibrate(tmp_path / "b", pool, Parity("x", "0.2", "0.1")).certificate.promises
-    assert evaluate(tmp_path / "b", pool).value.reference == "x"
+    for reference in ("x", "z"):
+        made = calibrate(tmp_path / "b", pool, Parity(reference, "0.6", "0.1"))
+        assert not made.certificate.promises
+        assert made.outlook == "What is proved costs as much as the reference alone."
+        assert evaluate(tmp_path / "b", pool).value.saved == 0
 
 
 def test_a_reference_can_be_named_when_a_policy_is_trained(

@@ -1,6 +1,5 @@
 """`farthing recommend`: what to use instead of the model that is paid for today, and the proof."""
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from farthing.cli import files
-from farthing.cli.console import Learning, interruptible, remark, show, trainings
+from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import Seed, TracesFile, read_alpha, read_delta, read_epsilon
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def recommend(
         bundles.write(out, found.bundle)
         remark(f"bundle: {out}")
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2))
+        show_json(found.to_json())
     else:
         show(screen(found, traces.name, None if out is None else str(out)))
 

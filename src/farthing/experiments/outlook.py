@@ -1,11 +1,12 @@
 """Where nothing was proved: how many questions would probably do, or which level these would."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 from farthing.calibration.base import Certificate, exact_text
-from farthing.calibration.guarantees.agreement import Agreeing, AgreementPromise
+from farthing.calibration.guarantees.agreement import Agreeing, AgreementPromise, agreement_point
 from farthing.calibration.guarantees.pac import PacPromise
-from farthing.calibration.guarantees.parity import Paired, ParityPromise
+from farthing.calibration.guarantees.parity import Paired, ParityPromise, parity_point
 from farthing.calibration.guarantees.selective import Answers, SelectivePromise
 from farthing.calibration.power import (
     MOST,
@@ -18,6 +19,7 @@ from farthing.calibration.power import (
     questions_needed,
 )
 
+TOO_DEAR = "What is proved costs as much as the reference alone."
 Evidence = Paired | Agreeing | Answers | None
 
 
@@ -28,8 +30,8 @@ def outlook(certificate: Certificate, evidence: Evidence) -> str:
         certificate: what came of asking for a promise.
         evidence: what operating points came to on the calibration questions.
     """
-    if certificate.promises:
-        return ""
+    if certificate.promises or _too_dear(certificate, evidence):
+        return "" if certificate.promises else TOO_DEAR
     match certificate.promise, evidence:
         case ParityPromise(epsilon=level, delta=delta), Paired() as paired:
             return _said(Compared.of(paired), "epsilon", level, delta, certificate.n)
@@ -38,8 +40,20 @@ def outlook(certificate: Certificate, evidence: Evidence) -> str:
         case SelectivePromise(alpha=level, delta=delta), Answers() as answers:
             return _said(Wrong.of_answers(answers), "alpha", level, delta, certificate.n)
         case PacPromise(alpha=level, delta=delta), _:
-            return f"It takes {coverage_questions(level, delta):,} calibration questions or more."
+            least = coverage_questions(level, delta)
+            return f"It takes {least:,} calibration questions or more."
     return ""
+
+
+def _too_dear(certificate: Certificate, evidence: Evidence) -> bool:
+    """Return whether something is proved, and only costs too much."""
+    match certificate.promise, evidence:
+        case ParityPromise(epsilon=level, delta=delta), Paired() as paired:
+            return parity_point(replace(paired, reference_nano=None), level, delta) is not None
+        case AgreementPromise(epsilon=level, delta=delta, judge=None), Agreeing() as agreeing:
+            cheapest = agreement_point(replace(agreeing, reference_nano=None), level, delta)
+            return cheapest is not None
+    return False
 
 
 def _said(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) -> str:
