@@ -148,11 +148,11 @@ def promise(
             learned = confident(policy, train.played, empty, asked.alpha)
             return selective(asked, learned, calibrate, budget)
         case Parity():
-            row = _down_from_the_best(plays, train) if row is None else row
+            row = down_from_the_best(plays, train) if row is None else row
             certificate, paired = _parity(asked, plays, train, calibrate, row)
             return Promised(certificate, policy, empty, paired)
         case Agreement():
-            row = _down_from_the_best(plays, train) if row is None else row
+            row = down_from_the_best(plays, train) if row is None else row
             certificate, agreeing = _agreement(asked, plays, calibrate, row)
             return Promised(certificate, policy, empty, agreeing)
         case Budget():
@@ -303,18 +303,18 @@ def _agreement(
     return guarantees.agreement.certify(agreeing, asked.epsilon, asked.delta, **about), agreeing
 
 
-def _down_from_the_best(plays: Plays, train: Part) -> FloatArray:
+def down_from_the_best(plays: Plays, train: Part) -> FloatArray:
     """Return the thresholds from the cheapest to the one whose answers are best in training.
 
     Testing begins at the best and goes cheaper from there.
     """
-    points = _trained_points(plays, train)
+    points = trained_points(plays, train)
     right = points.correct.sum(axis=0)
     return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
 
 
 def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    points = _trained_points(plays, train)
+    points = trained_points(plays, train)
     proof = points_of(plays.replay(calibrate.played), points.values)
     spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=points.values)
     about = plays.about(calibrate.played)
@@ -349,6 +349,7 @@ def _shift(asked: Shift, plays: Plays, train: Part, calibrate: Part) -> Certific
     )
 
 
-def _trained_points(plays: Plays, train: Part) -> OperatingPoints:
+def trained_points(plays: Plays, train: Part) -> OperatingPoints:
+    """Return what a policy costs and answers at a row of thresholds on its training questions."""
     trained = plays.replay(train.played)
     return points_of(trained, grid(trained))
