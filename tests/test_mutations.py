@@ -41,6 +41,27 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a comparison proves a promise on the questions that judge it",
+        "experiments.kept:_play",
+        "court.point(one.points, calibrate)",
+        "court.point(one.points, test)",
+        "test_kept::test_each_part_does_its_own_work",
+    ),
+    Mutation(
+        "a comparison judges a promise on the questions that proved it",
+        "experiments.kept:_play",
+        "court.judge(one, court.point(one.points, calibrate), test)",
+        "court.judge(one, court.point(one.points, calibrate), calibrate)",
+        "test_kept::test_each_part_does_its_own_work",
+    ),
+    Mutation(
+        "where nothing is proved nobody pays the reference",
+        "experiments.kept:_realised",
+        "theirs is None",
+        "True",
+        "test_kept::test_where_parity_is_not_proved_the_reference_answers_and_is_paid",
+    ),
+    Mutation(
         "the sign in nu, as two widely copied implementations have it",
         "cpo_step:_binding_or_slack",
         "lam * c - r",

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from farthing.cli.console import Trainings
+from farthing.errors import InputError
+from farthing.experiments import compare as room
 from farthing.experiments.base import Event
 
 Farthing = Callable[..., Any]
@@ -149,6 +151,68 @@ def test_the_action_space_says_who_takes_part(
     assert done.code == 0, done.err
     found = json.loads(Path("report/results.json").read_text())
     assert {row["policy"] for row in found} == names
+
+
+def names(page: str = "report") -> set[str]:
+    return {row["policy"] for row in json.loads(Path(f"{page}/results.json").read_text())}
+
+
+def test_by_default_who_can_win_takes_part_and_all_brings_everybody(
+    farthing: Farthing, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(chosen: Any, *_: Any, **__: Any) -> None:
+        raise InputError(", ".join(one.name for one in chosen))
+
+    monkeypatch.setattr(room, "compare_these", nothing)
+    asked = ("compare", "--traces", runs, "--out", "report")
+    few = farthing(*asked).err.strip().removeprefix("farthing: ").split(", ")
+    assert few == ["fixed-1", "fixed-2", "fixed-3", "fixed-4", "stopping", "lookahead"]
+    said = farthing(*asked, "--policies", "all").err
+    everybody = said.strip().removeprefix("farthing: ").split(", ")
+    assert {"random", "uala", "cpo", "ccpo", *few} <= set(everybody)
+
+
+PROMISES = {
+    "parity": ("--epsilon", "0.3", "--delta", "0.1", "--reference", "large"),
+    "agreement": ("--epsilon", "0.3", "--delta", "0.1", "--reference", "large"),
+    "selective": ("--delta", "0.1"),
+    "budget": ("--budget", "0.02", "--most", "0.03", "--delta", "0.1"),
+}
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_a_comparison_under_each_promise(farthing: Farthing, pool: Path, promise: str) -> None:
+    who = ("--policies", "always", "--splits", 3, "--workers", 1, "--out", "report")
+    done = farthing("compare", "--traces", pool, "--promise", promise, *PROMISES[promise], *who)
+    assert done.code == 0, done.err
+    assert "Proved on each calibration part" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    rows = {row["policy"]: row for row in json.loads(Path("report/results.json").read_text())}
+    large = rows["always-large"]
+    assert {"realised", "kept", "fell_back", "saved_low", "accuracy_se"} <= set(large)
+    assert "coverage" not in large
+    if promise in ("parity", "agreement"):
+        assert large["cost_usd"] == pytest.approx(0.01)
+        assert (large["accuracy"], large["saved"]) == (1.0, 0.0)
+    assert Path("report/report.html").exists()
+
+
+def test_the_winner_is_said_to_carry_no_certificate(farthing: Farthing, runs: Path) -> None:
+    done = farthing("compare", "--traces", runs, *QUICK)
+    said = "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."
+    assert said in " ".join(done.out.split())
+
+
+def test_options_that_mean_nothing_to_a_promise_are_one_line(
+    refused: Callable[..., str], runs: Path
+) -> None:
+    asked = ("compare", "--traces", runs, "--out", "report")
+    assert "needs --epsilon" in refused(*asked, "--promise", "parity")
+    assert "only to parity" in refused(*asked, "--epsilon", "0.1")
+    assert "leave --delta out" in refused(*asked, "--delta", "0.1")
+    parity = ("--promise", "parity", "--epsilon", "0.1", "--delta", "0.1")
+    assert "are for --promise coverage" in refused(*asked, *parity, "--population", "solvable")
+    assert "has no alpha" in refused(*asked, *parity, "--alpha", "0.1", "--alpha", "0.2")
 
 
 def test_a_pool_is_bought_model_by_model(farthing: Farthing, pool: Path) -> None:

@@ -9,7 +9,8 @@ from scipy import stats
 
 from farthing.experiments.base import METRICS, SAVED, Comparison, Row
 from farthing.experiments.beside_singles import BesideSingles
-from farthing.experiments.compare import Plan, compare
+from farthing.experiments.compare import compare
+from farthing.experiments.plan import Plan
 from farthing.experiments.value import LEVEL
 from farthing.methods.base import Dataset
 from farthing.reports import base, summary, tables

@@ -8,7 +8,8 @@ import pytest
 
 from farthing.experiments.base import TIMES_OPTIMUM, Comparison, Row
 from farthing.experiments.candidates import candidates
-from farthing.experiments.compare import Plan, compare
+from farthing.experiments.compare import compare
+from farthing.experiments.plan import Plan
 from farthing.experiments.published import published
 from farthing.methods.base import Dataset
 from farthing.methods.baselines.optimum import OptimumPolicy

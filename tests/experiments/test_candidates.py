@@ -11,10 +11,15 @@ import pytest
 
 from farthing.errors import UnknownNameError
 from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Row
-from farthing.experiments.candidates import candidates, left_out
+from farthing.experiments.candidates import (
+    beside_each_alone,
+    candidates,
+    left_out,
+    who_can_win,
+)
 from farthing.experiments.published import OUR_NAMES, published, tables
 from farthing.experiments.results import results, results_json
-from farthing.methods.base import Dataset
+from farthing.methods.base import Dataset, Gives
 from farthing.methods.cards import cards
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.process.generator.presets import PRESETS
@@ -38,6 +43,59 @@ def test_all_of_them_in_the_order_of_the_table(small: Dataset) -> None:
     assert names(small) == [name for name in expected if name not in absent]
     assert (ours[0], ours[-1]) == ("random", "optimum")
     assert ours.index("cpo") < ours.index("ccpo") < ours.index("stopping") < ours.index("lookahead")
+
+
+def roles_of(dataset: Dataset, *, independent: bool) -> Dataset:
+    traces = dataset.traces
+    apart = replace(traces, independent=np.full(len(traces), independent))
+    return replace(dataset, traces=apart, generator=None, preset=None)
+
+
+def pool_of(dataset: Dataset) -> Dataset:
+    """The first round alone, as a pool of two models that did not see one another."""
+    traces = dataset.traces
+    cells = {
+        name: getattr(traces, name)[:, :1]
+        for name in ("answer", "correct", "ungraded", "cost_nano")
+    }
+    one = replace(
+        traces,
+        **cells,
+        independent=np.ones(len(traces), dtype=bool),
+        roles=("small", "large"),
+        signals={},
+        replies={},
+        recorded=np.ones_like(traces.recorded),
+        largest_cost_nano=cells["cost_nano"],
+    )
+    return Dataset("pool", one)
+
+
+def test_who_can_win_depends_on_the_questions_and_on_what_is_promised(small: Dataset) -> None:
+    def able(dataset: Dataset, gives: Gives) -> set[str]:
+        return {one.name.split("-")[0] for one in who_can_win(dataset, gives)}
+
+    in_rounds = {"fixed", "stopping", "lookahead"}
+    dialogue, apart = roles_of(small, independent=False), roles_of(small, independent=True)
+    assert able(dialogue, "set") == able(dialogue, "one") == in_rounds
+    assert able(apart, "set") == in_rounds | {"lazy"}
+    assert able(apart, "one") == in_rounds | {"lazy", "always"}
+    pool = pool_of(small)
+    assert pool.is_pool
+    assert able(pool, "set") == in_rounds | {"lazy", "pool"}
+    of_pools = {card.name for card in cards() if card.space == "pool" and "one" in card.tried_for}
+    assert {one.method.name for one in who_can_win(pool, "one")} <= of_pools
+    assert {"pool-gain", "frugal-gpt", "always"} <= {
+        one.method.name for one in who_can_win(pool, "one")
+    }
+
+
+def test_beside_them_stands_each_model_alone(small: Dataset) -> None:
+    found = [one.name for one in beside_each_alone(roles_of(small, independent=True), "set")]
+    assert found[-2:] == ["always-base", "always-guide"]
+    assert found == list(dict.fromkeys(found))
+    dialogue = beside_each_alone(roles_of(small, independent=False), "set")
+    assert not [one for one in dialogue if one.method.name == "always"]
 
 
 def test_names_of_one_and_of_a_family_without_doubles(small: Dataset) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from farthing.errors import TooFewTracesError, UnknownNameError
 from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Event, Row
-from farthing.experiments.compare import INTERRUPTED, Plan, compare
+from farthing.experiments.compare import compare
+from farthing.experiments.plan import Plan
 from farthing.experiments.run import fit
+from farthing.experiments.trainings import INTERRUPTED
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.uala import UalaPolicy

@@ -13,10 +13,11 @@ from farthing.bundle import load, save
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments.base import TIMES_OPTIMUM
-from farthing.experiments.compare import Plan, compare
+from farthing.experiments.compare import compare
 from farthing.experiments.doubts import STRANGERS
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import Split, calibrate, train
+from farthing.experiments.plan import Plan
 from farthing.experiments.promises import Coverage
 from farthing.methods.base import Dataset, Saveable
 from farthing.process.generator.generate import generate

@@ -10,7 +10,8 @@ import pytest
 
 from farthing.errors import InputError
 from farthing.experiments.base import Event, ignore
-from farthing.experiments.compare import Plan, compare
+from farthing.experiments.compare import compare
+from farthing.experiments.plan import Plan
 from farthing.experiments.run import Job, train_all
 from farthing.experiments.run_on_ray import on_ray
 from farthing.experiments.tune import Search, sweep

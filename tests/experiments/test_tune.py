@@ -9,7 +9,7 @@ import pytest
 
 from farthing.errors import InputError, TooFewTracesError
 from farthing.experiments.base import Event
-from farthing.experiments.compare import Plan
+from farthing.experiments.plan import Plan
 from farthing.experiments.run import fit
 from farthing.experiments.trial_cache import Trials
 from farthing.experiments.tune import ALL, KEPT, Search, Sweep, fold, sweep

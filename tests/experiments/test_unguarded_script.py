@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.experiments.compare import Plan, compare
+from farthing.experiments.compare import compare
+from farthing.experiments.plan import Plan
 from farthing.methods.base import Dataset
 
 questions = generate(preset("hotpotqa-llama2-7b").config, 3000, np.random.default_rng(0))

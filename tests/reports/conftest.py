@@ -1,11 +1,20 @@
 """A comparison made by hand, so that reports are tested without any learner."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from farthing.experiments.base import METRICS, TIMES_OPTIMUM, Comparison, Difference, Row
+from farthing.experiments.base import (
+    METRICS,
+    TIMES_OPTIMUM,
+    Alone,
+    Comparison,
+    Difference,
+    Row,
+)
+from farthing.experiments.promises import Parity
 from farthing.methods.base import Calibration
 
 ALPHA = Fraction(1, 10)
@@ -120,6 +129,49 @@ def make(source: str = "hotpotqa-llama2-7b", label: str | None = None) -> Compar
 def comparison() -> Comparison:
     """Return a comparison of a dozen policies at one alpha."""
     return make()
+
+
+PARITY = Parity("guide", Fraction(1, 50))
+
+
+@pytest.fixture
+def proved() -> Comparison:
+    """Return a comparison under parity: one kept it, one did not, one never proved anything."""
+    rows = [
+        proved_row("cheap", "Cheap", 3e-4, realised=-0.01, kept=0.95, fell_back=0.1),
+        proved_row("broken", "Broken", 1e-4, realised=-0.1, kept=0.2, fell_back=0.0),
+        proved_row("never", "Never", 9e-4, realised=0.0, kept=1.0, fell_back=1.0),
+    ]
+    return replace(
+        make(),
+        rows=rows,
+        differences=[Difference(ALPHA, "broken", "cheap", "cost_usd", -2e-4, -3e-4, -1e-4)],
+        optimum=[],
+        published=[],
+        promise=PARITY,
+        reference="guide",
+        today=Alone("guide", 9e-4, 0.91),
+    )
+
+
+def proved_row(
+    policy: str, label: str, cost: float, *, realised: float, kept: float, fell_back: float
+) -> Row:
+    """Make one row under parity with a reference at 0.91 for 9e-4 dollars."""
+    shares = {"kept": kept, "fell_back": fell_back}
+    figures = {
+        "cost_usd": [cost] * 20,
+        "total_cost_usd": [cost * 200] * 20,
+        "accuracy": [0.91 + realised] * 20,
+        "realised": [realised] * 20,
+        "answered": [1.0] * 20,
+        **{name: [float(i < share * 20) for i in range(20)] for name, share in shares.items()},
+        "saved": [1 - cost / 9e-4] * 20,
+        "gained": [realised] * 20,
+    }
+    saved, gained = 1 - cost / 9e-4, realised
+    ends = {"saved": (saved - 0.05, saved + 0.05), "gained": (gained - 0.01, gained + 0.02)}
+    return Row(policy, label, ALPHA, "proved", figures, ends, frontier=[(1e-4, -0.2), (9e-4, 0.0)])
 
 
 @pytest.fixture

@@ -53,9 +53,9 @@ def test_a_line_that_only_falls_stays_in_the_plot(comparison: Comparison) -> Non
     played = {"cost_usd": [2e-4], "coverage": [0.82]}
     online = next(row for row in comparison.rows if row.policy == "cpo-online")
     row = replace(online, frontier=[*falls, (3e-4, 0.9)], per_split=played)
-    drawn = plots._worth_drawing(row)
+    drawn = plots._worth_drawing(row, "coverage")
     assert drawn == [falls[-1], (3e-4, 0.9)]  # 0.85 is the one step above the 0.82 that it plays
-    assert plots._worth_drawing(replace(row, frontier=falls[:1])) == []
+    assert plots._worth_drawing(replace(row, frontier=falls[:1]), "coverage") == []
 
 
 @pytest.mark.parametrize("policy", ["random", "fixed-depth-2", "stopping"])

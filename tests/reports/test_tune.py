@@ -12,7 +12,7 @@ from rich.console import Console
 
 from farthing.errors import InputError
 from farthing.experiments.base import METRICS, Comparison, Difference, Row
-from farthing.experiments.compare import Plan
+from farthing.experiments.plan import Plan
 from farthing.experiments.tune import Search, Sweep, Tried
 from farthing.reports.tune import (
     SHOWN,

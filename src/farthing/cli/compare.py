@@ -22,11 +22,13 @@ from farthing.cli.options import (
     TrainSize,
     sizes_of,
 )
+from farthing.cli.promises import Budget, Delta, Epsilon, Most, Options, Promise, Reference
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.experiments.base import Comparison
-    from farthing.experiments.compare import Plan
+    from farthing.experiments.plan import Plan
+    from farthing.experiments.promises import Promise as Asked
     from farthing.methods.base import Dataset
 
 File = Annotated[
@@ -47,6 +49,10 @@ Questions = Annotated[
 Splits = Annotated[
     int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
 ]
+Kind = Annotated[
+    Literal["coverage", "parity", "selective", "agreement", "budget"],
+    typer.Option("--promise", help="What is proved and held, with the options of calibrate."),
+]
 Workers = Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")]
 ActionSpace = Annotated[
     Literal["rounds", "calls", "pool"] | None,
@@ -62,7 +68,7 @@ Policies = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help="Who takes part; all there are unless said otherwise.",
+        help="Who takes part; by default those that can win here. all: the paper's too.",
         autocompletion=completion.several_methods,
     ),
 ]
@@ -82,6 +88,12 @@ def compare(
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
     test: TestSize = None,
+    promise: Kind = "coverage",
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    reference: Reference = None,
+    budget: Budget = None,
+    most: Most = None,
     population: Population = "all",
     action_space: ActionSpace = None,
     workers: Workers = 0,
@@ -90,20 +102,48 @@ def compare(
 ) -> None:
     """Train policies, calibrate and judge each on many splits, and write a report.
 
+    Policies that can win on these questions take part, and each model alone; --policies all
+    brings the paper's and every other one that can run.
+
     Example: farthing compare --traces runs.jsonl.gz --alpha 0.1 --splits 100 --out report
     """
-    from farthing.experiments.compare import Plan
+    from farthing.experiments.plan import Plan
 
+    options = Options(delta, epsilon, reference, budget, most, None, population=population)
+    asked = _asked(promise, options, alpha)
     files.check_folder(out)
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
     dataset, sizes = read_dataset(traces, preset, n, seed, sizes_of(train, calibrate, test))
     files.doubt_costs(dataset.traces)
     dataset = replace(dataset, features=tuple(feature))
-    alphas = tuple(dict.fromkeys(alpha))
     plan = Plan(
-        alphas, names, splits, seeds, seed, sizes, workers, population, action_space, engine=engine
+        tuple(dict.fromkeys(alpha)),
+        names,
+        splits,
+        seeds,
+        seed,
+        sizes,
+        workers,
+        population,
+        action_space,
+        engine=engine,
+        promise=asked,
     )
     run(dataset, plan, out, as_json=as_json)
+
+
+def _asked(promise: Promise, options: Options, alphas: list[Fraction]) -> "Asked | None":
+    """Return what is promised; None: coverage.
+
+    Raises:
+        InputError: options lack or mean nothing to it.
+    """
+    if promise == "coverage" and options.delta is not None:
+        raise InputError(
+            "a comparison promises coverage on average over calibration draws; leave --delta out"
+        )
+    options.check(promise)
+    return None if promise == "coverage" else options.asked(promise, alphas[0])
 
 
 def run(dataset: "Dataset", plan: "Plan", out: Path, *, as_json: bool = False) -> None:

@@ -35,7 +35,7 @@ def demo(
 
     Example: farthing demo
     """
-    from farthing.experiments.compare import Plan
+    from farthing.experiments.plan import Plan
 
     files.check_folder(out)
     dataset, sizes = generated(PRESET, None, 0, {})

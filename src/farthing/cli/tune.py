@@ -72,7 +72,7 @@ def sweep(
     sweep
     """
     from farthing.experiments import tune as room
-    from farthing.experiments.compare import Plan
+    from farthing.experiments.plan import Plan
     from farthing.reports.tune import render_sweep, write_sweep
 
     files.check_folder(out)

@@ -11,9 +11,9 @@ from farthing.door.arguments import names_of, path_of, whole_of
 from farthing.door.drawing import drawn
 from farthing.door.questions import Traces, traces_of
 from farthing.errors import InputError
-from farthing.experiments.compare import Plan
 from farthing.experiments.compare import compare as compare_methods
-from farthing.experiments.promises import level_of
+from farthing.experiments.plan import Plan
+from farthing.experiments.promises import Coverage, Promise, Selective, level_of
 
 if TYPE_CHECKING:
     from farthing.experiments.base import Comparison
@@ -51,6 +51,7 @@ def compare(
     methods: Sequence[str] | None = None,
     *,
     alpha: Level = Fraction(1, 10),
+    promise: Promise | None = None,
     splits: int = 100,
     seed: int = 0,
 ) -> Compared:
@@ -61,8 +62,10 @@ def compare(
 
     Args:
         traces: the questions.
-        methods: their names; None: all that can run here.
-        alpha: the promised share of misses.
+        methods: their names; None: those that can win here; `"all"`: all that can run.
+        alpha: the promised share of misses; with a promise that has none, what is trained for.
+        promise: what is proved on each calibration part and held against the test part; None:
+            coverage at `alpha`. One of coverage or selective brings its own level.
         splits: times that calibration and test are drawn anew.
         seed: of the divisions and of the training.
 
@@ -70,6 +73,8 @@ def compare(
         UnknownNameError: there is no such method.
         InputError: they cannot run on these questions, or an argument is wrong.
     """
+    if isinstance(promise, Coverage | Selective):
+        alpha = promise.alpha
     names = None if methods is None else names_of(methods, "methods")
     if names == ():
         raise InputError("no method is named; name some, or leave `methods` out for all")
@@ -78,5 +83,6 @@ def compare(
         names,
         splits=whole_of(splits, "splits", 1),
         seed=whole_of(seed, "seed", 0),
+        promise=promise,
     )
     return Compared(compare_methods(traces_of(traces, "the questions").dataset, plan))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+from farthing.experiments.promises import Promise
 from farthing.methods.base import Calibration, Learner, Method, Variant
 
 OPTIMUM = "optimum"
@@ -42,6 +43,27 @@ questions of the generator; only where the optimum is known."""
 
 SAVED = "saved"
 """1 - cost over that of the reference alone, on each test part; only where that is known."""
+
+GAINED = "gained"
+"""Accuracy of the single best answer less the reference's, likewise."""
+
+REALISED, ANSWERED, KEPT, FELL_BACK = "realised", "answered", "kept", "fell_back"
+PROMISE_METRICS = (
+    "cost_usd",
+    "total_cost_usd",
+    "accuracy",
+    REALISED,
+    ANSWERED,
+    KEPT,
+    FELL_BACK,
+)
+"""What is measured on each test part where another promise than coverage is proved: money and
+accuracy as above; the figure that is promised (accuracy less the reference's, agreement, accuracy
+of the answers given, or USD a question); the share of questions answered; 1 where the figure is as
+was promised; 1 where calibration proved nothing, so that the reference answered, or nobody."""
+
+How = Calibration | Literal["proved"]
+"""How a row's threshold is set; `proved`: at a point that calibration proved to keep a promise."""
 
 
 @dataclass(frozen=True)
@@ -123,15 +145,18 @@ class Row:
     policy: str
     label: str
     alpha: Fraction
-    calibration: Calibration
+    calibration: How
     per_split: Mapping[str, list[float]] = field(default_factory=dict)
     """Metric to one value per split (seeds one after another); empty where it could not run.
-    Beside `METRICS` it holds `TIMES_OPTIMUM` and `SAVED`, where they are known."""
+    Beside `METRICS` it holds `TIMES_OPTIMUM`, `SAVED` and `GAINED`, where they are known; of
+    another promise than coverage it holds `PROMISE_METRICS` in their place."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """95 % intervals of the means of `SAVED` and `GAINED`, as those of paired differences."""
     kappa: list[float] = field(default_factory=list)
     """Threshold of each split."""
     frontier: list[tuple[float, float]] = field(default_factory=list)
     """(cost_usd, coverage) on all questions outside training, as the threshold sweeps down; for a
-    pointwise policy its one point."""
+    pointwise policy its one point. Of another promise than coverage its figure (`plots`)."""
     curves: Mapping[str, list[float]] = field(default_factory=dict)
     """Training curves of the first seed."""
     note: str = ""
@@ -158,6 +183,17 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Alone:
+    """What one model alone came to on the same test parts."""
+
+    role: str
+    cost_usd: float
+    """US dollars a question."""
+    accuracy: float
+    """NaN where not all its answers are graded."""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Everything that a report needs to draw."""
 
@@ -181,6 +217,10 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
     reference: str = ""
     """The single model that savings are against; empty where none was recorded alone."""
+    today: Alone | None = None
+    """What that model costs and gets right; None where none was recorded alone."""
+    promise: Promise | None = None
+    """What calibration proved, with its reference named; None: coverage of each row's alpha."""
     made_up: str = ""
     """What made the questions up; empty where they were recorded."""
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from farthing.experiments.base import SAVED, Row
+from farthing.experiments.base import GAINED, SAVED, Alone, Row
 from farthing.experiments.significance import paired_interval
 from farthing.experiments.value import LEVEL, MARGIN, Singles, most_accurate
 from farthing.methods.base import Dataset
@@ -27,7 +27,7 @@ class BesideSingles:
     cost_usd: FloatArray
     """[J, L] a question, of each test part."""
     accuracy: FloatArray
-    """[J, L]"""
+    """[J, L]; NaN of a model of which some answers are not graded."""
     test_share: float
     """The share of the redrawn questions that a split tests on."""
 
@@ -42,33 +42,48 @@ class BesideSingles:
         """
         traces = dataset.traces
         reference = dataset.reference or most_accurate(traces.take(division.train))
-        singles = Singles.of(traces.take(division.rest))
+        rest = traces.take(division.rest)
+        singles = Singles.of(rest)
         if not singles.alone or reference not in singles.roles or not tests:
             return None
         cost = [singles.cost_nano[test].sum(axis=0) / len(test) for test in tests]
+        right = np.where(rest.ungraded.any(axis=(0, 1)), np.nan, singles.right)
         return cls(
             singles.roles,
             reference,
             np.array([[usd_from_nano(each) for each in one] for one in cost]),
-            np.array([singles.right[test].mean(axis=0) for test in tests]),
+            np.array([right[test].mean(axis=0) for test in tests]),
             division.n_test / len(division.rest),
         )
+
+    @property
+    def today(self) -> Alone:
+        """What the reference alone came to, on average over the splits."""
+        place = self.roles.index(self.reference)
+        cost, right = self.cost_usd[:, place].mean(), self.accuracy[:, place].mean()
+        return Alone(self.reference, float(cost), float(right))
 
     def row(self, row: Row) -> Row:
         """Return a row with what it saves, and with a single model that dominates it, if any."""
         cost = np.asarray(row.per_split.get("cost_usd", []))
         if not cost.size:
             return row
-        seeds = len(cost) // len(self.cost_usd)
-        theirs = np.tile(self.cost_usd[:, self.roles.index(self.reference)], seeds)
+        place, seeds = self.roles.index(self.reference), len(cost) // len(self.cost_usd)
+        theirs = np.tile(self.cost_usd[:, place], seeds)
         saved = np.where(theirs > 0, 1 - cost / np.where(theirs > 0, theirs, 1), np.nan)
-        per_split = {**row.per_split, SAVED: saved.tolist()}
+        gained = np.asarray(row.per_split["accuracy"]) - np.tile(self.accuracy[:, place], seeds)
+        beside = {SAVED: saved.tolist(), GAINED: gained.tolist()}
         return replace(
             row,
-            per_split=per_split,
-            instead=self._instead(row, seeds, "in_set"),
+            per_split={**row.per_split, **beside},
+            intervals={name: self._interval(values) for name, values in beside.items()},
+            instead=self._instead(row, seeds, "in_set") if "in_set" in row.per_split else "",
             for_one_answer=self._instead(row, seeds, "accuracy"),
         )
+
+    def _interval(self, values: list[float]) -> tuple[float, float]:
+        _, low, high = paired_interval(values, [0.0] * len(values), self.test_share)
+        return low, high
 
     def _instead(self, row: Row, seeds: int, right: str) -> str:
         """Return the cheapest model that dominates a row, as `value.dominated_by` does.

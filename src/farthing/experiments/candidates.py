@@ -1,4 +1,4 @@
-"""Who takes part in a comparison: every method that can run on these questions, or those named."""
+"""Who takes part in a comparison: methods that can win on these questions, all, or those named."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,8 +7,11 @@ from typing import Any
 
 from farthing.errors import InputError, MissingExtraError, UnknownNameError
 from farthing.experiments.base import Candidate
-from farthing.methods.base import Dataset, Learner, Method
+from farthing.methods.base import Dataset, Gives, Learner, Method
 from farthing.methods.cards import cards
+
+ALONE = "always"
+"""The method that any other is held against: one model alone."""
 
 
 def candidates(dataset: Dataset, names: Iterable[str] | None = None) -> list[Candidate]:
@@ -32,6 +35,50 @@ def candidates(dataset: Dataset, names: Iterable[str] | None = None) -> list[Can
         asked = f"{', '.join(chosen)} read no features of their own choice"
         raise InputError(f"{asked}: leave {', '.join(dataset.features)} out")
     return list(chosen.values())
+
+
+def who_can_win(dataset: Dataset, gives: Gives) -> list[Candidate]:
+    """Return the candidates that are tried for such a promise by their cards, if they can run.
+
+    Of a pool, a single answer is tried by methods of pools alone; sets also by those that ask its
+    models one after another. Where no pool was recorded, methods of pools are out.
+
+    Args:
+        dataset: the questions.
+        gives: what is promised: a single answer, or a set of them.
+
+    Raises:
+        MissingExtraError: a learner needs torch or scikit-learn.
+    """
+    return [
+        one for card in tried_for(dataset, gives) for one in _built(card, dataset) if one.learner
+    ]
+
+
+def tried_for(dataset: Dataset, gives: Gives) -> list[Method]:
+    """Return the cards of methods that are tried for such a promise on such questions."""
+    return [
+        card
+        for card in cards()
+        if gives in card.tried_for
+        and (card.space == "pool" or gives == "set" if dataset.is_pool else _fits(card, dataset))
+    ]
+
+
+def beside_each_alone(dataset: Dataset, gives: Gives) -> list[Candidate]:
+    """Return who can win and, in the order of the table, each model alone that was recorded so."""
+    found = who_can_win(dataset, gives)
+    if all(one.method.name != ALONE for one in found):
+        found += [one for one in _called(ALONE, dataset) if one.learner]
+    return sorted(found, key=lambda one: (one.method.place, one.method.name))
+
+
+def ending_in(candidate: Candidate, reference: str | None) -> Candidate:
+    """Return a candidate whose rows of models, if it asks any, end in the reference."""
+    learner: Any = candidate.learner
+    if reference is None or not hasattr(learner, "strong"):
+        return candidate
+    return candidate.learning_by(replace(learner, strong=reference))
 
 
 def the_only(dataset: Dataset, name: str) -> tuple[Candidate, Learner]:

@@ -1,95 +1,52 @@
 """Train every policy, then draw calibration and test anew many times: one fair comparison."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from itertools import product
-from typing import Literal
 
 import numpy as np
 
-from farthing.calibration.base import Population
 from farthing.errors import InputError
-from farthing.experiments.base import (
-    METRICS,
-    SOLVABLE_ONLY,
-    TIMES_OPTIMUM,
-    Candidate,
-    Comparison,
-    Event,
-    Row,
-    Watch,
-    ignore,
-)
+from farthing.experiments import kept, laid_out, thresholded
+from farthing.experiments.base import SOLVABLE_ONLY, Candidate, Comparison, Row, Watch, ignore
 from farthing.experiments.beside_singles import BesideSingles
-from farthing.experiments.candidates import candidates, left_out
-from farthing.experiments.evaluate import Entrant, frontier, metrics, play, stream
+from farthing.experiments.candidates import beside_each_alone, candidates, ending_in, left_out
+from farthing.experiments.kept import with_reference
+from farthing.experiments.laid_out import Ground
 from farthing.experiments.own_coverage import Fresh, known_optimum
+from farthing.experiments.plan import EVERYONE, Plan
+from farthing.experiments.promises import Coverage, Selective
+from farthing.experiments.proofs import read_for
 from farthing.experiments.published import fitted_to, published
-from farthing.experiments.run import Job, get_ready, train_all
-from farthing.experiments.run_on_ray import get_ready_on_ray, on_ray
 from farthing.experiments.significance import differences
+from farthing.experiments.trainings import INTERRUPTED, Trained, train, warm_up
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Dataset, Fitted, Method, Space
-from farthing.methods.cards import cards
+from farthing.methods.base import Dataset
 from farthing.process.action_space import recorded_space
 from farthing.process.generator.generate import MODELS
-from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.grades import check_graded
 from farthing.traces.splits import Division, divide
 
-INTERRUPTED = "its training was interrupted"
-READY = {"processes": get_ready, "ray": get_ready_on_ray}
-"""What lets each engine's workers begin to load."""
-ENGINES = {"processes": train_all, "ray": on_ray}
-"""Where trainings run: on this machine, or on a Ray cluster."""
+WHO_CAN_WIN = (
+    f"policies that can win here, and each model alone where it was recorded so; `{EVERYONE}` adds "
+    "the paper's and every other one that can run"
+)
+
+
+Splits = Sequence[tuple[IntArray, IntArray]]
+"""Calibration and test parts, as places within the questions outside training."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Who is compared, and how thoroughly."""
+class _Found:
+    """What came of all splits."""
 
-    alphas: tuple[Fraction, ...]
-    """The promised shares of misses."""
-    policies: tuple[str, ...] | None = None
-    """Names of candidates; None: all."""
-    splits: int = 100
-    """How many times calibration and test are drawn anew."""
-    seeds: int = 1
-    """Each policy is trained under the seeds seed, seed + 1, ..."""
-    seed: int = 0
-    sizes: Mapping[str, int | None] = field(default_factory=dict)
-    """Questions to `train`, `calibrate` and `test`; what is not given is its share."""
-    workers: int = 0
-    """Processes to train in; 0: as many as there are cores. The results are the same."""
-    population: Population = "all"
-    """Which questions thresholds are set on; `solvable`: the promise is about those."""
-    space: Literal["rounds", "calls", "pool"] | None = None
-    """`rounds`: whole rounds only; `calls`: single calls as well; `pool`: models, not rounds.
-    None: everything that applies."""
-    engine: Literal["processes", "ray"] = "processes"
-    """A name of `ENGINES`. The results are the same."""
-
-
-@dataclass(frozen=True)
-class _Line:
-    """One row to be: a candidate at one alpha, with its entrant of each seed."""
-
-    candidate: Candidate
-    alpha: Fraction
-    entrants: tuple[Entrant, ...] = ()
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class _Played:
-    """What one line did on one split, a value a seed."""
-
-    kappa: tuple[float, ...]
-    figures: tuple[Mapping[str, float], ...]
+    rows: list[Row]
+    played: int
+    """The number of splits that were played."""
+    optimum: list[tuple[float, float]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
@@ -112,48 +69,138 @@ def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
         MissingExtraError: training needs a package that is not installed.
         InputError: the traces or the policies do not fit the action space.
     """
-    check_graded(dataset.traces)
-    warm_up(plan)
-    return compare_these(_taking_part(dataset, plan), dataset, plan, watch)
+    recorded, plan = dataset, _promising(dataset, plan)
+    dataset = _graded(dataset, plan)
+    warm_up(plan, dataset)
+    return compare_these(_taking_part(dataset, plan), dataset, plan, watch, recorded=recorded)
 
 
 def compare_these(
-    chosen: Sequence[Candidate], dataset: Dataset, plan: Plan, watch: Watch = ignore
+    chosen: Sequence[Candidate],
+    dataset: Dataset,
+    plan: Plan,
+    watch: Watch = ignore,
+    *,
+    recorded: Dataset | None = None,
 ) -> Comparison:
-    """Compare candidates that the caller made; the plan's policies and action space say nothing."""
+    """Compare candidates that the caller made; the plan's policies and action space say nothing.
+
+    Args:
+        chosen: the candidates.
+        dataset: the questions, graded by what is promised.
+        plan: how thoroughly they are compared.
+        watch: is told how far the work is.
+        recorded: the questions as they were recorded; None: they are.
+    """
+    recorded = dataset if recorded is None else replace(recorded, reference=dataset.reference)
     arrays = dataset.arranged("rounds")
     rng = np.random.default_rng(plan.seed)
     division = divide(arrays, rng, **plan.sizes)
     splits = [_places(division, rng) for _ in range(plan.splits)]
-    fitted = _train(chosen, plan, dataset, division.train, watch)
-    lines = _lines(chosen, fitted, plan, dataset, division.rest)
-    played = _play_all(lines, splits, plan.population, watch)
-    rows = [_row(line, [split[i] for split in played]) for i, line in enumerate(lines)]
-    singles = BesideSingles.of(dataset, division, [test for _, test in splits[: len(played)]])
-    rows = rows if singles is None else [singles.row(row) for row in rows]
-    best, why_not = known_optimum(dataset)
-    if best and dataset.generator is not None:
-        rows = _beside_optimum(Fresh.draw(dataset.generator, plan.seed), lines, rows, watch)
+    trained = train(chosen, plan, dataset, division.train, watch)
+    ground = _ground(dataset, recorded, division)
+    found = (_thresholded if plan.promise is None else _proved)(
+        chosen, trained, plan, ground, splits, watch
+    )
+    singles = BesideSingles.of(recorded, division, [test for _, test in splits[: found.played]])
+    rows = found.rows if singles is None else [singles.row(row) for row in found.rows]
     return Comparison(
         source=dataset.name,
-        fingerprint=fingerprint(dataset.traces),
+        fingerprint=fingerprint(recorded.traces),
         sizes=division.sizes,
         horizon=arrays.horizon,
         roles=arrays.roles,
-        splits=len(played),
-        seeds=_seeds(plan),
+        splits=found.played,
+        seeds=plan.seeds_used,
         rows=rows,
-        differences=differences(rows, division.n_test / len(division.rest)),
-        optimum=best,
-        published=published(dataset.preset) if dataset.preset else [],
+        differences=differences(rows, division.n_test / len(division.rest), plan.promise),
+        optimum=found.optimum,
+        published=published(dataset.preset) if dataset.preset and plan.promise is None else [],
         reference="" if singles is None else singles.reference,
+        today=None if singles is None else singles.today,
+        promise=plan.promise,
         made_up=_made_up(dataset),
         notes=[
             *_notes(dataset, plan, division, arrays.take(division.train)),
-            *why_not,
-            *_unfinished(plan, lines, played),
+            *found.notes,
+            *_unfinished(plan, rows, found.played),
         ],
     )
+
+
+def _promising(dataset: Dataset, plan: Plan) -> Plan:
+    """Return a plan whose promise names its reference; coverage is what it promises without one."""
+    asked = plan.promise
+    if asked is None:
+        return plan
+    if isinstance(asked, Coverage):
+        if asked.delta is not None or asked.within_groups or asked.online:
+            raise InputError(
+                "a comparison promises coverage on average over calibration draws; leave delta, "
+                "within_groups and online out"
+            )
+        return replace(plan, promise=None, population=asked.population)
+    if len(plan.alphas) > 1 and not isinstance(asked, Selective):
+        kind = type(asked).__name__.lower()
+        raise InputError(f"a promise of {kind} has no alpha; give at most one, to train for")
+    if plan.population != "all":
+        raise InputError("a population is for a promise of coverage; leave it out")
+    training = dataset.traces.take(
+        divide(dataset.arranged("rounds"), np.random.default_rng(plan.seed), **plan.sizes).train
+    )
+    return replace(plan, promise=with_reference(asked, training, dataset.reference))
+
+
+def _graded(dataset: Dataset, plan: Plan) -> Dataset:
+    """Return the questions graded by what a plan promises."""
+    if plan.promise is None:
+        check_graded(dataset.traces)
+        return dataset
+    reference = getattr(plan.promise, "reference", None) or dataset.reference
+    read = read_for(plan.promise, dataset.traces, dataset.traces.grade)
+    return replace(dataset, traces=read, reference=reference)
+
+
+def _ground(dataset: Dataset, recorded: Dataset, division: Division) -> Ground:
+    """Say where rows are proved: accuracy is known where all answers are graded."""
+    accepted = None if recorded.traces.ungraded.any() else recorded
+    if recorded.traces is dataset.traces:
+        accepted = dataset if accepted is not None else None
+    return Ground(dataset, accepted, division.train, division.rest)
+
+
+def _thresholded(
+    chosen: Sequence[Candidate],
+    trained: Trained,
+    plan: Plan,
+    ground: Ground,
+    splits: Splits,
+    watch: Watch,
+) -> _Found:
+    """Set thresholds by split conformal calibration; say how near the known optimum rows come."""
+    dataset = ground.dataset
+    lines = thresholded.lines_of(chosen, trained, plan, dataset, ground.rest)
+    rows, played = thresholded.rows_of(lines, splits, plan.population, watch)
+    best, why_not = known_optimum(dataset)
+    if best and dataset.generator is not None:
+        fresh = Fresh.draw(dataset.generator, plan.seed)
+        rows = thresholded.beside_optimum(fresh, lines, rows, watch)
+    return _Found(rows, played, best, why_not)
+
+
+def _proved(
+    chosen: Sequence[Candidate],
+    trained: Trained,
+    plan: Plan,
+    ground: Ground,
+    splits: Splits,
+    watch: Watch,
+) -> _Found:
+    """Prove another promise than coverage."""
+    if plan.promise is None:
+        raise RuntimeError("coverage is not proved but calibrated")
+    lines = laid_out.lines_of(chosen, trained, plan.promise, plan.alphas, ground)
+    return _Found(*kept.rows_of(lines, plan.promise, splits, ground, watch))
 
 
 def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:
@@ -165,7 +212,7 @@ def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:
         )
     if plan.space == "calls":
         recorded_space("calls", dataset.traces)  # refuses calls that saw others
-    chosen = candidates(dataset, plan.policies)
+    chosen = _chosen(dataset, plan)
     if plan.space == "rounds":
         chosen = [one for one in chosen if "rounds" in one.method.action_spaces]
         if not chosen:
@@ -175,160 +222,18 @@ def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:
     return chosen
 
 
-def warm_up(plan: Plan) -> None:
-    """Start to load what workers will need, where there will be any."""
-    several = plan.policies is None or len(plan.policies) * len(plan.alphas) * plan.seeds > 1
-    workers = plan.workers or cores()
-    modules = {
-        one.learner.partition(":")[0] for one in _asked_for(plan) if one.learner and one.extras
-    }
-    if several and workers > 1 and modules:
-        READY[plan.engine](sorted(modules), workers)
-
-
-def _asked_for(plan: Plan) -> list[Method]:
-    """Return the methods that a plan names, or all."""
-    wanted = plan.policies
-    return [one for one in cards() if wanted is None or any(w.startswith(one.name) for w in wanted)]
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _seeds(plan: Plan) -> list[int]:
-    return list(range(plan.seed, plan.seed + plan.seeds))
+def _chosen(dataset: Dataset, plan: Plan) -> list[Candidate]:
+    """Return those that can win, all that can run, or those of the plan's names."""
+    if plan.policies is None:
+        found = beside_each_alone(dataset, plan.gives)
+        return [ending_in(one, dataset.reference) for one in found]
+    return candidates(dataset, None if plan.everyone else plan.policies)
 
 
 def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Draw a calibration and a test part, as places within the rest."""
     calibrate, test = division.redraw(rng)
     return np.searchsorted(division.rest, calibrate), np.searchsorted(division.rest, test)
-
-
-def _job(candidate: Candidate, alpha: Fraction, seed: int) -> Job | None:
-    """Return the training that a candidate needs; equal jobs are one training."""
-    if candidate.learner is None:
-        return None
-    varies = candidate.varies_with
-    parts = [f"alpha {float(alpha):g}"] if "alpha" in varies else []
-    parts += [f"seed {seed}"] if "seed" in varies else []
-    return Job(", ".join([candidate.name, *parts]), candidate.learner, alpha, seed, not varies)
-
-
-def _train(
-    chosen: Sequence[Candidate], plan: Plan, dataset: Dataset, rows: IntArray, watch: Watch
-) -> Mapping[tuple[object, ...], Fitted | None]:
-    """Run each training once, whoever shares it; those of one arrangement side by side."""
-    done: dict[tuple[object, ...], Fitted | None] = {}
-    for in_pool in (False, True):
-        jobs: dict[tuple[object, ...], Job] = {}
-        mine = [one for one in chosen if (one.method.space == "pool") == in_pool]
-        for candidate, alpha, seed in product(mine, plan.alphas, _seeds(plan)):
-            job = _job(candidate, alpha, seed)
-            if job is not None:
-                jobs.setdefault(_key(candidate, alpha, seed), job)
-        train = dataset.arranged("pool" if in_pool else "rounds").take(rows)
-        found = ENGINES[plan.engine](list(jobs.values()), train, plan.workers or cores(), watch)
-        done |= dict(zip(jobs, found, strict=True))
-    return done
-
-
-def _key(candidate: Candidate, alpha: Fraction, seed: int) -> tuple[object, ...]:
-    varies = candidate.varies_with
-    return (
-        id(candidate.learner),
-        alpha if "alpha" in varies else None,
-        seed if "seed" in varies else None,
-    )
-
-
-def _lines(
-    chosen: Sequence[Candidate],
-    fitted: Mapping[tuple[object, ...], Fitted | None],
-    plan: Plan,
-    dataset: Dataset,
-    rows: IntArray,
-) -> list[_Line]:
-    rest = {space: dataset.arranged(space).take(rows) for space in _spaces(chosen)}
-
-    def line(candidate: Candidate, alpha: Fraction) -> _Line:
-        trained = [fitted.get(_key(candidate, alpha, seed)) for seed in _seeds(plan)]
-        return _line(candidate, alpha, trained, rest[candidate.method.space])
-
-    return [line(candidate, alpha) for alpha in plan.alphas for candidate in chosen]
-
-
-def _spaces(chosen: Sequence[Candidate]) -> set[Space]:
-    return {candidate.method.space for candidate in chosen}
-
-
-def _line(
-    candidate: Candidate, alpha: Fraction, fitted: Sequence[Fitted | None], rest: TraceArrays
-) -> _Line:
-    """Replay a candidate's policies, or say why it has none to replay."""
-    if candidate.learner is None:
-        return _Line(candidate, alpha, note=candidate.note)
-    whole = [one for one in fitted if one is not None]
-    if len(whole) < len(fitted):
-        return _Line(candidate, alpha, note=INTERRUPTED)
-    try:
-        entrants = tuple(
-            Entrant(candidate, one, replay(one.policy, rest, candidate.empty)) for one in whole
-        )
-    except InputError as problem:
-        return _Line(candidate, alpha, note=str(problem))
-    remarks = (candidate.note, getattr(whole[0].policy, "note", ""))
-    return _Line(candidate, alpha, entrants, "; ".join(filter(None, remarks)))
-
-
-def _play_all(
-    lines: Sequence[_Line],
-    splits: Sequence[tuple[IntArray, IntArray]],
-    population: Population,
-    watch: Watch,
-) -> list[list[_Played]]:
-    """Play every line on every split; what Ctrl-C finds unfinished is left out for all alike."""
-    played: list[list[_Played]] = []
-    try:
-        for number, (calibrate, test) in enumerate(splits):
-            played.append([_play(line, number, calibrate, test, population) for line in lines])
-            watch(Event("evaluate", "", number + 1, len(splits)))
-    except KeyboardInterrupt:
-        pass
-    return played
-
-
-def _play(
-    line: _Line, number: int, calibrate: IntArray, test: IntArray, population: Population
-) -> _Played:
-    kappas = tuple(
-        entrant.threshold(calibrate, line.alpha, population) for entrant in line.entrants
-    )
-    figures = tuple(
-        metrics(play(entrant, kappa, test, stream(line.candidate.name, seed, number)))
-        for seed, (entrant, kappa) in enumerate(zip(line.entrants, kappas, strict=True))
-    )
-    return _Played(kappas, figures)
-
-
-def _row(line: _Line, played: Sequence[_Played]) -> Row:
-    """Put one line's splits together, seed after seed."""
-    candidate, seeds = line.candidate, range(len(line.entrants))
-    row = Row(candidate.name, candidate.label, line.alpha, candidate.calibration, note=line.note)
-    if not line.entrants or not played:
-        return row
-    figures = [split.figures[seed] for seed in seeds for split in played]
-    return replace(
-        row,
-        per_split={name: [values[name] for values in figures] for name in METRICS},
-        kappa=[split.kappa[seed] for seed in seeds for split in played],
-        frontier=frontier(line.entrants[0]),
-        curves={name: list(c) for name, c in line.entrants[0].fitted.curves.items()},
-    )
 
 
 def _made_up(dataset: Dataset) -> str:
@@ -339,31 +244,6 @@ def _made_up(dataset: Dataset) -> str:
     return "made-up questions of a generator" if generated else ""
 
 
-def _beside_optimum(
-    fresh: Fresh, lines: Sequence[_Line], rows: Sequence[Row], watch: Watch
-) -> list[Row]:
-    """Say of each row what it costs over the known optimum; what Ctrl-C cuts off stays unsaid."""
-    found = list(rows)
-    try:
-        for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
-            if row.per_split:
-                times = {TIMES_OPTIMUM: _times_optimum(fresh, line, row)}
-                found[place] = replace(row, per_split={**row.per_split, **times})
-            watch(Event("optimum", "", place + 1, len(rows)))
-    except KeyboardInterrupt:
-        pass
-    return found
-
-
-def _times_optimum(fresh: Fresh, line: _Line, row: Row) -> list[float]:
-    each = len(row.kappa) // len(line.entrants)
-    return [
-        value
-        for seed, entrant in enumerate(line.entrants)
-        for value in fresh.times_optimum(entrant, row.kappa[seed * each : (seed + 1) * each], seed)
-    ]
-
-
 def _notes(dataset: Dataset, plan: Plan, division: Division, train: TraceArrays) -> list[str]:
     notes = [f"questions: {division}"]
     if train.roles != dataset.traces.roles:
@@ -371,7 +251,9 @@ def _notes(dataset: Dataset, plan: Plan, division: Division, train: TraceArrays)
         notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
     if plan.population == "solvable":
         notes.append(SOLVABLE_ONLY)
-    if plan.policies is None and (absent := left_out(dataset)):
+    if plan.policies is None:
+        notes.append(WHO_CAN_WIN)
+    if plan.everyone and (absent := left_out(dataset)):
         whom = [f"{', '.join(names)} ({why})" for why, names in absent.items()]
         notes.append(f"left out: {'; '.join(whom)}")
     off = FeatureSet.fit(train).off
@@ -380,9 +262,9 @@ def _notes(dataset: Dataset, plan: Plan, division: Division, train: TraceArrays)
     return notes
 
 
-def _unfinished(plan: Plan, lines: Sequence[_Line], played: Sequence[object]) -> list[str]:
-    lost = sum(line.note == INTERRUPTED for line in lines)
+def _unfinished(plan: Plan, rows: Sequence[Row], played: int) -> list[str]:
+    lost = sum(row.note == INTERRUPTED for row in rows)
     notes = [f"interrupted: {lost} rows were not trained to the end and are empty"] if lost else []
-    if len(played) < plan.splits:
-        notes.append(f"interrupted: {len(played)} of {plan.splits} splits were played")
+    if played < plan.splits:
+        notes.append(f"interrupted: {played} of {plan.splits} splits were played")
     return notes

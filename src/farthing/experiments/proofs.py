@@ -319,13 +319,13 @@ def down_from_the_best(plays: Plays, train: Part) -> FloatArray:
 
     Testing begins at the best and goes cheaper from there.
     """
-    points = _trained_points(plays, train)
+    points = trained_points(plays, train)
     right = points.correct.sum(axis=0)
     return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
 
 
 def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certificate:
-    points = _trained_points(plays, train)
+    points = trained_points(plays, train)
     proof = points_of(plays.replay(calibrate.played), points.values)
     spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=points.values)
     about = plays.about(calibrate.played)
@@ -360,6 +360,7 @@ def _shift(asked: Shift, plays: Plays, train: Part, calibrate: Part) -> Certific
     )
 
 
-def _trained_points(plays: Plays, train: Part) -> OperatingPoints:
+def trained_points(plays: Plays, train: Part) -> OperatingPoints:
+    """Return what a policy costs and answers at a row of thresholds on its training questions."""
     trained = plays.replay(train.played)
     return points_of(trained, grid(trained))

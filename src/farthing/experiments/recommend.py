@@ -9,7 +9,6 @@ chosen method comes from questions that chose it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -18,7 +17,7 @@ from farthing.bundle import Bundle
 from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
-from farthing.experiments.candidates import candidates
+from farthing.experiments.candidates import ending_in, who_can_win
 from farthing.experiments.choosing import Contest, Tried, prospect_of
 from farthing.experiments.fallback import NoFallback, fallback
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
@@ -26,8 +25,7 @@ from farthing.experiments.proofs import Part, read_for, strongest
 from farthing.experiments.recommendation import Parts, Recommendation
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
-from farthing.methods.base import Dataset, Gives, Method, Progress, Silent
-from farthing.methods.cards import cards
+from farthing.methods.base import Dataset, Progress, Silent
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
 from farthing.traces.assemble import is_pool
 from farthing.traces.costs import doubt
@@ -240,31 +238,9 @@ def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
 
 
 def _entrants(plan: _Plan) -> list[Candidate]:
-    """Return who can win here: cards that are tried for what is promised, on such questions."""
-    gives: Gives = "set" if isinstance(plan.asked, Coverage) else "one"
-    pool = plan.dataset.is_pool
-    names = [
-        card.name
-        for card in cards()
-        if gives in card.tried_for and (_of_pools(card) if pool and gives == "one" else True)
-    ]
-    found = [one for name in names for one in candidates(plan.dataset, [name]) if one.learner]
-    return [_ending_in(one, plan.reference) for one in found if pool or _of_rounds(one.method)]
-
-
-def _of_pools(card: Method) -> bool:
-    return card.space == "pool"
-
-
-def _of_rounds(card: Method) -> bool:
-    return card.action_spaces != ("pool",)
-
-
-def _ending_in(candidate: Candidate, reference: str | None) -> Candidate:
-    learner: Any = candidate.learner
-    if reference is None or not hasattr(learner, "strong"):
-        return candidate
-    return candidate.learning_by(replace(learner, strong=reference))
+    """Return who can win here, ending in the reference."""
+    found = who_can_win(plan.dataset, "set" if isinstance(plan.asked, Coverage) else "one")
+    return [ending_in(one, plan.reference) for one in found]
 
 
 def _try(plan: _Plan, candidate: Candidate) -> Tried:

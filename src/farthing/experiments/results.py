@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from farthing.experiments.base import METRICS, SAVED, TIMES_OPTIMUM, Comparison, Row
+from farthing.experiments.base import (
+    GAINED,
+    METRICS,
+    PROMISE_METRICS,
+    SAVED,
+    TIMES_OPTIMUM,
+    Comparison,
+    Row,
+)
 
 Value = float | str | None
 
@@ -16,9 +24,12 @@ def results(comparison: Comparison) -> list[dict[str, Value]]:
 
     Metrics are means over the splits. The standard error of metric `m` is `m_se`; what does not
     exist (the policy could not run, a split has no solvable question) is None. It is the spread
-    over splits that share questions.
+    over splits that share questions; `saved_low` and `saved_high` are a 95 % interval that is
+    corrected for that, and so are those of `gained`.
     """
-    return [{"source": comparison.origin, **_record(row)} for row in comparison.rows]
+    measured = METRICS if comparison.promise is None else PROMISE_METRICS
+    metrics = (*measured, TIMES_OPTIMUM, SAVED, GAINED)
+    return [{"source": comparison.origin, **_record(row, metrics)} for row in comparison.rows]
 
 
 def results_json(comparison: Comparison) -> str:
@@ -26,7 +37,7 @@ def results_json(comparison: Comparison) -> str:
     return json.dumps(results(comparison), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _record(row: Row) -> dict[str, Value]:
+def _record(row: Row, metrics: Sequence[str]) -> dict[str, Value]:
     record: dict[str, Value] = {
         "policy": row.policy,
         "label": row.label,
@@ -37,9 +48,13 @@ def _record(row: Row) -> dict[str, Value]:
         "instead": row.instead,
         "for_one_answer": row.for_one_answer,
     }
-    for metric in (*METRICS, TIMES_OPTIMUM, SAVED):
+    for metric in metrics:
         mean, error = _mean_and_error(row.per_split.get(metric, []))
         record |= {metric: mean, f"{metric}_se": error}
+    for metric in (SAVED, GAINED):
+        low, high = row.intervals.get(metric, (math.nan, math.nan))
+        ends = {f"{metric}_low": low, f"{metric}_high": high}
+        record |= {name: None if math.isnan(end) else end for name, end in ends.items()}
     return record
 
 

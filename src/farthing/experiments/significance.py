@@ -7,6 +7,8 @@ import numpy as np
 
 from farthing.calibration.beta import beta_quantile
 from farthing.experiments.base import OPTIMUM, Difference, Row
+from farthing.experiments.promises import Promise
+from farthing.experiments.ranking import beside_cost, ranked
 from farthing.traces.arrays import BoolArray, IntArray
 
 METRICS = ("cost_usd", "coverage")
@@ -15,22 +17,28 @@ CLAIM = (("ccpo", "cpo-batch"), ("ccpo", "cpo-online"))
 """The pairs that the paper's claim is about."""
 
 
-def differences(rows: Sequence[Row], test_share: float) -> list[Difference]:
+def differences(
+    rows: Sequence[Row], test_share: float, promise: Promise | None = None
+) -> list[Difference]:
     """Return paired differences in cost and coverage, at each alpha.
 
     Every row with a threshold is held against the cheapest one with an exact promise, and CCPO
     against those that the paper holds it against. Rows without a threshold are left out: to cost
-    less at a lower coverage is no saving.
+    less at a lower coverage is no saving. Under another promise than coverage every row is held
+    against the winner, in cost and in what counts beside it.
 
     Args:
         rows: all rows of a comparison, played on the same splits.
         test_share: as in `paired_interval`.
+        promise: what they promise; None: coverage.
     """
     found = []
+    metrics = METRICS if promise is None else ("cost_usd", beside_cost(promise))
     for alpha in dict.fromkeys(row.alpha for row in rows):
         played = {row.policy: row for row in rows if row.alpha == alpha and row.per_split}
-        for ours, theirs in _pairs(played):
-            for metric in METRICS:
+        pairs = _pairs(played) if promise is None else _with_winner(played, promise)
+        for ours, theirs in pairs:
+            for metric in metrics:
                 interval = paired_interval(
                     played[ours].per_split[metric], played[theirs].per_split[metric], test_share
                 )
@@ -46,6 +54,12 @@ def _pairs(played: Mapping[str, Row]) -> Iterator[tuple[str, str]]:
     thresholded = [name for name, row in played.items() if row.calibration != "none"]
     yield from ((name, cheapest) for name in thresholded if name != cheapest)
     yield from (pair for pair in CLAIM if cheapest not in pair and set(pair) <= set(played))
+
+
+def _with_winner(played: Mapping[str, Row], promise: Promise) -> Iterator[tuple[str, str]]:
+    first = next(iter(ranked(list(played.values()), promise)), None)
+    if first is not None:
+        yield from ((name, first.policy) for name in played if name != first.policy)
 
 
 def paired_interval(

@@ -20,8 +20,9 @@ from farthing.calibration.guarantees.split import split_rank, split_threshold
 from farthing.errors import CalibrationError, InputError, TooFewTracesError
 from farthing.experiments.base import Candidate, Comparison, Event, Watch, ignore
 from farthing.experiments.candidates import the_only
-from farthing.experiments.compare import ENGINES, Plan, compare_these, cores, warm_up
+from farthing.experiments.compare import compare_these
 from farthing.experiments.evaluate import metrics
+from farthing.experiments.plan import Plan
 from farthing.experiments.run import fit
 from farthing.experiments.search import (
     Settings,
@@ -31,6 +32,7 @@ from farthing.experiments.search import (
     with_settings,
     written,
 )
+from farthing.experiments.trainings import ENGINES, cores, warm_up
 from farthing.experiments.trial_cache import Figures, Key, Trials
 from farthing.methods.base import Dataset, Progress
 from farthing.process.replayed import replay
@@ -179,7 +181,7 @@ def sweep(
         TooFewTracesError: there are fewer questions than the sizes ask for, or too few in a fold.
         InputError: the policy cannot be swept, or cannot learn with one of the settings.
     """
-    warm_up(replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds))
+    warm_up(replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds), dataset)
     candidate = _swept(dataset, search.policy)
     arrays = dataset.arranged(candidate.method.space)
     settings = [{}, *_asked(candidate.learner, search, plan.seed)]

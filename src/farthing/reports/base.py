@@ -7,12 +7,14 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.experiments.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Row
+from farthing.experiments.ranking import ranked
 from farthing.money import significant
 
 GROUPS = {
     "none": "No promise",
     "online": "Threshold tracked during training",
     "split": "Exact promise (split conformal)",
+    "proved": "Proved on each calibration part",
 }
 """What to call the rows of each way to calibrate, in the order of the table."""
 
@@ -98,13 +100,18 @@ def standard_error_of(row: Row, metric: str) -> float:
 
 
 def promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
-    """Return the rows with an exact promise at one alpha that ran; without the optimum."""
-    rows = (row for row in rows_at(comparison, alpha) if row.calibration == "split")
+    """Return the rows with a promise at one alpha that ran; without the optimum."""
+    rows = (row for row in rows_at(comparison, alpha) if row.calibration in ("split", "proved"))
     return [row for row in rows if ran(row) and row.policy != OPTIMUM]
 
 
 def cheapest_promised(comparison: Comparison, alpha: Fraction) -> list[Row]:
-    """Return the rows whose promise took a choice, cheapest first: not those that return all."""
+    """Return the rows whose promise took a choice, cheapest first: not those that return all.
+
+    Under another promise than coverage, those that kept it, as `ranking.ranked` orders them.
+    """
+    if comparison.promise is not None:
+        return ranked(promised(comparison, alpha), comparison.promise)
     return sorted(
         (row for row in promised(comparison, alpha) if not returns_everything(row)),
         key=lambda row: (mean_of(row, "cost_usd"), row.policy),
@@ -121,6 +128,8 @@ def best(comparison: Comparison, alpha: Fraction) -> Row | None:
     rows = recommended(comparison, alpha)
     if not rows:
         return None
+    if comparison.promise is not None:
+        return rows[0]
     least = mean_of(rows[0], "cost_usd")
     return rows[0] if sum(mean_of(row, "cost_usd") == least for row in rows) == 1 else None
 

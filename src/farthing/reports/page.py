@@ -10,20 +10,18 @@ from farthing.errors import MissingExtraError
 from farthing.experiments.base import Comparison
 from farthing.experiments.results import results_json
 from farthing.reports import glossary as words
-from farthing.reports import plots, summary, tables
+from farthing.reports import payer, plots, promises, summary, tables
 from farthing.reports.base import (
     Grid,
     alphas,
     cheapest_promised,
     decimal,
-    knows_optimum,
-    mean_of,
-    percent,
     promised,
     rows_at,
-    thousand,
 )
+from farthing.reports.columns import columns
 from farthing.reports.folder import write_all
+from farthing.reports.goals import goal_of
 from farthing.reports.style import looks
 
 try:
@@ -39,13 +37,12 @@ class Section:
     """What the page says about one alpha."""
 
     anchor: str
-    alpha: str
-    promised: str
-    finding: summary.Finding | None
-    cost: str
-    """Of the cheapest policy with a promise; empty where there is none."""
-    coverage: str
-    sentence: str
+    offer: payer.Offer
+    """What the first screen says."""
+    sets: bool
+    """Whether a set of answers is promised, rather than a single one."""
+    what: str
+    """What is drawn beside cost."""
     promise: str
     reached: str
     optimum: str
@@ -87,34 +84,36 @@ def html(comparison: Comparison) -> str:
         setting=summary.setting(comparison),
         doubts=summary.doubts(comparison),
         words=words.explained(comparison),
-        columns=tables.columns(
-            comparison.sizes["test"],
-            optimum=knows_optimum(comparison),
-            reference=comparison.reference,
-        ),
+        columns=columns(comparison),
+        no_certificate=promises.NO_CERTIFICATE,
+        not_alone=payer.NOT_ALONE,
         colours={name: look[0] for name, look in looks(_policies(comparison)).items()},
     )
 
 
 def _section(comparison: Comparison, alpha: Fraction) -> Section:
     shown = decimal(alpha)
+    goal = goal_of(comparison, alpha)
     runs = [plots.Run(r.policy, r.label, r.curves) for r in rows_at(comparison, alpha) if r.curves]
     trained = plots.training(runs, alpha)
-    found = summary.finding(comparison, alpha)
+    swept = any(len(row.frontier) > 1 for row in rows_at(comparison, alpha))
     return Section(
         anchor=f"alpha-{shown}",
-        alpha=shown,
-        promised=percent(1 - alpha),
-        finding=found,
-        cost=thousand(mean_of(found.cheapest, "cost_usd")) if found else "",
-        coverage=f"{mean_of(found.cheapest, 'coverage'):.3f}" if found else "",
-        sentence=summary.sentence(comparison, alpha),
-        promise=summary.promise(alpha),
+        offer=payer.offer(comparison, alpha),
+        sets=comparison.promise is None,
+        what=goal.name,
+        promise=summary.promise(comparison, alpha),
         reached=summary.reached(comparison, alpha),
         optimum=summary.optimum_played(comparison),
-        everything=bool(promised(comparison, alpha)) and not cheapest_promised(comparison, alpha),
+        everything=comparison.promise is None
+        and bool(promised(comparison, alpha))
+        and not cheapest_promised(comparison, alpha),
         grids=tuple(tables.grids(comparison, alpha)),
-        frontier=_inline(plots.frontier(comparison, alpha), f"Cost and coverage, alpha {shown}"),
+        frontier=_inline(
+            plots.frontier(comparison, alpha), f"Cost and {goal.name.lower()}, alpha {shown}"
+        )
+        if swept or comparison.promise is None
+        else "",
         boxes=_inline(plots.boxes(comparison, alpha), f"Spread over splits, alpha {shown}"),
         training=_inline(trained, f"Training curves, alpha {shown}") if trained else "",
     )

@@ -11,7 +11,8 @@ import numpy as np
 
 from farthing.errors import MissingExtraError
 from farthing.experiments.base import Comparison, Row
-from farthing.reports.base import PER_THOUSAND, mean_of, percent, ran, rows_at
+from farthing.reports.base import PER_THOUSAND, mean_of, ran, rows_at
+from farthing.reports.goals import Goal, goal_of
 from farthing.reports.published import beside
 from farthing.reports.style import INK, MUTED, STYLE, TARGET, looks
 from farthing.traces.arrays import FloatArray
@@ -60,13 +61,15 @@ def boxes(comparison: Comparison, alpha: Fraction) -> Figure:
     rows = [row for row in rows_at(comparison, alpha) if ran(row)]
     colours = looks(row.policy for row in comparison.rows)
     papers = {row.policy: paper for row, paper in beside(comparison, alpha)}
+    goal = goal_of(comparison, alpha)
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 1.3 + 0.34 * len(rows)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-        _boxes(left, rows, "coverage", 1, colours)
+        _boxes(left, rows, goal.metric, 1, colours)
         _boxes(right, rows, "cost_usd", PER_THOUSAND, colours)
-        left.axvline(float(1 - alpha), color=TARGET, linewidth=1.2, zorder=1)
-        left.set_title(f"Coverage (line: {percent(1 - alpha)})")
+        if goal.line is not None:
+            left.axvline(goal.line, color=TARGET, linewidth=1.2, zorder=1)
+        left.set_title(goal.name if goal.line is None else f"{goal.name} (line: {goal.level})")
         right.set_title("Cost, $ per 1,000 questions")
         right.set_xlim(left=0)
         for height, row in enumerate(reversed(rows)):
@@ -105,17 +108,21 @@ def training(runs: Sequence[Run], alpha: Fraction) -> Figure | None:
 
 
 def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
-    """Draw what coverage each policy reaches at what cost, and the optimum where it is known.
+    """Draw what each policy reaches at what cost, and the optimum where it is known.
+
+    What it reaches is coverage, or the figure of another promise.
 
     Lines sweep a policy's threshold over all questions outside training; full markers are the
     policies as calibrated (or as sampled, where they have no threshold); hollow ones are the
     paper's. The key lists lines in the order of what the promised coverage costs, then points.
     """
+    goal = goal_of(comparison, alpha)
+    level = goal.worst if goal.line is None else goal.line
     rows = sorted(
         (row for row in rows_at(comparison, alpha) if ran(row)),
         key=lambda row: (
             len(row.frontier) < 2,
-            cost_at(row.frontier, float(1 - alpha)) if len(row.frontier) > 1 else 0,
+            cost_at(row.frontier, level) if len(row.frontier) > 1 else 0,
             row.label,
         ),
     )
@@ -123,13 +130,13 @@ def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.9), layout="constrained")
         axes = figure.subplots()
-        floor = _floor(rows, alpha)
-        axes.set_ylim(floor, 1.0 + (1.0 - floor) * 0.04)
+        floor, top = _floor(rows, goal), _top(rows, goal)
+        axes.set_ylim(floor, top + (top - floor) * 0.04)
         if comparison.optimum:
             cost, coverage = np.array(sorted(comparison.optimum)).T
             axes.plot(cost * PER_THOUSAND, coverage, color=INK, dashes=(4, 2), label=EXPECTED)
         for row in rows:
-            _frontier_line(axes, row, colours[row.policy], floor)
+            _frontier_line(axes, row, colours[row.policy], goal.metric, floor)
         for row, paper in beside(comparison, alpha):
             axes.plot(
                 paper.cost_usd * PER_THOUSAND,
@@ -140,7 +147,7 @@ def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
                 markersize=7,
                 zorder=4,
             )
-        _frontier_axes(axes, alpha, published=bool(beside(comparison, alpha)))
+        _frontier_axes(axes, goal, published=bool(beside(comparison, alpha)))
     return figure
 
 
@@ -219,9 +226,7 @@ def _hollow(axes: Axes, value: float, height: int) -> None:
 
 
 def _marked(row: Row) -> str:
-    return {"none": "{} (no promise)", "online": "{}", "split": "{}"}[row.calibration].format(
-        row.label
-    )
+    return f"{row.label} (no promise)" if row.calibration == "none" else row.label
 
 
 def _curve_panel(
@@ -251,11 +256,11 @@ def _running_mean(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.arange(width, len(values) + 1, dtype=np.float64), means
 
 
-def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], floor: float) -> None:
+def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], metric: str, floor: float) -> None:
     """Draw a swept policy as a line with its operating point, another as a point."""
     colour, marker = look
-    cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, "coverage")
-    points = np.array(_worth_drawing(row))
+    cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, metric)
+    points = np.array(_worth_drawing(row, metric, floor))
     if len(points):
         kept = np.unique(np.linspace(0, len(points) - 1, DRAWN_POINTS).round().astype(int))
         axes.plot(points[kept, 0] * PER_THOUSAND, points[kept, 1], color=colour)
@@ -274,7 +279,7 @@ def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], floor: float) ->
     )
 
 
-def _worth_drawing(row: Row) -> list[tuple[float, float]]:
+def _worth_drawing(row: Row, metric: str, floor: float = -1.0) -> list[tuple[float, float]]:
     """Return the points of a swept line from where it is played, or from its best first step.
 
     Below that, a policy that may return nothing only falls: it pays the same and covers less.
@@ -283,23 +288,45 @@ def _worth_drawing(row: Row) -> list[tuple[float, float]]:
     if len(points) < 2:
         return []
     first_step = max(coverage for cost, coverage in points if cost == points[0][0])
-    least = min(mean_of(row, "coverage"), first_step)
+    least = max(min(mean_of(row, metric), first_step), floor)
     return [point for point in points if point[1] >= least]
 
 
-def _floor(rows: Sequence[Row], alpha: Fraction) -> float:
+def _floor(rows: Sequence[Row], goal: Goal) -> float:
     """Return where the plot begins: outliers far below what is asked for would flatten it."""
-    worst, asked = float(1 - 3 * alpha), float(1 - alpha)
-    seen = [mean_of(row, "coverage") for row in rows]
-    seen += [coverage for row in rows for _, coverage in _worth_drawing(row)]
-    return min([asked, *(coverage for coverage in seen if coverage >= worst)]) - BELOW
+    asked = [] if goal.line is None else [goal.line]
+    return min([*asked, *(value for value in _seen(rows, goal) if value >= goal.worst)]) - BELOW
 
 
-def _frontier_axes(axes: Axes, alpha: Fraction, *, published: bool) -> None:
-    axes.axhline(float(1 - alpha), color=TARGET, linewidth=1.0, zorder=1)
+def _top(rows: Sequence[Row], goal: Goal) -> float:
+    """Return where the plot ends: 1 for a share that is asked for, else what is reached."""
+    shares = goal.line is not None and goal.line > 0
+    return 1.0 if shares else max(_seen(rows, goal), default=1.0) + BELOW
+
+
+def _seen(rows: Sequence[Row], goal: Goal) -> list[float]:
+    found = [mean_of(row, goal.metric) for row in rows]
+    return found + [value for row in rows for _, value in _worth_drawing(row, goal.metric)]
+
+
+def _frontier_axes(axes: Axes, goal: Goal, *, published: bool) -> None:
+    if goal.line is not None:
+        _line_asked(axes, goal.line, goal.asked)
+    axes.set_xlabel("Cost, $ per 1,000 questions")
+    axes.set_title(goal.name)
+    axes.grid(visible=True)
+    handles, labels = axes.get_legend_handles_labels()
+    if published:
+        handles += axes.plot([], [], "D", markerfacecolor="white", markeredgecolor=MUTED)
+        labels += ["hollow: published"]
+    axes.legend(handles, labels, loc="center left", bbox_to_anchor=(1.01, 0.5))
+
+
+def _line_asked(axes: Axes, line: float, asked: str) -> None:
+    axes.axhline(line, color=TARGET, linewidth=1.0, zorder=1)
     axes.annotate(
-        f"{percent(1 - alpha)} asked for",
-        (1, float(1 - alpha)),
+        asked,
+        (1, line),
         xycoords=("axes fraction", "data"),
         xytext=(-2, -3),
         textcoords="offset points",
@@ -308,11 +335,3 @@ def _frontier_axes(axes: Axes, alpha: Fraction, *, published: bool) -> None:
         color=TARGET,
         fontsize="small",
     )
-    axes.set_xlabel("Cost, $ per 1,000 questions")
-    axes.set_title("Coverage")
-    axes.grid(visible=True)
-    handles, labels = axes.get_legend_handles_labels()
-    if published:
-        handles += axes.plot([], [], "D", markerfacecolor="white", markeredgecolor=MUTED)
-        labels += ["hollow: published"]
-    axes.legend(handles, labels, loc="center left", bbox_to_anchor=(1.01, 0.5))

@@ -14,6 +14,7 @@ from farthing.experiments.base import (
     Difference,
     Row,
 )
+from farthing.reports import promises
 from farthing.reports.base import (
     alphas,
     best,
@@ -80,15 +81,19 @@ def cost_difference(comparison: Comparison, row: Row, other: Row) -> Difference 
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """Say for each alpha who is cheapest at the promised coverage, and what that promise means."""
-    return [
+    """Say for each alpha who wins, what the promise means, and what a winner does not carry."""
+    said = [
         f"{sentence(comparison, alpha)} {in_plain_words(comparison, alpha)}".rstrip()
         for alpha in alphas(comparison)
     ]
+    won = any(best(comparison, alpha) is not None for alpha in alphas(comparison))
+    return [*said, promises.NO_CERTIFICATE] if won else said
 
 
 def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
     """Say what a policy with an exact promise promises; empty where nobody promises anything."""
+    if comparison.promise is not None:
+        return promises.in_plain_words(comparison, alpha)
     if not cheapest_promised(comparison, alpha):
         return ""
     population: Population = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
@@ -97,6 +102,8 @@ def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
 
 def sentence(comparison: Comparison, alpha: Fraction) -> str:
     """Say who is cheapest at one alpha, and by how much."""
+    if comparison.promise is not None:
+        return promises.sentence(comparison, alpha)
     found = finding(comparison, alpha)
     return f"At alpha = {decimal(alpha)} " + (
         _nobody(comparison, alpha) if found is None else _sentence(found)
@@ -104,7 +111,12 @@ def sentence(comparison: Comparison, alpha: Fraction) -> str:
 
 
 def reached(comparison: Comparison, alpha: Fraction) -> str:
-    """Say what coverage the policies with an exact promise came to, held against the promise."""
+    """Say what coverage the policies with an exact promise came to, held against the promise.
+
+    Empty under another promise: the table has a column for it.
+    """
+    if comparison.promise is not None:
+        return ""
     rows = promised(comparison, alpha)
     if not rows:
         return ""
@@ -147,16 +159,19 @@ def setting(comparison: Comparison) -> str:
     """Say what was compared on what."""
     sizes = comparison.sizes
     seeds = len(comparison.seeds)
+    calibrated = "threshold set" if comparison.promise is None else "promise proved"
     return (
         f"{len({row.policy for row in comparison.rows})} policies on {comparison.source}: trained "
-        f"on {sizes['train']:,} questions, threshold set on {sizes['calibrate']:,}, judged on "
+        f"on {sizes['train']:,} questions, {calibrated} on {sizes['calibrate']:,}, judged on "
         f"{sizes['test']:,}; {comparison.splits} random divisions into the last two, "
         f"{seeds} training seed{'s' if seeds > 1 else ''}."
     )
 
 
-def promise(alpha: Fraction) -> str:
-    """Say what a split-conformal threshold promises."""
+def promise(comparison: Comparison, alpha: Fraction) -> str:
+    """Say what a split-conformal threshold promises, or the proof of another promise."""
+    if comparison.promise is not None:
+        return f"{promises.claim(comparison, alpha)} {promises.how_sure(comparison, None)}"
     return (
         f"For a new question of the same kind, the set of answers contains a right one with "
         f"probability at least {percent(1 - alpha)}, unless none of the recorded answers is right "
@@ -173,14 +188,7 @@ def doubts(comparison: Comparison) -> list[str]:
             "the intervals of the paired differences are widened for that, the ± of the table "
             "is not."
         ),
-        (
-            f"One draw of {comparison.sizes['calibrate']:,} calibration questions may land above "
-            "or below the promise: look at the spread of the boxes, not at their middle alone."
-        ),
-        (
-            "Policies marked “no promise” are shown with what they happened to reach; a lower cost "
-            "at a lower coverage is no saving."
-        ),
+        *_about_promise(comparison),
     ]
     if len(comparison.seeds) == 1:
         found.append("One training seed: how much luck there is in training is not visible here.")
@@ -195,6 +203,29 @@ def doubts(comparison: Comparison) -> list[str]:
             "fitted to some of them, so agreement there is no replication."
         )
     return found + list(comparison.notes)
+
+
+def _about_promise(comparison: Comparison) -> list[str]:
+    """Say what to doubt about the promise."""
+    if comparison.promise is not None:
+        tested = f"{comparison.sizes['test']:,} test questions"
+        return [
+            (
+                f"Whether a promise was kept is judged on {tested}, whose own luck is in it: a "
+                "promise that holds for new questions may fall short there."
+            ),
+            "The winner was chosen by these very questions, so its figures flatter it.",
+        ]
+    return [
+        (
+            f"One draw of {comparison.sizes['calibrate']:,} calibration questions may land above "
+            "or below the promise: look at the spread of the boxes, not at their middle alone."
+        ),
+        (
+            "Policies marked “no promise” are shown with what they happened to reach; a lower cost "
+            "at a lower coverage is no saving."
+        ),
+    ]
 
 
 def _nobody(comparison: Comparison, alpha: Fraction) -> str:

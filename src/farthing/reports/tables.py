@@ -14,13 +14,10 @@ from rich.text import Text
 
 from farthing.experiments.base import (
     NOBODY_ASKED,
-    SAVED,
-    TIMES_OPTIMUM,
     Comparison,
     Difference,
     Row,
 )
-from farthing.money import significant
 from farthing.reports.base import (
     GROUPS,
     PER_THOUSAND,
@@ -31,123 +28,28 @@ from farthing.reports.base import (
     alphas,
     best,
     decimal,
-    knows_optimum,
     mean_of,
-    percent,
     ran,
     returns_everything,
     rows_at,
     standard_error_of,
 )
+from farthing.reports.columns import columns, count, key, per_thousand, share
+from farthing.reports.goals import goal_of
 from farthing.reports.published import beside
 
 NOTHING = Cell("–")
-KEY = (
-    "Acc.: best answer right; Solv.: coverage if solvable; Len: rounds; Set: answers; "
-    "Leaf: with repetitions"
-)
-SAVED_KEY = "cost below that of always"
-OPTIMUM_KEY = "×opt: cost over the optimum's at the same coverage, on fresh questions"
 WITH_ERROR = ("total_cost_usd", "coverage")
 """Metrics whose standard error the table has room for; `results.json` has all of them."""
 
 
-def _cents(usd: float) -> str:
-    return significant(usd * 100, 4)
-
-
-def _per_thousand(usd: float) -> str:
-    return significant(usd * PER_THOUSAND)
-
-
-def _share(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _count(value: float) -> str:
-    return f"{value:.2f}"
-
-
-BESIDE_OPTIMUM = Column(
-    TIMES_OPTIMUM,
-    "Cost, × optimum",
-    "×opt",
-    _count,
-    "cost over what the known optimum pays for the very coverage that the policy reaches, both on "
-    "20,000 fresh questions of the generator; known to about 0.01",
-)
-
-
-def _saved(share: float) -> str:
-    return f"{100 * share:.1f} %".replace("-0.0 %", "0.0 %")
-
-
-def columns(test: int, *, optimum: bool = False, reference: str = "") -> tuple[Column, ...]:
-    """Return the columns of the table, for a test part of so many questions: money first.
-
-    Args:
-        test: questions of the test part.
-        optimum: whether a known optimum has a column.
-        reference: the single model that savings are against; empty for none.
-    """
-    saved = Column(
-        SAVED,
-        f"Saved, against always {reference}",
-        "Saved",
-        _saved,
-        f"1 - cost over that of asking {reference} alone on the same questions",
-    )
-    return (
-        Column(
-            "total_cost_usd",
-            f"Cost (cents), {test} questions",
-            f"¢/{test}",
-            _cents,
-            f"cents for the {test} test questions together, as the paper counts",
-        ),
-        Column("cost_usd", "USD a question", "USD/q", significant, "dollars"),
-        *([saved] if reference else []),
-        Column(
-            "accuracy",
-            "Accuracy",
-            "Acc.",
-            _share,
-            "share of questions whose single best answer is right",
-        ),
-        Column(
-            "coverage",
-            "Coverage",
-            "Coverage",
-            _share,
-            "share of questions with a right answer in the set, or with none ever recorded",
-        ),
-        *([BESIDE_OPTIMUM] if optimum else []),
-        Column(
-            "coverage_solvable", "Given solvable", "Solv.", _share, "coverage of solvable questions"
-        ),
-        Column("avg_len", "Avg. Len.", "Len", _count, "deepest round that was run"),
-        Column("set_size", "Set Size (distinct)", "Set", _count, "different answers returned"),
-        Column(
-            "set_size_leaves",
-            "Set Size (leaves)",
-            "Leaf",
-            _count,
-            "answers returned with repetitions, as the paper counts",
-        ),
-        Column("empty", "Empty", "Empty", _share, "share of questions without any answer"),
-    )
-
-
 def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
     """Lay out how each policy did at one alpha."""
-    known = knows_optimum(comparison)
-    keys = [OPTIMUM_KEY, KEY] if known else [KEY]
-    reference = comparison.reference
-    shown = columns(comparison.sizes["test"], optimum=known, reference=reference)
+    shown = columns(comparison)
     rows = rows_at(comparison, alpha)
     cheapest = best(comparison, alpha)
     return Grid(
-        f"alpha = {decimal(alpha)}: coverage of at least {percent(1 - alpha)} is asked for",
+        goal_of(comparison, alpha).title,
         ("Policy", *(column.heading for column in shown)),
         ("Policy", *(column.short for column in shown)),
         tuple(
@@ -157,7 +59,7 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
             for row in rows
         ),
         (*_too_few(rows), *_dominated(rows), *(f"{r.label}: {r.note}" for r in rows if r.note)),
-        "; ".join([*([f"Saved: {SAVED_KEY} {reference}"] if reference else []), *keys]),
+        key(comparison),
     )
 
 
@@ -194,15 +96,17 @@ def difference_grid(comparison: Comparison, alpha: Fraction) -> Grid:
             difference
         )
     labels = {row.policy: row for row in rows_at(comparison, alpha)}
+    goal = goal_of(comparison, alpha)
+    at = f", alpha = {decimal(alpha)}" if goal.of_alpha else ""
     return Grid(
-        f"Paired differences over the same splits, alpha = {decimal(alpha)}: mean [95 % interval]",
-        ("First less second", "USD per 1,000 questions", "relative", "Coverage, points"),
-        ("First less second", "$/1,000", "relative", "Coverage, points"),
+        f"Paired differences over the same splits{at}: mean [95 % interval]",
+        ("First less second", "USD per 1,000 questions", "relative", f"{goal.beside}, points"),
+        ("First less second", "$/1,000", "relative", f"{goal.beside}, points"),
         tuple(
             Line(
                 ours,
                 f"{labels[ours].label} − {labels[theirs].label}",
-                _difference_cells(metrics, labels[theirs]),
+                _difference_cells(metrics, labels[theirs], goal.beside_metric),
             )
             for (ours, theirs), metrics in by_pair.items()
             if not returns_everything(labels[theirs])
@@ -222,10 +126,10 @@ def published_grid(comparison: Comparison, alpha: Fraction) -> Grid:
                 row.policy,
                 row.label,
                 (
-                    _two(_per_thousand, mean_of(row, "cost_usd"), paper.cost_usd),
-                    _two(_share, mean_of(row, "coverage"), paper.coverage),
-                    _two(_count, mean_of(row, "avg_len"), paper.avg_len),
-                    _two(_count, mean_of(row, "set_size_leaves"), paper.set_size),
+                    _two(per_thousand, mean_of(row, "cost_usd"), paper.cost_usd),
+                    _two(share, mean_of(row, "coverage"), paper.coverage),
+                    _two(count, mean_of(row, "avg_len"), paper.avg_len),
+                    _two(count, mean_of(row, "set_size_leaves"), paper.set_size),
                 ),
             )
             for row, paper in pairs
@@ -345,8 +249,8 @@ def _cell(row: Row, column: Column) -> Cell:
     return Cell(written, f"{error * scale:.{places}f}")
 
 
-def _difference_cells(metrics: dict[str, Difference], other: Row) -> tuple[Cell, ...]:
-    cost, coverage = metrics.get("cost_usd"), metrics.get("coverage")
+def _difference_cells(metrics: dict[str, Difference], other: Row, beside: str) -> tuple[Cell, ...]:
+    cost, coverage = metrics.get("cost_usd"), metrics.get(beside)
     base = mean_of(other, "cost_usd")
     return (
         _interval(cost, PER_THOUSAND, 3),

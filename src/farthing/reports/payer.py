@@ -1,0 +1,103 @@
+"""What a comparison says to who pays: cost today and tomorrow, and what is promised until when."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isnan
+
+from farthing.calibration import phrases
+from farthing.experiments.base import GAINED, SAVED, Alone, Comparison, Row
+from farthing.process.value import signed
+from farthing.reports import promises, summary
+from farthing.reports.base import best, mean_of, thousand
+from farthing.reports.goals import goal_of
+
+NOT_ALONE = "not recorded alone"
+UNKNOWN = "not graded"
+
+
+@dataclass(frozen=True)
+class Paid:
+    """What answering costs, and how often the single answer is right."""
+
+    who: str
+    cost: str
+    """Of a thousand questions."""
+    accuracy: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is paid today and tomorrow under one promise."""
+
+    title: str
+    today: Paid | None
+    """The reference alone; None: it was not recorded alone."""
+    tomorrow: Paid | None
+    """Who wins; None: nobody does."""
+    saved: str
+    saved_within: str
+    gained: str
+    """Accuracy won or lost, with its interval; empty where it is not known."""
+    promise: str
+    sure: str
+    until: tuple[str, ...]
+    finding: str
+    """The sentence that the command line prints."""
+
+
+def offer(comparison: Comparison, alpha: Fraction) -> Offer:
+    """Return what the first screen of a report says about one alpha."""
+    row = best(comparison, alpha)
+    saved, within = _saved(row)
+    return Offer(
+        title=goal_of(comparison, alpha).title,
+        today=None if comparison.today is None else _alone(comparison.today),
+        tomorrow=None if row is None else _paid(row),
+        saved=saved,
+        saved_within=within,
+        gained="" if row is None else _gained(row),
+        promise=promises.claim(comparison, alpha),
+        sure=promises.how_sure(comparison, row),
+        until=phrases.ends(None),
+        finding=summary.sentence(comparison, alpha),
+    )
+
+
+def _alone(one: Alone) -> Paid:
+    return Paid(f"Always {one.role}", thousand(one.cost_usd), _accuracy(one.accuracy))
+
+
+def _paid(row: Row) -> Paid:
+    return Paid(row.label, thousand(mean_of(row, "cost_usd")), _accuracy(mean_of(row, "accuracy")))
+
+
+def _accuracy(value: float) -> str:
+    return UNKNOWN if isnan(value) else f"{value:.3f}"
+
+
+def _saved(row: Row | None) -> tuple[str, str]:
+    """Return what is saved and its interval, or why that is not known."""
+    if row is None:
+        return "–", "nobody wins"
+    if SAVED not in row.intervals:
+        return "–", f"the models were {NOT_ALONE}"
+    return promises.in_percent(mean_of(row, SAVED)), _within(
+        row.intervals[SAVED], promises.in_percent
+    )
+
+
+def _gained(row: Row) -> str:
+    gained = mean_of(row, GAINED)
+    if isnan(gained):
+        return ""
+    return f"accuracy {signed(gained)} ({_within(row.intervals[GAINED], signed)})"
+
+
+def _within(ends: tuple[float, float], write: Callable[[float], str]) -> str:
+    low, high = ends
+    return (
+        "no interval of one split"
+        if isnan(low)
+        else f"95 % interval: {write(low)} to {write(high)}"
+    )
