@@ -18,7 +18,7 @@ from farthing.bundle import Bundle
 from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
-from farthing.experiments.candidates import candidates
+from farthing.experiments.candidates import candidates, reads_features
 from farthing.experiments.choosing import Contest, Tried, prospect_of
 from farthing.experiments.fallback import NoFallback, fallback
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
@@ -39,7 +39,7 @@ REPORT, MOST_REPORT = 0.2, 500
 """Share of the others that only measure, and the most of them."""
 CHOOSE, MOST_CHOOSE = 0.3, 400
 """Share of the rest that chooses; what is left proves."""
-NOBODY = "no method that could win can run on these questions; see `farthing traces info`"
+NOBODY = "no method that could win can run on these questions"
 LEAST = 40
 """Questions below which nothing can be recommended."""
 
@@ -76,6 +76,8 @@ def recommend(
     known = replace(dataset, reference=reference)
     plan = _plan(known, asked, seed, divide(dataset.traces, seed))
     trials, skipped = _try_all(plan, deadline_s, progress or Silent())
+    if not trials:
+        raise InputError(_nobody(skipped))
     name, bundle, outlook = _proved(plan, trials)
     recorded = plan.dataset.traces.take(plan.parts.report)
     report = plan.part(plan.parts.report)(bundle)
@@ -92,23 +94,29 @@ def recommend(
     )
 
 
-def best_method(dataset: Dataset, asked: Promise | None = None, *, seed: int = 0) -> str:
+def best_method(
+    dataset: Dataset,
+    asked: Promise | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> str:
     """Return the name of the method that `recommend` would choose, from training questions alone.
 
-    Some of them train every method that can win, the others choose; as many as there are are taken
+    Half of them train every method that can win, the others choose; as many as there are are taken
     to prove.
 
     Raises:
         InputError: the promise cannot be recommended for, or no method can run here.
         TooFewTracesError: there are too few questions.
     """
-    order = np.random.default_rng(seed).permutation(len(dataset.traces))
+    order = np.random.default_rng(seed).permutation(_usable(dataset.traces, "train and choose"))
     train, choose = (np.sort(rows) for rows in np.split(order, [len(order) // 2]))
     asked = default(dataset.traces) if asked is None else asked
     plan = _plan(dataset, asked, seed, Parts(train, choose, order, choose))
-    trials, _ = _try_all(plan, None, Silent())
+    trials, skipped = _try_all(plan, None, progress or Silent())
     if not trials:
-        raise InputError(NOBODY)
+        raise InputError(_nobody(skipped))
     return trials[0].name
 
 
@@ -181,12 +189,7 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
     Raises:
         TooFewTracesError: there are fewer than forty complete questions.
     """
-    complete = np.flatnonzero(traces.complete if not is_pool(traces) else _answered(traces))
-    if len(complete) < LEAST:
-        raise TooFewTracesError(
-            f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
-            "train, choose, prove and measure; record more"
-        )
+    complete = _usable(traces, "train, choose, prove and measure")
     order = np.random.default_rng(seed).permutation(complete)
     split = traces.split[order]
     own = [order[split == place] for place in range(len(SPLITS))]
@@ -202,6 +205,17 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
 
 def _share(rows: IntArray, share: float, most: int) -> int:
     return max(1, min(int(share * len(rows)), most))
+
+
+def _usable(traces: TraceArrays, does: str) -> IntArray:
+    """Return the complete questions, or refuse so few."""
+    complete = np.flatnonzero(traces.complete if not is_pool(traces) else _answered(traces))
+    if len(complete) < LEAST:
+        raise TooFewTracesError(
+            f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
+            f"{does}; record more"
+        )
+    return complete
 
 
 def _answered(pool: TraceArrays) -> BoolArray:
@@ -231,6 +245,15 @@ def _try_all(
     return sorted(found, key=lambda one: (one.expected_usd, one.name)), skipped
 
 
+def _nobody(skipped: dict[str, str]) -> str:
+    """Say why nobody can run, of the first of them."""
+    why = [f"{name}: {reason.rstrip('.')}" for name, reason in skipped.items()]
+    if not why:
+        return f"{NOBODY}; see `farthing traces info`"
+    more = f"; and {len(why) - 2} more" if len(why) > 2 else ""
+    return f"{NOBODY} ({'; '.join(why[:2])}{more})"
+
+
 def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
     if latency_s is None:
         return "its latency was not recorded, so no deadline can be held"
@@ -248,7 +271,9 @@ def _entrants(plan: _Plan) -> list[Candidate]:
         for card in cards()
         if gives in card.tried_for and (_of_pools(card) if pool and gives == "one" else True)
     ]
-    found = [one for name in names for one in candidates(plan.dataset, [name]) if one.learner]
+    found = [one for one in candidates(plan.dataset, names) if one.learner]
+    if plan.dataset.features:
+        found = [one for one in found if reads_features(one)]
     return [_ending_in(one, plan.reference) for one in found if pool or _of_rounds(one.method)]
 
 
@@ -302,8 +327,6 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
     Raises:
         InputError: nothing is proved, and no reference could answer instead.
     """
-    if not trials:
-        raise InputError(NOBODY)
     best = trials[0]
     serving = pipeline.Serving(None, plan.dataset.system)
     train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
