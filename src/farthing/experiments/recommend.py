@@ -32,6 +32,7 @@ from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, Trace
 from farthing.traces.assemble import is_pool
 from farthing.traces.costs import doubt
 from farthing.traces.grades import check_graded, ungraded_questions
+from farthing.traces.question_hashes import marks
 
 TRAIN, MOST_TRAIN = 0.3, 300
 """Share of the questions that train, and the most of them: learning curves are flat from there."""
@@ -42,6 +43,8 @@ CHOOSE, MOST_CHOOSE = 0.3, 400
 NOBODY = "no method that could win can run on these questions"
 LEAST = 40
 """Questions below which nothing can be recommended."""
+FEWEST = 5
+"""Questions below which none of the parts does what it is for."""
 
 
 def recommend(
@@ -81,16 +84,17 @@ def recommend(
     name, bundle, outlook = _proved(plan, trials)
     recorded = plan.dataset.traces.take(plan.parts.report)
     report = plan.part(plan.parts.report)(bundle)
+    found = evaluate_bundle.measure(bundle, report, seed=seed)
     return Recommendation(
-        bundle=bundle,
+        bundle=structs.replace(bundle, value=found.value),
         name=name,
-        found=evaluate_bundle.measure(bundle, report, seed=seed),
+        found=found,
         trials=tuple(trials),
         skipped=tuple(skipped.items()),
         models=Singles.of(recorded).figures(),
         reference=plan.reference,
         sizes=plan.parts.sizes,
-        notes=tuple(filter(None, [outlook, doubt(recorded)])),
+        notes=tuple(filter(None, [outlook, _late(found, deadline_s), doubt(recorded)])),
     )
 
 
@@ -149,7 +153,7 @@ def _plan(dataset: Dataset, asked: Promise, seed: int, parts: Parts) -> _Plan:
     if reference is not None and reference not in traces.roles:
         raise UnknownNameError("role", reference, traces.roles)
     if reference is None and traces.independent.all():
-        reference = strongest(graded.take(parts.train))
+        reference = strongest(graded.take(parts.choose))
     return _Plan(
         replace(dataset, traces=graded, reference=reference), asked, parts, reference, seed
     )
@@ -184,10 +188,12 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
     """Decide what each complete question does.
 
     Questions that the file marks to train do nothing else, as they may be unlike the others. Where
-    it marks all three parts, those to calibrate choose and prove, and those to test measure.
+    it marks all three parts, those to calibrate choose and prove, those to test measure, and what
+    it does not mark does nothing.
 
     Raises:
-        TooFewTracesError: there are fewer than forty complete questions.
+        TooFewTracesError: there are fewer than forty complete questions, or the marks leave too few
+            for one of these.
     """
     complete = _usable(traces, "train, choose, prove and measure")
     order = np.random.default_rng(seed).permutation(complete)
@@ -197,14 +203,23 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
     rest = order[split != 0]
     if not train.size:
         train, rest = np.split(order, [min(int(TRAIN * len(order)), MOST_TRAIN)])
-    report = own[2] if all(part.size for part in own) else rest[: _share(rest, REPORT, MOST_REPORT)]
-    rest = rest[~np.isin(rest, report)]
+    if all(part.size for part in own):
+        _, rest, report = own
+    else:
+        report, rest = np.split(rest, [_share(rest, REPORT, MOST_REPORT)])
     choose, prove = np.split(rest, [_share(rest, CHOOSE, MOST_CHOOSE)])
-    return Parts(*(np.sort(part) for part in (train, choose, prove, report)))
+    found = Parts(*(np.sort(part) for part in (train, choose, prove, report)))
+    if min(found.sizes.values()) < FEWEST:
+        sizes = ", ".join(f"{size:,} to {name}" for name, size in found.sizes.items())
+        raise TooFewTracesError(
+            f"what the file marks leaves {sizes}, and {FEWEST} of each are the least; mark fewer "
+            "or record more"
+        )
+    return found
 
 
 def _share(rows: IntArray, share: float, most: int) -> int:
-    return max(1, min(int(share * len(rows)), most))
+    return max(FEWEST, min(int(share * len(rows)), most))
 
 
 def _usable(traces: TraceArrays, does: str) -> IntArray:
@@ -243,6 +258,17 @@ def _try_all(
                 found.append(one)
         progress.update(done, len(entrants), {})
     return sorted(found, key=lambda one: (one.expected_usd, one.name)), skipped
+
+
+def _late(found: evaluate_bundle.Evaluated, deadline_s: float | None) -> str:
+    """Say so where what is recommended takes longer than it may after all."""
+    seconds = found.value.yours.latency_s
+    if deadline_s is None or seconds is None or seconds[1] <= deadline_s:
+        return ""
+    return (
+        f"one of twenty questions takes more than {seconds[1]:.3g} s, and {deadline_s:g} s were "
+        "given: nothing that is proved is faster"
+    )
 
 
 def _nobody(skipped: dict[str, str]) -> str:
@@ -333,6 +359,8 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
     kept, certificate, outlook = pipeline.tried(
         best.bundle, plan.asked, train, prove, serving, row=best.row
     )
+    chose = marks(plan.part(plan.parts.choose)(best.bundle).played)
+    kept = structs.replace(kept, questions={**kept.questions, "choose": chose})
     if certificate.promises or isinstance(plan.asked, Coverage):
         return best.name, kept, ""
     instead = fallback(kept, certificate, prove)
