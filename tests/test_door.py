@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +39,24 @@ def test_parts_have_no_question_in_common_and_leave_none_out() -> None:
     ids = [set(part.arrays.ids.tolist()) for part in parts]
     assert [len(part) for part in ids] == [29, 41, 31]
     assert set.union(*ids) == set(whole.arrays.ids.tolist())
+
+
+def marked(traces: ft.Traces, *marks: int) -> ft.Traces:
+    """Return the questions with these marks, one after another, again and again."""
+    split = np.resize(np.array(marks, dtype=np.int8), len(traces))
+    return ft.Traces(replace(traces.dataset, traces=replace(traces.arrays, split=split)))
+
+
+def test_parts_keep_to_what_the_file_marks() -> None:
+    whole = ft.generate("mmlu-llama2-7b", 100)
+    train, held_out = marked(whole, 0, -1, 2, -1).split(0.6, 0.4)
+    assert set(train.arrays.split.tolist()) == {0}
+    assert set(held_out.arrays.split.tolist()) == {-1, 2}
+    assert (len(train), len(held_out)) == (25, 75)
+    parts = marked(whole, 0, 1, 2, -1).split(0.1, 0.1, 0.8)
+    assert [set(part.arrays.split.tolist()) for part in parts] == [{0}, {1}, {2}]
+    with pytest.raises(InputError, match="100 of them marked to train"):
+        marked(whole, 0).split(0.5, 0.5)
 
 
 def test_the_threshold_is_that_of_the_held_out_questions(parts: list[ft.Traces]) -> None:

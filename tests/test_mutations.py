@@ -750,6 +750,77 @@ MUTATIONS = (
         "call.cost_usd",
         "test_question_budgets::test_under_its_budget_a_live_question_goes_as_it_is_replayed",
     ),
+    Mutation(
+        "questions that prove choose the method",
+        "experiments.recommend:_contest",
+        "plan.part(plan.parts.choose)",
+        "plan.part(plan.parts.prove)",
+        "test_recommend::test_each_question_moves_what_it_is_for_and_nothing_else",
+    ),
+    Mutation(
+        "questions that chose the method prove its promise",
+        "experiments.recommend:_proved",
+        "(plan.parts.train, plan.parts.prove)",
+        "(plan.parts.train, plan.parts.choose)",
+        "test_recommend::test_each_question_moves_what_it_is_for_and_nothing_else",
+    ),
+    Mutation(
+        "questions that prove the promise measure what came of it",
+        "experiments.recommend:recommend",
+        "plan.part(plan.parts.report)",
+        "plan.part(plan.parts.prove)",
+        "test_recommend::"
+        "test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last",
+    ),
+    Mutation(
+        "questions that are marked to train choose and prove",
+        "experiments.recommend:divide",
+        "split != 0",
+        "split != 1",
+        "test_recommend::test_parts_are_disjoint_and_keep_to_the_marks",
+    ),
+    Mutation(
+        "a bundle forgets which questions chose its method",
+        "experiments.recommend:_proved",
+        "{**kept.questions, 'choose': chose}",
+        "kept.questions",
+        "test_recommend::test_questions_that_chose_prove_nothing_later",
+    ),
+    Mutation(
+        "what is cheaper than a point that is not proved is used",
+        "prospects:expected_cost",
+        "np.where(proved[:, point : point + 1], cheaper, np.inf)",
+        "np.where(proved[:, point : point + 1], cheaper, best)",
+        "test_prospects::test_it_is_what_loops_come_to",
+    ),
+    Mutation(
+        "the last point that is proved is used, not the cheapest",
+        "prospects:expected_cost",
+        "np.minimum(cost[:, point : point + 1], best)",
+        "cost[:, point : point + 1]",
+        "test_prospects::test_it_is_what_loops_come_to",
+    ),
+    Mutation(
+        "two that agree are not enough where two are needed",
+        "agreement.policy:AgreementCascadePolicy._step",
+        "most >= needed",
+        "most > needed",
+        "test_agreement_cascade::test_points_are_what_loops_come_to",
+    ),
+    Mutation(
+        "models are asked that can no longer agree",
+        "agreement.policy:AgreementCascadePolicy._step",
+        "most + waiting.sum(axis=1) >= needed",
+        "most + waiting.sum(axis=1) >= 0",
+        "test_agreement_cascade::test_points_are_what_loops_come_to",
+    ),
+    Mutation(
+        "a question that is marked to train is held out",
+        "splits:by_shares",
+        "np.setdiff1d(np.arange(len(arrays)), train)",
+        "np.arange(len(arrays))",
+        "test_splits::test_shares_keep_to_the_marks",
+    ),
 )
 
 

@@ -68,10 +68,12 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     farthing_version: str
     """The version that wrote the bundle."""
     questions: Mapping[str, Marks] = {}
-    """`train` and `calibrate` to the marks of the questions that did it; empty where unknown."""
+    """`train`, `calibrate` and, of a recommendation, `choose` to the marks of the questions that
+    did it; empty where unknown."""
     value: Value | None = None
-    """What it costs and gets right beside the reference, on the calibration questions; None before
-    calibration, and in bundles that do not say."""
+    """What it costs and gets right beside the reference, on the calibration questions or, of a
+    recommendation, on those that only measured it; None before calibration, and in bundles that do
+    not say."""
     trained: "Bundle | None" = None
     """The policy as it was trained, where a reference answers in its place: see `fallback`."""
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up_pool import pool as made_up
+from made_up_pool import write
 
 from farthing import bundle
 from farthing.experiments.base import Candidate
@@ -55,6 +57,23 @@ def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
         assert "ends when The kind or mix of questions changes." in facts
     assert "120 to train, 40 to calibrate, 40 to test" in measured.err
     assert max(map(len, measured.out.splitlines())) <= 80
+
+
+def test_without_a_name_the_training_questions_choose(farthing: Farthing, tmp_path: Path) -> None:
+    traces = write(tmp_path / "pool.jsonl", made_up(300))
+    for named in ([], ["--policy", "auto"]):
+        out = f"b{len(named)}"
+        done = farthing("train", "--traces", traces, *named, "--out", out)
+        assert (done.code, done.out) == (0, "")
+        first, second, _ = done.err.splitlines()
+        chosen = re.fullmatch(r"policy: (\S+), which is likely to keep its promise .*", first)
+        assert chosen
+        assert second == "questions: 180 to train, 60 to calibrate, 60 to test"
+        again = farthing(
+            "train", "--traces", traces, "--policy", chosen[1], "--out", f"{out}-named"
+        )
+        assert again.code == 0
+        assert Path(out, bundle.BODY).read_bytes() == Path(f"{out}-named", bundle.BODY).read_bytes()
 
 
 def test_a_parquet_file_gives_the_same_figures(farthing: Farthing, runs: Path) -> None:

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 
 from farthing.errors import TooFewTracesError
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.splits import divide, fixed_parts, named_parts
+from farthing.traces.splits import by_shares, divide, fixed_parts, named_parts
 
 
 def questions(marks: list[int], incomplete: list[int] | None = None) -> TraceArrays:
@@ -168,3 +170,49 @@ def test_without_all_three_marks_one_draw_is_kept() -> None:
     assert not set(fixed.calibrate.tolist()) & set(fixed.test.tolist())
     again = fixed_parts(arrays, rng(1), test=30)
     assert np.array_equal(fixed.calibrate, again.calibrate)
+
+
+SHARES = [Fraction(3, 10), Fraction(1, 2), Fraction(1, 5)]
+
+
+@settings(deadline=None)
+@given(
+    marks=st.lists(st.integers(-1, 2), min_size=1, max_size=60),
+    parts=st.integers(1, 4),
+    seed=st.integers(0, 5),
+)
+def test_shares_keep_to_the_marks(marks: list[int], parts: int, seed: int) -> None:
+    shares = [Fraction(1, 4)] * parts
+    found = [set(rows.tolist()) for rows in by_shares(questions(marks), shares, rng(seed))]
+    assert len(found) == parts
+    assert sum(map(len, found)) == len(set.union(*found))
+    of = [{i for i, mark in enumerate(marks) if mark == part} for part in range(3)]
+    if parts == 3 and all(of):
+        assert found == of
+    elif of[0]:
+        rest = len(marks) - len(of[0])
+        assert found[0] == of[0]
+        assert [len(rows) for rows in found[1:]] == pytest.approx([rest / 3] * (parts - 1), abs=1)
+    else:
+        assert [len(rows) for rows in found] == pytest.approx([len(marks) / 4] * parts, abs=1)
+
+
+def test_without_marks_shares_are_as_they_always_were() -> None:
+    order = rng(7).permutation(1169)
+    expected = [np.sort(rows) for rows in np.split(order, [350, 935, 1169])[:3]]
+    for marks in ([-1] * 1169, [2] * 1000 + [1] * 169):  # nothing is marked to train
+        for ours, theirs in zip(by_shares(questions(marks), SHARES, rng(7)), expected, strict=True):
+            assert ours.tolist() == theirs.tolist()
+
+
+def test_who_is_not_marked_to_train_is_shared_in_proportion() -> None:
+    train, held_out, test = by_shares(questions([0] * 30 + [-1] * 70), SHARES, rng())
+    assert train.tolist() == list(range(30))
+    assert (len(held_out), len(test)) == (50, 20)
+    assert [
+        len(rows) for rows in by_shares(questions([0] * 30 + [-1] * 70), SHARES[:2], rng())
+    ] == [
+        30,
+        50,
+    ]  # what no share names is in no part, as ever
+    assert [len(r) for r in by_shares(questions([0, 0, -1]), [Fraction(1)], rng())] == [2]

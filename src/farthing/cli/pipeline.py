@@ -64,13 +64,15 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bu
 
 def train(
     traces: TracesFile,
+    out: Out,
     policy: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Such as ccpo or stopping.", autocompletion=completion.methods
+            metavar="NAME",
+            help="Such as ccpo or stopping; `auto`: the cheapest of those that can win.",
+            autocompletion=completion.methods,
         ),
-    ],
-    out: Out,
+    ] = "auto",
     alpha: Alpha = Fraction(1, 10),
     feature: Features = [],  # noqa: B006 - typer copies it
     grade: Grade = RIGHT,
@@ -82,11 +84,12 @@ def train(
 ) -> None:
     """Train one policy and save it as a bundle, with its training curves beside it.
 
+    Without --policy the training questions choose the method, as `farthing recommend` does.
     Ctrl-C ends the training; what it has reached is saved.
 
     Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
     """
-    from farthing.experiments import pipeline
+    from farthing.experiments import auto, pipeline
     from farthing.methods.base import Dataset
     from farthing.runtime.made_with import made_with
     from farthing.traces.files import read_arrays
@@ -98,13 +101,17 @@ def train(
     dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
+    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     with interruptible("nothing was saved"), trainings() as shown:
+        if policy == auto.AUTO:
+            policy = auto.in_training(dataset, alpha, split, Learning(shown, "trying methods"))
+            remark(f"policy: {policy}, which is likely to keep its promise for the least money")
         trained = pipeline.train(
             replace(dataset, system=made.system),
             policy,
             alpha,
             out,
-            split=pipeline.Split(seed, sizes_of(train, calibrate, test)),
+            split=split,
             progress=Learning(shown, policy),
         )
     curves = _write_curves(out, trained.fitted)

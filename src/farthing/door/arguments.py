@@ -5,6 +5,8 @@ InputError that says what was wrong and what to give instead.
 """
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from numbers import Real
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +78,14 @@ def nano_of(usd: float, what: str) -> int:
     if not 0 <= nano <= _MOST_USD * NANO_PER_USD:
         raise InputError(f"{what} is {shown(usd)}; give US dollars, such as 0.001")
     return nano
+
+
+def seconds_of(value: object, what: str) -> float:
+    """Read a time in seconds, from 0 on."""
+    seconds = float(value) if isinstance(value, Real | Decimal) else -1.0
+    if not 0 <= seconds < float("inf"):
+        raise InputError(f"{what} is {shown(value)}; give seconds, such as 2.5")
+    return seconds
 
 
 def models_of(models: "Mapping[str, Model]") -> "Mapping[str, Model]":

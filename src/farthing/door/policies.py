@@ -14,6 +14,7 @@ from farthing.door.drawing import drawn
 from farthing.door.questions import Traces, traces_of
 from farthing.errors import InputError
 from farthing.experiments import evaluate_bundle, pipeline
+from farthing.experiments.auto import AUTO, method_for
 from farthing.experiments.candidates import the_only
 from farthing.experiments.promises import Coverage, Promise, level_of
 from farthing.experiments.proofs import Part, read_for
@@ -207,7 +208,9 @@ def fit(
     """Train a method on recorded questions.
 
     Args:
-        method: its name, such as `lookahead`; `farthing methods` lists them.
+        method: its name, such as `lookahead`; `farthing methods` lists them. `auto` tries those
+            that can win and takes the one that is likely to cost least, as `recommend` does; the
+            policy's `method` says which.
         train: the questions to learn from.
         alpha: the share of misses to aim at; a float counts as the decimal that it prints.
         seed: the same seed gives the same policy.
@@ -218,6 +221,7 @@ def fit(
     Raises:
         UnknownNameError: there is no such method; the message lists those that there are.
         InputError: it cannot run on these questions.
+        TooFewTracesError: there are too few questions to choose a method on.
         MissingExtraError: training needs a package that is not installed.
     """
     level, seed = level_of(alpha, "alpha"), whole_of(seed, "seed", 0)
@@ -225,7 +229,9 @@ def fit(
     known = traces_of(train, "the training questions")
     answers = graded(known.arrays, text_of(grade, "the grade", RIGHT))
     dataset = replace(known.dataset, traces=answers, features=names)
-    candidate, learner = the_only(dataset, text_of(method, "the method", "lookahead"))
+    if text_of(method, "the method", "lookahead") == AUTO:
+        method = method_for(dataset, level, seed=seed)
+    candidate, learner = the_only(dataset, method)
     questions = dataset.arranged(candidate.method.space)
     fitted = fit_learner(learner, questions, level, seed, Silent())
     bundle = pipeline.bundle_of(candidate, fitted, questions, dataset, dataset.traces)

@@ -16,7 +16,7 @@ from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble, missing
 from farthing.traces.costs import doubt
 from farthing.traces.files import STORES, read_arrays
@@ -24,6 +24,7 @@ from farthing.traces.importers.read import check, foreign, read_foreign
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
 from farthing.traces.shapes import Checker
+from farthing.traces.splits import by_shares
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class Traces:
     def split(self, *shares: float, seed: int = 0) -> list["Traces"]:
         """Divide the questions at random, each share of them into a part of its own.
 
+        What a file marks stays together. Questions marked `train` are the first part, whatever its
+        share, and nothing else is in it; the others share the rest in proportion. Where the file
+        marks all three parts and three shares are given, the parts are the marked ones.
+
         Args:
             shares: of the parts, of at most 1 in all.
             seed: of the division.
@@ -66,14 +71,15 @@ class Traces:
         exact = [Fraction(repr(float(share))) for share in shares] if known else []
         if not exact or sum(exact) > 1:
             raise InputError(f"shares are {shares}; give numbers above 0 that add up to 1 at most")
-        order = np.random.default_rng(whole_of(seed, "seed", 0)).permutation(len(self))
-        ends = [int(sum(exact[: i + 1]) * len(self)) for i in range(len(exact))]
-        rows = np.split(order, ends)[: len(exact)]
+        rng = np.random.default_rng(whole_of(seed, "seed", 0))
+        rows = by_shares(self.arrays, exact, rng)
         if not all(map(len, rows)):
+            marked = int((self.arrays.split == SPLITS.index("train")).sum())
+            own = f", {marked} of them marked to train, which are the first part" if marked else ""
             raise InputError(
-                f"a share of {shares} is less than one of {len(self)} questions; give more"
+                f"a share of {shares} is less than one of {len(self)} questions{own}; give more"
             )
-        return [self.take(np.sort(part)) for part in rows]
+        return [self.take(part) for part in rows]
 
     def take(self, rows: np.ndarray) -> "Traces":
         """Return the questions at an index.

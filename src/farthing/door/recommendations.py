@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from farthing.door.arguments import seconds_of, text_of, whole_of
 from farthing.door.drawing import drawn
 from farthing.door.policies import Policy
 from farthing.door.questions import Traces, traces_of
@@ -74,5 +75,11 @@ def recommend(
         TooFewTracesError: there are too few questions.
     """
     dataset = traces_of(traces, "the questions").dataset
-    found = rooms.recommend(dataset, promise, reference=reference, deadline_s=deadline_s, seed=seed)
+    found = rooms.recommend(
+        dataset,
+        promise,
+        reference=None if reference is None else text_of(reference, "the reference", "gpt-4o"),
+        deadline_s=None if deadline_s is None else seconds_of(deadline_s, "deadline_s"),
+        seed=whole_of(seed, "seed", 0),
+    )
     return Recommendation(found, dataset.name)

@@ -31,7 +31,7 @@ def candidates(dataset: Dataset, names: Iterable[str] | None = None) -> list[Can
     for name in names:
         for candidate in _called(name, dataset):
             chosen.setdefault(candidate.name, candidate)
-    if dataset.features and not any(map(_reads_features, chosen.values())):
+    if dataset.features and not any(map(reads_features, chosen.values())):
         asked = f"{', '.join(chosen)} read no features of their own choice"
         raise InputError(f"{asked}: leave {', '.join(dataset.features)} out")
     return list(chosen.values())
@@ -140,13 +140,14 @@ def _built(method: Method, dataset: Dataset) -> list[Candidate]:
     return [_with_features(candidate, dataset.features) for candidate in found]
 
 
-def _reads_features(candidate: Candidate) -> bool:
+def reads_features(candidate: Candidate) -> bool:
+    """Return whether a candidate can be told which recorded numbers to see."""
     return hasattr(candidate.learner, "extra_features")
 
 
 def _with_features(candidate: Candidate, names: tuple[str, ...]) -> Candidate:
     learner: Any = candidate.learner
-    if not names or not _reads_features(candidate):
+    if not names or not reads_features(candidate):
         return candidate
     return candidate.learning_by(_asking_for(learner, names))
 

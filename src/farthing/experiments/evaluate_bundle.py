@@ -43,7 +43,11 @@ from farthing.traces.question_hashes import marks
 from farthing.traces.splits import Parts
 
 UNTOLD = "the bundle does not say which questions trained it: make sure that none of these did"
-MEETINGS = {"train": "trained the policy", "calibrate": "set its threshold"}
+MEETINGS = {
+    "train": "trained the policy",
+    "choose": "chose the method",
+    "calibrate": "set its threshold",
+}
 """What the questions that a bundle keeps marks of have done."""
 
 

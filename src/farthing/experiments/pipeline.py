@@ -385,11 +385,12 @@ def check_kind(folder: str | Path, bundle: Bundle, arrays: TraceArrays) -> None:
 
 
 def _check_held_out(bundle: Bundle, part: TraceArrays) -> None:
-    if trained := len(marks(part) & bundle.questions.get("train", NO_MARKS)):
-        raise InputError(
-            f"{trained:,} of the {len(part):,} calibration questions trained the policy, "
-            f"so nothing could be promised; {AS_BEFORE}"
-        )
+    for which, did in (("train", "trained the policy"), ("choose", "chose the method")):
+        if met := len(marks(part) & bundle.questions.get(which, NO_MARKS)):
+            raise InputError(
+                f"{met:,} of the {len(part):,} calibration questions {did}, "
+                f"so nothing could be promised; {AS_BEFORE}"
+            )
 
 
 def _kind(roles: tuple[str, ...], horizon: int) -> str:

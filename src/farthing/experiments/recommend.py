@@ -17,7 +17,7 @@ from farthing.bundle import Bundle
 from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
-from farthing.experiments.candidates import ending_in, who_can_win
+from farthing.experiments.candidates import ending_in, reads_features, who_can_win
 from farthing.experiments.choosing import Contest, Tried, prospect_of
 from farthing.experiments.fallback import NoFallback, fallback
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
@@ -30,6 +30,7 @@ from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, Trace
 from farthing.traces.assemble import is_pool
 from farthing.traces.costs import doubt
 from farthing.traces.grades import check_graded, ungraded_questions
+from farthing.traces.question_hashes import marks
 
 TRAIN, MOST_TRAIN = 0.3, 300
 """Share of the questions that train, and the most of them: learning curves are flat from there."""
@@ -37,9 +38,11 @@ REPORT, MOST_REPORT = 0.2, 500
 """Share of the others that only measure, and the most of them."""
 CHOOSE, MOST_CHOOSE = 0.3, 400
 """Share of the rest that chooses; what is left proves."""
-NOBODY = "no method that could win can run on these questions; see `farthing traces info`"
+NOBODY = "no method that could win can run on these questions"
 LEAST = 40
 """Questions below which nothing can be recommended."""
+FEWEST = 5
+"""Questions below which none of the parts does what it is for."""
 
 
 def recommend(
@@ -74,39 +77,48 @@ def recommend(
     known = replace(dataset, reference=reference)
     plan = _plan(known, asked, seed, divide(dataset.traces, seed))
     trials, skipped = _try_all(plan, deadline_s, progress or Silent())
+    if not trials:
+        raise InputError(_nobody(skipped))
     name, bundle, outlook = _proved(plan, trials)
     recorded = plan.dataset.traces.take(plan.parts.report)
     report = plan.part(plan.parts.report)(bundle)
+    found = evaluate_bundle.measure(bundle, report, seed=seed)
     return Recommendation(
-        bundle=bundle,
+        bundle=structs.replace(bundle, value=found.value),
         name=name,
-        found=evaluate_bundle.measure(bundle, report, seed=seed),
+        found=found,
         trials=tuple(trials),
         skipped=tuple(skipped.items()),
         models=Singles.of(recorded).figures(),
         reference=plan.reference,
         sizes=plan.parts.sizes,
-        notes=tuple(filter(None, [outlook, doubt(recorded)])),
+        notes=tuple(filter(None, [outlook, _late(found, deadline_s), doubt(recorded)])),
     )
 
 
-def best_method(dataset: Dataset, asked: Promise | None = None, *, seed: int = 0) -> str:
+def best_method(
+    dataset: Dataset,
+    asked: Promise | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> str:
     """Return the name of the method that `recommend` would choose, from training questions alone.
 
-    Some of them train every method that can win, the others choose; as many as there are are taken
+    Half of them train every method that can win, the others choose; as many as there are are taken
     to prove.
 
     Raises:
         InputError: the promise cannot be recommended for, or no method can run here.
         TooFewTracesError: there are too few questions.
     """
-    order = np.random.default_rng(seed).permutation(len(dataset.traces))
+    order = np.random.default_rng(seed).permutation(_usable(dataset.traces, "train and choose"))
     train, choose = (np.sort(rows) for rows in np.split(order, [len(order) // 2]))
     asked = default(dataset.traces) if asked is None else asked
     plan = _plan(dataset, asked, seed, Parts(train, choose, order, choose))
-    trials, _ = _try_all(plan, None, Silent())
+    trials, skipped = _try_all(plan, None, progress or Silent())
     if not trials:
-        raise InputError(NOBODY)
+        raise InputError(_nobody(skipped))
     return trials[0].name
 
 
@@ -139,7 +151,7 @@ def _plan(dataset: Dataset, asked: Promise, seed: int, parts: Parts) -> _Plan:
     if reference is not None and reference not in traces.roles:
         raise UnknownNameError("role", reference, traces.roles)
     if reference is None and traces.independent.all():
-        reference = strongest(graded.take(parts.train))
+        reference = strongest(graded.take(parts.choose))
     return _Plan(
         replace(dataset, traces=graded, reference=reference), asked, parts, reference, seed
     )
@@ -174,17 +186,14 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
     """Decide what each complete question does.
 
     Questions that the file marks to train do nothing else, as they may be unlike the others. Where
-    it marks all three parts, those to calibrate choose and prove, and those to test measure.
+    it marks all three parts, those to calibrate choose and prove, those to test measure, and what
+    it does not mark does nothing.
 
     Raises:
-        TooFewTracesError: there are fewer than forty complete questions.
+        TooFewTracesError: there are fewer than forty complete questions, or the marks leave too few
+            for one of these.
     """
-    complete = np.flatnonzero(traces.complete if not is_pool(traces) else _answered(traces))
-    if len(complete) < LEAST:
-        raise TooFewTracesError(
-            f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
-            "train, choose, prove and measure; record more"
-        )
+    complete = _usable(traces, "train, choose, prove and measure")
     order = np.random.default_rng(seed).permutation(complete)
     split = traces.split[order]
     own = [order[split == place] for place in range(len(SPLITS))]
@@ -192,14 +201,34 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
     rest = order[split != 0]
     if not train.size:
         train, rest = np.split(order, [min(int(TRAIN * len(order)), MOST_TRAIN)])
-    report = own[2] if all(part.size for part in own) else rest[: _share(rest, REPORT, MOST_REPORT)]
-    rest = rest[~np.isin(rest, report)]
+    if all(part.size for part in own):
+        _, rest, report = own
+    else:
+        report, rest = np.split(rest, [_share(rest, REPORT, MOST_REPORT)])
     choose, prove = np.split(rest, [_share(rest, CHOOSE, MOST_CHOOSE)])
-    return Parts(*(np.sort(part) for part in (train, choose, prove, report)))
+    found = Parts(*(np.sort(part) for part in (train, choose, prove, report)))
+    if min(found.sizes.values()) < FEWEST:
+        sizes = ", ".join(f"{size:,} to {name}" for name, size in found.sizes.items())
+        raise TooFewTracesError(
+            f"what the file marks leaves {sizes}, and {FEWEST} of each are the least; mark fewer "
+            "or record more"
+        )
+    return found
 
 
 def _share(rows: IntArray, share: float, most: int) -> int:
-    return max(1, min(int(share * len(rows)), most))
+    return max(FEWEST, min(int(share * len(rows)), most))
+
+
+def _usable(traces: TraceArrays, does: str) -> IntArray:
+    """Return the complete questions, or refuse so few."""
+    complete = np.flatnonzero(traces.complete if not is_pool(traces) else _answered(traces))
+    if len(complete) < LEAST:
+        raise TooFewTracesError(
+            f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
+            f"{does}; record more"
+        )
+    return complete
 
 
 def _answered(pool: TraceArrays) -> BoolArray:
@@ -229,6 +258,26 @@ def _try_all(
     return sorted(found, key=lambda one: (one.expected_usd, one.name)), skipped
 
 
+def _late(found: evaluate_bundle.Evaluated, deadline_s: float | None) -> str:
+    """Say so where what is recommended takes longer than it may after all."""
+    seconds = found.value.yours.latency_s
+    if deadline_s is None or seconds is None or seconds[1] <= deadline_s:
+        return ""
+    return (
+        f"one of twenty questions takes more than {seconds[1]:.3g} s, and {deadline_s:g} s were "
+        "given: nothing that is proved is faster"
+    )
+
+
+def _nobody(skipped: dict[str, str]) -> str:
+    """Say why nobody can run, of the first of them."""
+    why = [f"{name}: {reason.rstrip('.')}" for name, reason in skipped.items()]
+    if not why:
+        return f"{NOBODY}; see `farthing traces info`"
+    more = f"; and {len(why) - 2} more" if len(why) > 2 else ""
+    return f"{NOBODY} ({'; '.join(why[:2])}{more})"
+
+
 def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
     if latency_s is None:
         return "its latency was not recorded, so no deadline can be held"
@@ -240,6 +289,8 @@ def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
 def _entrants(plan: _Plan) -> list[Candidate]:
     """Return who can win here, ending in the reference."""
     found = who_can_win(plan.dataset, "set" if isinstance(plan.asked, Coverage) else "one")
+    if plan.dataset.features:
+        found = [one for one in found if reads_features(one)]
     return [ending_in(one, plan.reference) for one in found]
 
 
@@ -278,14 +329,14 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
     Raises:
         InputError: nothing is proved, and no reference could answer instead.
     """
-    if not trials:
-        raise InputError(NOBODY)
     best = trials[0]
     serving = pipeline.Serving(None, plan.dataset.system)
     train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
     kept, certificate, outlook = pipeline.tried(
         best.bundle, plan.asked, train, prove, serving, row=best.row
     )
+    chose = marks(plan.part(plan.parts.choose)(best.bundle).played)
+    kept = structs.replace(kept, questions={**kept.questions, "choose": chose})
     if certificate.promises or isinstance(plan.asked, Coverage):
         return best.name, kept, ""
     instead = fallback(kept, certificate, prove)

@@ -1,6 +1,8 @@
 """Who trains, who calibrates, who tests."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -150,6 +152,38 @@ def fixed_parts(
         return named
     division = divide(arrays, rng, train=train, calibrate=calibrate, test=test)
     return Parts(division.train, *division.redraw(rng))
+
+
+def by_shares(
+    arrays: Divisible, shares: Sequence[Fraction], rng: np.random.Generator
+) -> list[IntArray]:
+    """Return a part of the questions for each share of them, drawn at random; it may be empty.
+
+    Questions that the file marks `train` are the first part, whatever its share, and nothing else
+    is in it; the others share the rest in proportion. Where the file marks all three parts and
+    three shares are asked for, the parts are the marked ones.
+
+    Args:
+        arrays: the questions.
+        shares: of at most 1 in all.
+        rng: the only source of randomness.
+
+    Returns:
+        Row numbers in ascending order, without overlap.
+    """
+    marked = [np.flatnonzero(arrays.split == part) for part in range(len(SPLITS))]
+    if len(shares) == len(SPLITS) and all(part.size for part in marked):
+        return marked
+    train, *_ = marked
+    if not train.size:
+        return _drawn(np.arange(len(arrays)), shares, rng)
+    rest = np.setdiff1d(np.arange(len(arrays)), train)
+    return [train, *_drawn(rest, [share / (1 - shares[0]) for share in shares[1:]], rng)]
+
+
+def _drawn(rows: IntArray, shares: Sequence[Fraction], rng: np.random.Generator) -> list[IntArray]:
+    ends = [int(sum(shares[: i + 1]) * len(rows)) for i in range(len(shares))]
+    return [np.sort(part) for part in np.split(rng.permutation(rows), ends)[: len(shares)]]
 
 
 def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list[int]:

@@ -1,0 +1,59 @@
+"""`auto` in place of a method's name: the one that is likely to keep a promise for the least money.
+
+It is what `recommend` would choose, of training questions alone.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from farthing.experiments import pipeline
+from farthing.experiments.promises import Agreement, Coverage, Parity
+from farthing.experiments.recommend import best_method
+from farthing.methods.base import Dataset, Progress
+from farthing.traces.arrays import TraceArrays
+from farthing.traces.assemble import is_pool
+from farthing.traces.grades import check_graded, reference_of
+
+AUTO = "auto"
+
+
+def method_for(
+    dataset: Dataset, alpha: Fraction, *, seed: int = 0, progress: Progress | None = None
+) -> str:
+    """Return the name of the method for these training questions.
+
+    What it is to keep is, of questions in rounds, coverage of 1 - alpha; of a pool parity with its
+    strongest model minus two points or, where answers are judged by one of its models, agreement
+    with that one.
+
+    Args:
+        dataset: training questions; half of them train methods, the others choose one.
+        alpha: the share of misses to train for.
+        seed: of the division and of every training.
+        progress: is told how many methods were tried.
+
+    Raises:
+        InputError: nobody graded some of the answers, or no method can run here.
+        TooFewTracesError: there are too few questions.
+    """
+    check_graded(dataset.traces)
+    return best_method(dataset, _aim(dataset.traces, alpha), seed=seed, progress=progress)
+
+
+def in_training(
+    dataset: Dataset,
+    alpha: Fraction,
+    split: pipeline.Split = pipeline.DEFAULT,
+    progress: Progress | None = None,
+) -> str:
+    """Return the name of the method for the training part of questions; see `method_for`."""
+    rows = pipeline.divided(dataset.traces, split).train
+    train = replace(dataset, traces=dataset.traces.take(rows))
+    return method_for(train, alpha, seed=split.seed, progress=progress)
+
+
+def _aim(train: TraceArrays, alpha: Fraction) -> Coverage | Parity | Agreement:
+    if not is_pool(train):
+        return Coverage(1 - alpha)
+    reference = reference_of(train.grade)
+    return Parity() if reference is None else Agreement(reference)

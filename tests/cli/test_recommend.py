@@ -1,0 +1,151 @@
+"""`farthing recommend`: one screen, the same as JSON, a bundle, and refusals of a line."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_pool import pool, ungraded, write
+
+import farthing as ft
+from farthing import bundle as bundles
+from farthing.experiments import recommend as rooms
+from farthing.methods.cards import card
+
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
+FIVE = ("--promise", "parity", "--epsilon", "0.05", "--reference", "large")
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few methods take part, so that it takes a moment."""
+    names = ("agreement-cascade", "always", "ucci", "stopping", "fixed")
+    monkeypatch.setattr(rooms, "cards", lambda: [card(name) for name in names])
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("pool") / "pool.jsonl", pool(700))
+
+
+def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
+    farthing: Farthing, traces: Path
+) -> None:
+    done = farthing("recommend", "--traces", traces, *FIVE, "--out", "b")
+    assert done.code == 0
+    assert done.err == "bundle: b\n"
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 40
+    assert lines[0].startswith("pool.jsonl: use ")
+    n = rooms.divide(pool(700), 0).sizes
+    for said in (
+        "large alone (reference)",
+        "medium alone",
+        "small alone",
+        "Saved against always large",
+        f"Promise: With confidence 0.9 in the draw of {n['prove']} questions",
+        "In plain words: Of 100 questions at most 5 fewer",
+        "On these test questions: accuracy less that of large",
+        f"{n['train']} questions trained, {n['choose']} chose, {n['prove']} proved",
+        "Tried, by what a question is expected to cost",
+        'Next: farthing ask --bundle b --config job.toml "a question"',
+    ):
+        assert said in " ".join(done.out.split()), said
+    kept = ft.load("b")
+    assert kept.certificate is not None
+    assert kept.certificate.sentence() in " ".join(done.out.split())
+
+
+def test_json_is_all_of_stdout(traces: Path, tmp_path: Path) -> None:
+    """In a process of its own, with a bundle that is written meanwhile."""
+    script = str(Path(sys.executable).with_name("farthing"))
+    options = ("--traces", str(traces), *FIVE, "--json", "--out", str(tmp_path / "b"))
+    command = [script, "recommend", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert {"reference", "chosen", "saved", "candidates"} <= set(said)
+    assert {"name", "cost_usd", "accuracy"} <= set(said["reference"])
+    assert {"method", "cost_usd", "accuracy", "promise", "kept"} <= set(said["chosen"])
+    assert {"method", "cost_usd", "accuracy"} <= set(said["candidates"][0])
+    assert said["reference"]["name"] == "large"
+    assert said["reference"]["cost_usd"] == pytest.approx(0.002)
+    chosen = said["chosen"]
+    assert said["saved"] == pytest.approx(1 - chosen["cost_usd"] / said["reference"]["cost_usd"])
+    assert chosen["promise"].startswith("With confidence 0.9 in the draw of")
+    assert chosen["kept"] is True
+    assert chosen["method"] == said["candidates"][0]["method"]
+    assert bundles.load(tmp_path / "b").certificate is not None
+    assert "bundle: " in done.stderr
+
+
+def test_what_is_printed_and_python_say_the_same(farthing: Farthing, traces: Path) -> None:
+    said = json.loads(farthing("recommend", "--traces", traces, *FIVE, "--json").out)
+    advice = ft.recommend(ft.read_traces(traces), ft.Parity("large", epsilon=0.05))
+    assert said == json.loads(json.dumps(advice.to_json()))
+
+
+def test_where_nothing_is_proved_the_reference_answers(farthing: Farthing, traces: Path) -> None:
+    hopeless = ("--traces", traces, "--epsilon", "0.0001", "--reference", "large")
+    said = json.loads(farthing("recommend", *hopeless, "--json").out)
+    assert said["chosen"]["method"] == "always-large"
+    assert "so large answers, which is always valid" in said["chosen"]["promise"]
+    assert (said["chosen"]["kept"], said["saved"]) == (True, 0.0)
+    done = farthing("recommend", *hopeless)
+    assert done.out.startswith("pool.jsonl: keep asking large; nothing cheaper is proved\n")
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "Note: " in done.out
+
+
+@pytest.mark.parametrize(
+    ("options", "promise"),
+    [
+        (["--promise", "coverage", "--alpha", "0.1"], "covered with probability at least 0.9, on"),
+        (["--promise", "coverage", "--delta", "0.1"], "With confidence 0.9 in the draw of"),
+        (["--promise", "selective", "--alpha", "0.1"], "an answer that is given is right"),
+        (["--promise", "agreement", "--epsilon", "0.2"], "is the one that large would have given"),
+        (["--epsilon", "0.2", "--deadline", "6"], "is above large's minus 0.2"),
+    ],
+)
+def test_every_promise(farthing: Farthing, traces: Path, options: list[str], promise: str) -> None:
+    done = farthing("recommend", "--traces", traces, *options)
+    assert done.code == 0, done.err
+    assert promise in " ".join(done.out.split())
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_what_nobody_graded_agrees_and_rounds_are_covered(
+    farthing: Farthing, runs: Path, tmp_path: Path
+) -> None:
+    logs = write(tmp_path / "logs.jsonl", ungraded(pool(700)))
+    said = json.loads(farthing("recommend", "--traces", logs, "--json").out)
+    assert said["certificate"]["promise"]["kind"] == "agreement"
+    assert said["reference"]["name"] == "large"
+    said = json.loads(farthing("recommend", "--traces", runs, "--json").out)
+    assert said["certificate"]["promise"]["kind"] == "split"
+    assert said["reference"] is None
+
+
+def test_what_is_wrong_is_refused_in_a_line(
+    farthing: Farthing, refused: Refused, traces: Path, tmp_path: Path
+) -> None:
+    few = write(tmp_path / "few.jsonl", pool(30))
+    start = ("recommend", "--traces", traces)
+    assert "unknown role 'larg'; did you mean 'large'" in refused(*start, "--reference", "larg")
+    assert "there are 30 complete questions, and 40" in refused("recommend", "--traces", few)
+    assert "--alpha means nothing to a promise of parity" in refused(*start, "--alpha", "0.1")
+    for kind in ("coverage", "selective"):
+        wrong = (*start, "--promise", kind, "--epsilon", "0.1")
+        assert f"--epsilon means nothing to a promise of {kind}" in refused(*wrong)
+    assert "between 0 and 1" in refused(*start, "--epsilon", "2")
+    assert "--promise" in refused(*start, "--promise", "budget")
+    assert "cannot be read" in refused("recommend", "--traces", "absent.jsonl")
+    assert "more than 0.59 s, and 0.1 were given" in refused(*start, "--deadline", "0.1")
+    assert farthing(*start, "--out", "b").code == 0
+    assert "holds a calibrated bundle" in refused(*start, "--out", "b")
+    (tmp_path / "file").write_text("")
+    assert "no folder that can be written to" in refused(*start, "--out", "file/b")
