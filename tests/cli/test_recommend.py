@@ -44,6 +44,7 @@ def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
     assert lines[0].startswith("pool.jsonl: use ")
     n = rooms.divide(pool(700), 0).sizes
     for said in (
+        ", proved",
         "large alone (reference)",
         "medium alone",
         "small alone",
@@ -99,6 +100,7 @@ def test_where_nothing_is_proved_the_reference_answers(farthing: Farthing, trace
     assert done.out.startswith("pool.jsonl: keep asking large; nothing cheaper is proved\n")
     assert max(map(len, done.out.splitlines())) <= 80
     assert "Note: " in done.out
+    assert "always-large, proved" not in done.out
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def _models(found: Recommendation) -> Table:
         table.add_column(heading, justify="right")
     value = found.found.value
     if value is not None:
-        table.add_row(*_row(f"{found.name}, proved", value.yours), style="bold")
+        proved = found.certificate is not None and found.certificate.promises
+        label = f"{found.name}, proved" if proved else found.name
+        table.add_row(*_row(label, value.yours), style="bold")
     alone = {name: each for name, each in found.models.items() if each is not None}
     for name, each in sorted(alone.items(), key=lambda item: -item[1].cost_nano):
         label = f"{name} alone{' (reference)' if name == found.reference else ''}"
