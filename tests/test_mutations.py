@@ -56,7 +56,7 @@ MUTATIONS = (
     ),
     Mutation(
         "where nothing is proved nobody pays the reference",
-        "experiments.kept:_realised",
+        "experiments.kept:Court._realised",
         "theirs is None",
         "True",
         "test_kept::test_where_parity_is_not_proved_the_reference_answers_and_is_paid",
@@ -710,8 +710,8 @@ MUTATIONS = (
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
         "proofs:down_from_the_best",
-        "_trained_points(plays, train)",
-        "_trained_points(plays, calibrate)",
+        "trained_points(plays, train)",
+        "trained_points(plays, calibrate)",
         "test_held_out_questions",
     ),
     Mutation(

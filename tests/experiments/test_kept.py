@@ -129,6 +129,7 @@ def test_a_budget_is_kept_by_what_fits_it_and_nobody_is_asked_otherwise() -> Non
     assert (every(small, "realised"), every(small, "fell_back")) == ({0.001}, {0.0})
     assert (every(large, "cost_usd"), every(large, "answered")) == ({0.0}, {0.0})
     assert every(large, "fell_back") == {1.0}
+    assert "saved" not in large.per_split  # who answers nothing saves nothing
     too_dear = compared(unlike(), Budget(Fraction(1, 1000), Fraction(5, 1000)))
     assert "must be between 0 and the largest possible" in row_of(too_dear, "always-large").note
     best = ranked(compared(unlike(), Budget(Fraction(15, 1000), Fraction(2, 100))).rows, BUDGET)

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from farthing.experiments.base import GAINED, SAVED, Alone, Row
+from farthing.experiments.base import ANSWERED, GAINED, SAVED, Alone, Row
 from farthing.experiments.significance import paired_interval
 from farthing.experiments.value import LEVEL, MARGIN, Singles, most_accurate
 from farthing.methods.base import Dataset
@@ -66,8 +66,8 @@ class BesideSingles:
     def row(self, row: Row) -> Row:
         """Return a row with what it saves, and with a single model that dominates it, if any."""
         cost = np.asarray(row.per_split.get("cost_usd", []))
-        if not cost.size:
-            return row
+        if not cost.size or not any(row.per_split.get(ANSWERED, [1.0])):
+            return row  # who answers nothing saves nothing
         place, seeds = self.roles.index(self.reference), len(cost) // len(self.cost_usd)
         theirs = np.tile(self.cost_usd[:, place], seeds)
         saved = np.where(theirs > 0, 1 - cost / np.where(theirs > 0, theirs, 1), np.nan)
