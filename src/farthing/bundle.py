@@ -77,6 +77,12 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     trained: "Bundle | None" = None
     """The policy as it was trained, where a reference answers in its place: see `fallback`."""
 
+    def reads(self, signal: str) -> bool:
+        """Return whether the policy decides by a recorded number, as far as its settings say."""
+        if not isinstance(self.policy, Saveable):
+            return False
+        return _mentions(self.policy.to_state()[1], signal)
+
     @property
     def reference(self) -> str | None:
         """The single model that it is held against: that of its parity, or of its training."""
@@ -84,6 +90,14 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
             case ParityPromise(reference=str(named)) | AgreementPromise(reference=named):
                 return named
         return self.origin.reference
+
+
+def _mentions(value: Any, name: str) -> bool:
+    if isinstance(value, Mapping):
+        return any(_mentions(part, name) for part in value.values())
+    if isinstance(value, list | tuple):
+        return any(_mentions(part, name) for part in value)
+    return isinstance(value, str) and name in value
 
 
 def save(

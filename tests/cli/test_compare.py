@@ -208,7 +208,7 @@ def test_options_that_mean_nothing_to_a_promise_are_one_line(
 ) -> None:
     asked = ("compare", "--traces", runs, "--out", "report")
     assert "needs --epsilon" in refused(*asked, "--promise", "parity")
-    assert "only to parity" in refused(*asked, "--epsilon", "0.1")
+    assert "only to selective or parity" in refused(*asked, "--epsilon", "0.1")
     assert "leave --delta out" in refused(*asked, "--delta", "0.1")
     parity = ("--promise", "parity", "--epsilon", "0.1", "--delta", "0.1")
     assert "are for --promise coverage" in refused(*asked, *parity, "--population", "solvable")

@@ -10,7 +10,7 @@ from made_up_pool import pool, questions, ungraded
 
 import farthing as ft
 from farthing.errors import InputError, TooFewTracesError
-from farthing.experiments import auto, pipeline
+from farthing.experiments import auto, candidates, pipeline
 from farthing.experiments import recommend as rooms
 from farthing.experiments.promises import Promise
 from farthing.methods.base import Dataset
@@ -25,7 +25,7 @@ ALPHA = Fraction(1, 10)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let few methods take part, so that it takes a moment."""
     names = ("agreement-cascade", "always", "stopping", "fixed", "ucci")
-    monkeypatch.setattr(rooms, "cards", lambda: [card(name) for name in names])
+    monkeypatch.setattr(candidates, "cards", lambda: [card(name) for name in names])
 
 
 def test_the_door_takes_the_method_and_says_which() -> None:

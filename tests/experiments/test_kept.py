@@ -96,7 +96,7 @@ def test_where_parity_is_not_proved_the_reference_answers_and_is_paid() -> None:
     small = row_of(found, "always-small")
     assert (every(small, "cost_usd"), every(small, "accuracy")) == ({0.01}, {1.0})
     assert (every(small, "fell_back"), every(small, "kept")) == ({1.0}, {1.0})
-    assert [row.policy for row in ranked(found.rows, Parity("large"))] == ["always-large"]
+    assert ranked(found.rows, Parity("large")) == []  # nobody cheaper is proved
 
 
 def test_an_unnamed_reference_is_the_most_often_right_in_training() -> None:
@@ -131,7 +131,7 @@ def test_a_budget_is_kept_by_what_fits_it_and_nobody_is_asked_otherwise() -> Non
     assert every(large, "fell_back") == {1.0}
     assert "saved" not in large.per_split  # who answers nothing saves nothing
     too_dear = compared(unlike(), Budget(Fraction(1, 1000), Fraction(5, 1000)))
-    assert "must be between 0 and the largest possible" in row_of(too_dear, "always-large").note
+    assert "must be between $0 and the largest possible" in row_of(too_dear, "always-large").note
     best = ranked(compared(unlike(), Budget(Fraction(15, 1000), Fraction(2, 100))).rows, BUDGET)
     assert best[0].policy == "always-large"  # of what fits, the more often right
 
@@ -206,11 +206,11 @@ def test_one_alpha_is_enough_for_a_promise_without() -> None:
 
 
 ASKED: tuple[Promise, ...] = (
-    Parity("guide", Fraction(1, 10)),
-    Agreement("guide", Fraction(1, 4)),
-    Selective(Fraction(3, 4)),
+    Parity("guide", Fraction(2, 5)),
+    Agreement("guide", Fraction(3, 5)),
     Budget(Fraction(1, 2000), Fraction(1, 100)),
 )
+"""Not selective: there `calibrate` tests other candidates beside the policy."""
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +225,7 @@ def apart(large: Dataset) -> Dataset:
 def test_a_point_is_chosen_as_calibrate_chooses_it(apart: Dataset, asked: Promise) -> None:
     """On the same parts the comparison proves what `calibrate` does, or nothing where it does."""
     graded = replace(apart, traces=read_for(asked, apart.traces, "right"))
-    candidate, learner = the_only(graded, "stopping")
+    candidate, learner = the_only(graded, "lazy")
     rng = np.random.default_rng(7)
     division = divide(graded.traces, rng)
     calibrate, test = division.redraw(rng)

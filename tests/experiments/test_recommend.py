@@ -15,7 +15,7 @@ import farthing as ft
 from farthing.bundle import Bundle
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
-from farthing.experiments import pipeline
+from farthing.experiments import candidates, pipeline
 from farthing.experiments import recommend as rooms
 from farthing.experiments.evaluate_bundle import measure
 from farthing.experiments.promises import Coverage, Parity, Promise, Selective
@@ -41,7 +41,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def enter(patch: pytest.MonkeyPatch, names: Sequence[str]) -> None:
-    patch.setattr(rooms, "cards", lambda: [card(name) for name in names])
+    patch.setattr(candidates, "cards", lambda: [card(name) for name in names])
 
 
 def asked_of(

@@ -8,7 +8,7 @@ from made_up_pool import pool
 from scipy.stats import binom
 
 from farthing.bundle import Bundle
-from farthing.experiments import pipeline
+from farthing.experiments import candidates, pipeline
 from farthing.experiments import recommend as rooms
 from farthing.experiments.acting import act
 from farthing.experiments.base import Candidate
@@ -83,7 +83,7 @@ def test_whoever_looks_best_is_falsely_proved_as_rarely_as_the_promise_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And where the questions that prove also choose, far more often."""
-    monkeypatch.setattr(rooms, "cards", lambda: [card("always")])
+    monkeypatch.setattr(candidates, "cards", lambda: [card("always")])
     asked = Parity("large", str(EPSILON), str(DELTA))
 
     def false(draws: int, *, reused: bool) -> int:
@@ -122,7 +122,7 @@ def trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return known[candidate.name]
 
     monkeypatch.setattr(rooms, "_trained", once)
-    monkeypatch.setattr(rooms, "cards", lambda: [card(name) for name in METHODS])
+    monkeypatch.setattr(candidates, "cards", lambda: [card(name) for name in METHODS])
 
 
 def on(bundle: Bundle, traces: TraceArrays) -> Outcome:

@@ -90,7 +90,8 @@ def _by_losses(
     allowed = allows(asked, contest.prove)
     rng = np.random.default_rng(contest.seed)
     expected = expected_cost(prospect, contest.prove, allowed, rng)
-    start = _begin(expected)
+    useful = prospect.cost.mean(axis=0) < fallback.mean()
+    start = _begin(np.where(useful, expected, np.inf)) if useful.any() else 0
     point = _likely(points, lost, won, start, partial(_proves, allowed, contest.prove))
     return Tried(
         name=named[0],

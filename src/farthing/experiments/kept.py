@@ -11,9 +11,11 @@ from typing import Self
 
 import numpy as np
 
+from farthing.calibration.base import exact_margin
 from farthing.calibration.guarantees.budget import Spending, budget_point
 from farthing.calibration.guarantees.selective import Answers, selective_point
 from farthing.calibration.prospects import Allowed
+from farthing.calibration.sequence import cheapest
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.base import (
     ANSWERED,
@@ -77,18 +79,21 @@ class Reference:
     """What it costs, and whether its answer is right by the grade that is promised."""
     accepted: BoolArray | None
     """[n] whether its answer is right; None where that is not known."""
+    recorded_alone: bool
+    """Whether its calls saw no others; then no point that costs as much is chosen."""
 
     @classmethod
     def of(cls, role: str, ground: Ground) -> Self:
         """Look its first answers up; one that saw others of its round costs these as well."""
         recorded = ground.dataset.traces.take(ground.rest)
         place = recorded.roles.index(role)
-        first = 0 if not recorded.independent.all() else place
+        by_itself = bool(recorded.independent.all())
+        first = place if by_itself else 0
         cost = recorded.cost_nano[:, 0, first : place + 1].sum(axis=1)
         accepted = None
         if ground.accepted is not None:
             accepted = ground.accepted.traces.take(ground.rest).correct[:, 0, place]
-        return cls(Fallback(cost, recorded.correct[:, 0, place]), accepted)
+        return cls(Fallback(cost, recorded.correct[:, 0, place]), accepted, by_itself)
 
 
 @dataclass(frozen=True)
@@ -131,8 +136,11 @@ class Court:
         won = (~theirs[:, None] & proof.correct).sum(axis=0)
         few = lost <= np.array([self.allowed(int(number)) for number in won])
         proved = np.flatnonzero(np.logical_and.accumulate(few[::-1])[::-1])
-        total = proof.cost_nano.sum(axis=0)
-        return int(proved[np.argmin(total[proved])]) if proved.size else None
+        may_cost_more = isinstance(self.asked, Parity) and exact_margin(self.asked.epsilon) < 0
+        price = None
+        if self.reference.recorded_alone and not may_cost_more:
+            price = self.reference.alone.cost_nano[calibrate]
+        return cheapest(proved, proof.cost_nano, price)
 
     def judge(self, prepared: Prepared, point: int | None, test: IntArray) -> dict[str, float]:
         """Return `PROMISE_METRICS` of a test part; NaN for what does not exist."""

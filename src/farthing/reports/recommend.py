@@ -96,4 +96,4 @@ def _next(out: str | None) -> str:
     """Say what to do now."""
     if out is None:
         return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
-    return f'Next: farthing ask --bundle {out} --config job.toml "a question"'
+    return f'Next: farthing ask job.toml --bundle {out} "a question", with your models in job.toml.'

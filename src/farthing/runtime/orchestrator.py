@@ -312,6 +312,18 @@ class _Answering:
             escalated=self.escalated,
         )
 
+    def _unsaid(self) -> list[str]:
+        """Say which numbers the policy decides by came with every recorded answer, and not here."""
+        bundle = self.orchestrator.bundle
+        found = []
+        for name in filter(bundle.reads, bundle.origin.always):
+            silent = {c.role for c in self._before() if c.answer and getattr(c, name) is None}
+            silent = {role for role in silent if not is_reply(role)}
+            if silent:
+                who = ", ".join(sorted(silent))
+                found.append(f"the policy decides by the {name} of answers, and {who} gave none")
+        return found
+
     def _trace(self) -> Trace:
         return structs.replace(
             blank(self.question, self.orchestrator),
@@ -355,6 +367,7 @@ class _Answering:
             )
         elif self.episode.departed and not self._as_calibrated:
             caveats.append("its budget changed what was bought or returned")
+        caveats += self._unsaid()
         if self.ended_by == "policy" and self.why:
             caveats.append(f"the question could not be passed on ({self.why})")
         if self.ended_by == "failure":

@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from farthing.traces.arrays import RIGHT, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, RIGHT, TraceArrays
 from farthing.traces.shapes import PROTOCOL_ROLES
 from farthing.traces.system import System
 
@@ -23,6 +23,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """SHA-256 of its training traces."""
     signals: tuple[str, ...] | None = None
     """The recorded numbers of its traces; None in bundles that do not say."""
+    always: tuple[str, ...] = ()
+    """Those of `confidence` and `uncertainty` that every answer of its traces came with."""
     independent: bool | None = None
     """Whether no call of its traces saw another one; None likewise."""
     largest_nano: dict[str, int] | None = None
@@ -50,6 +52,16 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return (*self.roles, "next")
 
 
+SURENESS = ("confidence", "uncertainty")
+"""What a call says of its own answer: not every model that answers live says it."""
+
+
+def _always(traces: TraceArrays, name: str) -> bool:
+    answered = traces.answer != NO_ANSWER
+    values = traces.signals.get(name)
+    return values is not None and bool(answered.any()) and not np.isnan(values[answered]).any()
+
+
 def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = None) -> Origin:
     """Describe the traces that a policy was trained on, and what they were made with."""
     made = np.maximum((traces.cost_nano > 0).sum(axis=(0, 1)), 1)
@@ -61,6 +73,7 @@ def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = Non
         horizon=traces.horizon,
         fingerprint=fingerprint,
         signals=tuple(traces.signals),
+        always=tuple(name for name in SURENESS if _always(traces, name)),
         independent=bool(traces.independent.all()),
         system=system,
         grade=traces.grade,
