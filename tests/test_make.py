@@ -61,7 +61,7 @@ def setup(folder: Path, needed: str) -> subprocess.CompletedProcess[str]:
         "PIP_NO_INDEX": "1",
     }
     return subprocess.run(
-        ["make", "setup", f"PYTHON={sys.executable}"],
+        ["make", "--no-print-directory", "setup", f"PYTHON={sys.executable}"],
         cwd=folder,
         env=kept | told,
         capture_output=True,
