@@ -36,11 +36,6 @@ def parse(line: str) -> str:
 LINES = [line for page in PAGES for line in shown(page.read_text())]
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_a_documented_command_line_can_be_given(line: str) -> None:
-    parse(line)
-
-
 def commands(group: TyperGroup, above: str = "") -> dict[str, str]:
     """Return the help text of every command by its full name."""
     found: dict[str, str] = {}
@@ -50,6 +45,13 @@ def commands(group: TyperGroup, above: str = "") -> dict[str, str]:
         else:
             found[above + name] = command.help or ""
     return found
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_documented_command_line_can_be_given(line: str) -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert parse(line) in commands(group)
 
 
 def test_each_command_is_documented_and_helps_with_an_example() -> None:

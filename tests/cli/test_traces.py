@@ -105,8 +105,11 @@ def test_a_description_fits_80_columns_and_counts_right(farthing: Farthing, pool
 
 def test_the_schema_accepts_what_is_generated(farthing: Farthing, runs: Path) -> None:
     schema = json.loads(farthing("traces", "schema").out)
+    validator = jsonschema.Draft202012Validator(schema)
     for line in gzip.decompress(runs.read_bytes()).decode().splitlines()[:5]:
-        jsonschema.validate(json.loads(line), schema)
+        trace = json.loads(line)
+        assert validator.is_valid(trace)
+        assert not validator.is_valid(trace | {"calls": 4})
 
 
 def test_info_says_which_models_some_questions_lack(farthing: Farthing, pool: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_cancelled_wait_gives_everything_back() -> None:
 
 
 def test_a_cancelled_call_leaves_its_place() -> None:
-    async def work(clock: ManualClock) -> None:
+    async def work(clock: ManualClock) -> float:
         admission = Admission(Limits(concurrent=1), clock)
 
         async def call() -> None:
@@ -131,9 +131,9 @@ def test_a_cancelled_call_leaves_its_place() -> None:
         first.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
         async with asyncio.timeout(5), admission.admit(1):
-            pass
+            return clock.now()
 
-    run(work)
+    assert run(work) == 2
 
 
 def test_tokens_that_were_not_used_come_back_at_once() -> None:

@@ -46,7 +46,7 @@ def traces() -> TraceArrays:
     return draw(ONE)
 
 
-def holds(happened: BoolArray, p: float) -> None:
+def assert_probability(happened: BoolArray, p: float) -> None:
     """These events have probability p."""
     assert happened.size > 500
     if p in {0.0, 1.0}:
@@ -58,13 +58,13 @@ def holds(happened: BoolArray, p: float) -> None:
 def test_the_base_is_right_as_often_as_said_and_repeats_itself(traces: TraceArrays) -> None:
     right, answer = traces.correct[:, :, 0], traces.answer[:, :, 0]
     stays, later = ONE.base_persistence, LEVEL.base_later
-    holds(right[:, 0], LEVEL.base_first)
+    assert_probability(right[:, 0], LEVEL.base_first)
     for t in (1, 2):
         before = right[:, t - 1]
-        holds(right[before, t], stays + (1 - stays) * later)
-        holds(right[~before, t], (1 - stays) * later)
+        assert_probability(right[before, t], stays + (1 - stays) * later)
+        assert_probability(right[~before, t], (1 - stays) * later)
         same = answer[:, t] == answer[:, t - 1]
-        holds(same[~before], stays + (1 - stays) * (1 - later) / ONE.wrong_answers)
+        assert_probability(same[~before], stays + (1 - stays) * (1 - later) / ONE.wrong_answers)
 
 
 def test_the_verdict_is_as_good_as_said_and_means_the_same_answer(traces: TraceArrays) -> None:
@@ -72,26 +72,26 @@ def test_the_verdict_is_as_good_as_said_and_means_the_same_answer(traces: TraceA
     np.testing.assert_array_equal(yes == 1, traces.answer[:, :, 0] == traces.answer[:, :, 1])
     for t in range(3):
         base_right = traces.correct[:, t, 0]
-        holds(yes[base_right, t] == 1, LEVEL.yes_if_right)
-        holds(yes[~base_right, t] == 1, LEVEL.yes_if_wrong)
+        assert_probability(yes[base_right, t] == 1, LEVEL.yes_if_right)
+        assert_probability(yes[~base_right, t] == 1, LEVEL.yes_if_wrong)
 
 
 def test_a_guide_that_says_no_is_right_as_often_as_said(traces: TraceArrays) -> None:
     no = traces.signals["verdict"][:, :, 1] == 0
     base_right, right = traces.correct[:, :, 0], traces.correct[:, :, 1]
-    holds(right[:, 0][no[:, 0] & ~base_right[:, 0]], LEVEL.guide)
-    holds(right[no & base_right], 0.0)
+    assert_probability(right[:, 0][no[:, 0] & ~base_right[:, 0]], LEVEL.guide)
+    assert_probability(right[no & base_right], 0.0)
     base, guide = traces.answer[:, :, 0], traces.answer[:, :, 1]
     keeps = ONE.guide_persistence
     for t in (1, 2):
         free = no[:, t] & ~base_right[:, t] & (guide[:, t - 1] == base[:, t])
         bound = no[:, t] & ~base_right[:, t] & (guide[:, t - 1] != base[:, t])
         was_right = right[:, t - 1]
-        holds(right[free, t], LEVEL.guide)
-        holds(right[bound & was_right, t], keeps + (1 - keeps) * LEVEL.guide)
-        holds(right[bound & ~was_right, t], (1 - keeps) * LEVEL.guide)
+        assert_probability(right[free, t], LEVEL.guide)
+        assert_probability(right[bound & was_right, t], keeps + (1 - keeps) * LEVEL.guide)
+        assert_probability(right[bound & ~was_right, t], (1 - keeps) * LEVEL.guide)
         fresh_again = (1 - LEVEL.guide) / (ONE.wrong_answers - 1)
-        holds(
+        assert_probability(
             guide[bound & ~was_right, t] == guide[bound & ~was_right, t - 1],
             keeps + (1 - keeps) * fresh_again,
         )
@@ -102,7 +102,7 @@ def test_wrong_answers_are_equally_likely() -> None:
     free = replace(ONE, base_persistence=0.0, wrong_answers=5)
     found = draw(free, 3)
     wrong = ~found.correct[:, 0, 0] & ~found.correct[:, 1, 0]
-    holds((found.answer[:, 0, 0] == found.answer[:, 1, 0])[wrong], 1 / 5)
+    assert_probability((found.answer[:, 0, 0] == found.answer[:, 1, 0])[wrong], 1 / 5)
 
 
 def test_uncertainty_falls_into_the_bins_as_often_as_said(traces: TraceArrays) -> None:
@@ -120,7 +120,7 @@ def test_noise_of_one_says_nothing() -> None:
     blind = draw(replace(ONE, uncertainty=Uncertainty(bins=2, noise=1.0)), 4)
     values = blind.signals["uncertainty"][:, :, 1]
     for right in (True, False):
-        holds(values[blind.correct[:, :, 1] == right] < log(2) / 2, 0.5)
+        assert_probability(values[blind.correct[:, :, 1] == right] < log(2) / 2, 0.5)
 
 
 def test_a_call_costs_its_tokens_and_tells_nothing(traces: TraceArrays) -> None:
@@ -150,7 +150,7 @@ def test_levels_have_their_shares_and_last_for_the_whole_question() -> None:
     mixed = replace(ONE, levels=(always(3.0, right=True), always(1.0, right=False)))
     for config, share in ((mixed, 0.75), (shift_mix(mixed, (1.0, 4.0)), 0.2)):
         right = draw(config, 5).correct.reshape(N, -1)
-        holds(right[:, 0], share)
+        assert_probability(right[:, 0], share)
         np.testing.assert_array_equal(right.all(axis=1), right.any(axis=1))
 
 
@@ -170,10 +170,10 @@ def test_a_degraded_guide_is_as_bad_as_said(factor: float) -> None:
     base_right, right = found.correct[:, 0, 0], found.correct[:, 0, 1]
     yes = found.signals["verdict"][:, 0, 1] == 1
     middle, half = (0.85 + 0.2) / 2, factor * (0.85 - 0.2) / 2
-    holds(base_right, LEVEL.base_first)
-    holds(yes[base_right], middle + half)
-    holds(yes[~base_right], middle - half)
-    holds(right[~base_right & ~yes], factor * LEVEL.guide)
+    assert_probability(base_right, LEVEL.base_first)
+    assert_probability(yes[base_right], middle + half)
+    assert_probability(yes[~base_right], middle - half)
+    assert_probability(right[~base_right & ~yes], factor * LEVEL.guide)
 
 
 def test_the_same_seed_gives_the_same_questions() -> None:

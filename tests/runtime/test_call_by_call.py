@@ -70,12 +70,12 @@ def calibrated(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_from_independent_calls_to_answers_call_by_call(
     calibrated: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    the_log_answers_as_a_replay_does(calibrated, capsys)
-    new_questions_take_as_few_calls_as_they_may(calibrated, capsys)
-    nothing_is_paid_twice(calibrated, capsys)
+    assert_the_log_answers_as_a_replay_does(calibrated, capsys)
+    assert_new_questions_take_as_few_calls_as_they_may(calibrated, capsys)
+    assert_nothing_is_paid_twice(calibrated, capsys)
 
 
-def the_log_answers_as_a_replay_does(
+def assert_the_log_answers_as_a_replay_does(
     endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
@@ -97,7 +97,7 @@ def the_log_answers_as_a_replay_does(
         jsonl.decode(json.dumps(answer["trace"]).encode())  # a trace like any other
 
 
-def new_questions_take_as_few_calls_as_they_may(
+def assert_new_questions_take_as_few_calls_as_they_may(
     endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert farthing("ask", "job.toml", "--bundle", "bundle", "What is 301 + 301?") == 0
@@ -109,7 +109,7 @@ def new_questions_take_as_few_calls_as_they_may(
     endpoint.requests.clear()
 
 
-def nothing_is_paid_twice(endpoint: Endpoint, capsys: pytest.CaptureFixture[str]) -> None:
+def assert_nothing_is_paid_twice(endpoint: Endpoint, capsys: pytest.CaptureFixture[str]) -> None:
     """A question that was cut is taken up where it was left."""
     config = ("ask", "job.toml", "--bundle", "bundle", "What is 300 + 300?", "--json")
     assert farthing(*config, "--store", "log.db", "--max-cost", "0.001") == 0

@@ -342,7 +342,7 @@ def test_a_damaged_file_is_read_or_refused(
         st.binary(max_size=4) | st.text(max_size=4).map(lambda t: t.encode("utf-8", "replace"))
     )
     path = write(folder, f"damaged-{name}", whole[:start] + junk + whole[end:])
-    read_or_refused(path, data.draw(st.sampled_from([None, form])))
+    assert_read_or_refused(path, data.draw(st.sampled_from([None, form])))
 
 
 JSON_VALUES = st.recursive(
@@ -368,7 +368,7 @@ def test_any_value_in_any_field_is_read_or_refused(
     parent[key] = data.draw(JSON_VALUES)
     changed = "\n".join(map(json.dumps, document)) if many else json.dumps(document)
     path = write(folder, f"changed-{name}", changed)
-    read_or_refused(path, data.draw(st.sampled_from([None, form])))
+    assert_read_or_refused(path, data.draw(st.sampled_from([None, form])))
 
 
 def spots(value: Any) -> list[tuple[Any, Any]]:
@@ -381,7 +381,7 @@ def spots(value: Any) -> list[tuple[Any, Any]]:
     return [s for key in inside for s in [(value, key), *spots(value[key])]]
 
 
-def read_or_refused(path: Path, form: str | None) -> None:
+def assert_read_or_refused(path: Path, form: str | None) -> None:
     try:
         imported = read_foreign([path], form)
         check(imported, Checker())
@@ -396,7 +396,7 @@ def read_or_refused(path: Path, form: str | None) -> None:
 def test_a_file_of_another_form_is_read_or_refused(folder: Path, form: str) -> None:
     for files in SAMPLES.values():
         for name in files:
-            read_or_refused(folder / name, form)
+            assert_read_or_refused(folder / name, form)
 
 
 # What each format says, call by call.
@@ -483,7 +483,7 @@ def test_a_table_may_be_parquet_but_not_our_own(folder: Path) -> None:
     assert read(folder, "calls.parquet").traces == kept
     whole = (folder / "calls.parquet").read_bytes()
     for end in range(4, len(whole), 97):
-        read_or_refused(write(folder, "cut.parquet", whole[:end]), "table")
+        assert_read_or_refused(write(folder, "cut.parquet", whole[:end]), "table")
     write_parquet(folder / "own.parquet", assemble(kept))
     with pytest.raises(InputError, match="Parquet of traces holds arrays"):
         read_foreign([folder / "own.parquet"])
@@ -518,22 +518,24 @@ def test_a_pickle_is_not_opened(folder: Path) -> None:
         read_foreign([folder / "x.pkl"])
 
 
+ONE_CALL = {
+    "round": 1,
+    "role": "gpt-4o-mini",
+    "model": "gpt-4o-mini",
+    "answer": "4",
+    "text": "4",
+    "input_tokens": 10,
+    "output_tokens": 2,
+    "latency_s": 1.5,
+    "cost_usd": 0.002,
+}
+"""What the first row of a spend log, and the first observation, say."""
+
+
 def test_a_spend_log_says_exactly_this(folder: Path) -> None:
     (trace,) = only(folder, "a.jsonl", lines(SPEND[:1]))
     assert trace.id == short_hash("system: Be brief.\n\nuser: 2 + 2?")
-    assert plain(trace)["calls"] == [
-        {
-            "round": 1,
-            "role": "gpt-4o-mini",
-            "model": "gpt-4o-mini",
-            "answer": "4",
-            "text": "4",
-            "input_tokens": 10,
-            "output_tokens": 2,
-            "latency_s": 1.5,
-            "cost_usd": 0.002,
-        }
-    ]
+    assert plain(trace)["calls"] == [ONE_CALL]
 
 
 def test_a_spend_log_may_have_its_prompts_in_the_request(folder: Path) -> None:
@@ -661,19 +663,7 @@ def test_replies_of_the_newer_interface_are_read(folder: Path) -> None:
 def test_observations_say_exactly_this(folder: Path) -> None:
     (trace,) = only(folder, "a.jsonl", lines(OBSERVATIONS[:1]))
     assert trace.question == "2 + 2?"
-    assert plain(trace)["calls"] == [
-        {
-            "round": 1,
-            "role": "gpt-4o-mini",
-            "model": "gpt-4o-mini",
-            "answer": "4",
-            "text": "4",
-            "input_tokens": 10,
-            "output_tokens": 2,
-            "latency_s": 1.5,
-            "cost_usd": 0.002,
-        }
-    ]
+    assert plain(trace)["calls"] == [ONE_CALL]
 
 
 def test_observations_in_camel_case_and_within_traces_are_read(folder: Path) -> None:
