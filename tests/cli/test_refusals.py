@@ -26,6 +26,15 @@ COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stop
         (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--splits", "0"], "--splits"),
         (["compare", "--preset", "mmlu-llama", "--out", "x"], "did you mean 'mmlu-llama2-7b'"),
         (["compare", "--n", "ten", "--out", "x"], "'--n': must be a whole number"),
+        (["compare", "--n", "0", "--out", "x"], "'--n': must be at least 1"),
+        (["recommend", "--deadline", "-1", "--traces", "x"], "'--deadline': must be at least 0"),
+        (["recommend", "--deadline", "soon", "--traces", "x"], "'--deadline': must be a number\n"),
+        (["grade", "--check", "2", "--traces", "x", "--bundle", "x"], "must be at most 1"),
+        (
+            ["recommend", "--promise", "agrement", "--traces", "x"],
+            "is 'agrement'; did you mean 'agreement'? There are parity, agreement, coverage, sel",
+        ),
+        (["recommend", "--epsilon", "2", "--traces", "x"], "it must be below 1, such as 0.02 (and"),
         (["compare", "--out", "x"], "either --traces FILE or --preset NAME"),
         (["compare", "--preset", "mmlu-llama2-7b", "--traces", "a", "--out", "x"], "either"),
         (
@@ -45,6 +54,16 @@ COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stop
 )
 def test_a_wrong_command_line(refused: Refused, arguments: list[str], says: str) -> None:
     assert says in refused(*arguments)
+
+
+def test_an_epsilon_of_agreement_is_above_0(refused: Refused, pool: Path) -> None:
+    for command in (
+        ("recommend", "--traces", pool),
+        ("calibrate", "--bundle", "x", "--traces", pool, "--delta", 0.1),
+        ("compare", "--out", "x", "--traces", pool, "--delta", 0.1),
+    ):
+        said = refused(*command, "--promise", "agreement", "--epsilon", "0")
+        assert "give one above 0, such as 0.05" in said
 
 
 LINE = '{"id": "a", "calls": [{"round": 1, "role": "small", "correct": true}]}'

@@ -1,7 +1,6 @@
 """The command line: one subcommand, one call into a room."""
 
 import os
-import re
 import sys
 import traceback
 from typing import Annotated
@@ -24,12 +23,11 @@ from farthing.cli import (
     tune,
 )
 from farthing.cli.flags import PlainCommand, PlainGroup
+from farthing.cli.option_errors import plain
 from farthing.errors import CalibrationError, FarthingError, InputError
 
 WRONG = (InputError, CalibrationError)
 """What the user handed in is at fault."""
-_NO_NUMBER = re.compile(r"Input should be a valid integer.*")
-"""What the parser of options says of a text where a whole number belongs."""
 
 app = typer.Typer(
     name="farthing",
@@ -86,7 +84,7 @@ def _run(arguments: list[str]) -> int:
     try:
         return app(arguments or ["--help"], prog_name="farthing", standalone_mode=False) or 0
     except typer.TyperException as error:
-        return _fail(_NO_NUMBER.sub("must be a whole number", error.format_message()), 2)
+        return _fail(plain(error.format_message()), 2)
     except FarthingError as error:
         return _fail(str(error), 2 if isinstance(error, WRONG) else 1)
     except OSError as error:

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from farthing.errors import InputError
+
 
 def read_alpha(text: str) -> Fraction:
     """Read an alpha exactly as it is written.
@@ -24,6 +26,8 @@ def read_delta(text: str) -> Fraction:
 def read_epsilon(text: str) -> Fraction:
     """Read an epsilon exactly as it is written; of parity it may be 0 or less.
 
+    `check_agreement` refuses that for agreement.
+
     >>> read_epsilon("-0.01")
     Fraction(-1, 100)
     """
@@ -32,8 +36,24 @@ def read_epsilon(text: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         raise typer.BadParameter(f"epsilon is {text!r}, which is no number; try 0.02") from None
     if not -1 < value < 1:
-        raise typer.BadParameter(f"epsilon is {text}; it must lie between -1 and 1, such as 0.02")
+        raise typer.BadParameter(
+            f"epsilon is {text}; it must be below 1, such as 0.02 (and above -1 for parity, above "
+            "0 for agreement)"
+        )
     return value
+
+
+def check_agreement(epsilon: Fraction | None) -> None:
+    """Refuse an epsilon that agreement cannot have.
+
+    Raises:
+        InputError: it is 0 or less.
+    """
+    if epsilon is not None and epsilon <= 0:
+        raise InputError(
+            f"--epsilon is {float(epsilon):g}; of agreement it is the share of questions that may "
+            "be answered otherwise: give one above 0, such as 0.05"
+        )
 
 
 def read_usd(text: str) -> Fraction:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from farthing.cli.options import read_delta, read_epsilon, read_usd
+from farthing.cli.options import check_agreement, read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
 from farthing.money import dollars
 
@@ -172,6 +172,8 @@ class Options:
                 raise InputError(
                     f"--{option} means nothing to --promise {promise}, only to {whose}"
                 )
+        if promise == "agreement":
+            check_agreement(self.epsilon)
         if promise != "coverage" and (self.method != "split" or self.population != "all"):
             raise InputError(f"--method and --population are for --promise coverage, not {promise}")
         if promise == "selective" and (self.epsilon is None) != (self.escalate is None):

@@ -8,7 +8,14 @@ import typer
 
 from farthing.cli import files
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
-from farthing.cli.options import Seed, TracesFile, read_alpha, read_delta, read_epsilon
+from farthing.cli.options import (
+    Seed,
+    TracesFile,
+    check_agreement,
+    read_alpha,
+    read_delta,
+    read_epsilon,
+)
 
 if TYPE_CHECKING:
     from farthing.experiments.promises import Promise as Asked
@@ -126,6 +133,8 @@ def _asked(
         raise InputError(f"--epsilon means nothing to a promise of {kind}; give --alpha")
     if kind in ("parity", "agreement") and alpha is not None:
         raise InputError(f"--alpha means nothing to a promise of {kind}; give --epsilon")
+    if kind == "agreement":
+        check_agreement(epsilon)
     if kind == "coverage":
         return promises.Coverage(level, delta)
     if kind == "selective":
