@@ -126,6 +126,38 @@ def test_info_says_which_models_some_questions_lack(farthing: Farthing, pool: Pa
     assert repr(read_traces(pool)).endswith("1 x small, large>")
 
 
+def test_info_says_nothing_of_what_nobody_graded(farthing: Farthing, pool: Path) -> None:
+    lines = [json.loads(line) for line in pool.read_text().splitlines()]
+    for line in lines:
+        for call in line["calls"]:
+            del call["correct"]
+    lines[0]["calls"] = [{"round": 1, "role": "small", "error": {"type": "timeout", "message": ""}}]
+    Path("log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = farthing("traces", "info", "log.jsonl").out
+    assert "solvable  –, since nobody graded a question" in said
+    (small,) = (line.split() for line in said.splitlines() if line.startswith("small"))
+    assert small[2:5] == ["29", "–", "–"]
+    found = json.loads(farthing("traces", "info", "log.jsonl", "--json").out)
+    assert found["solvable"] is None
+    assert [role["accuracy"] for role in found["roles"]] == [None, None]
+    assert [role["accuracy_by_round"] for role in found["roles"]] == [[None], [None]]
+
+
+def test_info_counts_what_is_graded_alone(farthing: Farthing, pool: Path) -> None:
+    """Of three questions one is graded, with two answers of which one is right."""
+    lines = [json.loads(line) for line in pool.read_text().splitlines()][:3]
+    for line in lines[1:]:
+        for call in line["calls"]:
+            del call["correct"]
+    Path("log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = farthing("traces", "info", "log.jsonl")
+    assert "solvable  100.0% of the 1 graded ones have a right answer" in said.out
+    found = json.loads(farthing("traces", "info", "log.jsonl", "--json").out)
+    by_role = {role["role"]: role for role in found["roles"]}
+    assert (found["solvable"], by_role["small"]["accuracy"]) == (1.0, 0.0)
+    assert by_role["large"]["accuracy"] == 1.0
+
+
 def test_generated_traces_depend_on_the_seed_alone(farthing: Farthing) -> None:
     for name, seed in (("a.jsonl", 1), ("b.jsonl", 1), ("c.jsonl", 2)):
         asked = ("--preset", "mmlu-llama2-7b", "--n", 20, "--seed", seed, "--horizon", 3)

@@ -14,7 +14,7 @@ from rich.text import Text
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.money import significant, usd_from_nano
-from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
 from farthing.traces.assemble import missing
 from farthing.traces.grades import ungraded_questions
 
@@ -66,7 +66,7 @@ def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[
         "incomplete": len(traces) - int(traces.complete.sum()),
         "ungraded": int(ungraded_questions(traces).sum()),
         "rounds": traces.horizon,
-        "solvable": float(traces.solvable.mean()),
+        "solvable": _solvable(traces),
         "cost_usd": total / len(traces),
         "total_cost_usd": total,
         "independent": bool(traces.independent.all()),
@@ -83,7 +83,7 @@ def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[
 def _role(traces: TraceArrays, place: int) -> dict[str, Any]:
     """Return what is known of a role's calls; what was not recorded is None."""
     answered = int((traces.answer[:, :, place] != NO_ANSWER).sum())
-    right, cost = traces.correct[:, :, place], traces.cost_nano[:, :, place]
+    cost = traces.cost_nano[:, :, place]
     paid = cost[cost > 0]
     times = traces.signals.get("latency_s", np.full(traces.answer.shape, np.nan))[:, :, place]
     known = times[np.isfinite(times)]
@@ -91,11 +91,42 @@ def _role(traces: TraceArrays, place: int) -> dict[str, Any]:
         "role": traces.roles[place],
         "model": traces.models[place] or None,
         "answers": answered,
-        "accuracy": int(right.sum()) / answered if answered else None,
-        "accuracy_by_round": [float(share) for share in right.mean(axis=0)],
+        "accuracy": _right(traces, place),
+        "accuracy_by_round": _right_by_round(traces, place),
         "call_cost_usd": usd_from_nano(float(paid.mean())) if paid.size else None,
         "latency_s": [float(q) for q in np.quantile(known, LATENCIES)] if known.size else None,
     }
+
+
+def _right(traces: TraceArrays, place: int) -> float | None:
+    """Return the share of a role's graded answers that are right; None where none is graded."""
+    answered = traces.answer[:, :, place] != NO_ANSWER
+    known = int((answered & ~traces.ungraded[:, :, place]).sum())
+    return int(traces.correct[:, :, place].sum()) / known if known else None
+
+
+def _right_by_round(traces: TraceArrays, place: int) -> list[float | None]:
+    """Return the share of the questions whose answer in a round is right, of the graded ones."""
+    right, known = traces.correct[:, :, place], ~traces.ungraded[:, :, place]
+    answered = traces.answer[:, :, place] != NO_ANSWER
+    some = (answered & known).any(axis=0) | ~answered.any(axis=0)
+    return [float(right[known[:, t], t].mean()) if some[t] else None for t in range(traces.horizon)]
+
+
+def _graded(traces: TraceArrays) -> BoolArray:
+    """Return which questions are known to have a right answer, or to have none, [n].
+
+    Where some answers are not graded, a question without any answer says nothing.
+    """
+    silent = ~np.any(traces.answer != NO_ANSWER, axis=(1, 2)) & traces.ungraded.any()
+    found: BoolArray = traces.solvable | ~(ungraded_questions(traces) | silent)
+    return found
+
+
+def _solvable(traces: TraceArrays) -> float | None:
+    """Return the share of the graded questions that have a right answer; None: none is graded."""
+    known = _graded(traces)
+    return float(traces.solvable[known].mean()) if known.any() else None
 
 
 def _splits(traces: TraceArrays) -> dict[str, int]:
@@ -119,13 +150,21 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
         ("questions", f"{n:,}{incomplete}"),
         *([("missing", _missing(dict(lack)))] if lack else []),
         ("rounds", f"{traces.horizon}"),
-        ("solvable", f"{traces.solvable.mean():.1%} have a right answer among those recorded"),
+        ("solvable", _said_solvable(traces)),
         *_grades(traces),
         ("cost", f"${usd_from_nano(total):,.4f} in all, ${each} a question"),
         ("splits", _counts(_splits(traces)) or "none; divided at random"),
         ("groups", _counts(_groups(traces)) or "none"),
         ("calls", "independent" if traces.independent.all() else "later ones saw earlier ones"),
     ]
+
+
+def _said_solvable(traces: TraceArrays) -> str:
+    share, known = _solvable(traces), int(_graded(traces).sum())
+    if share is None:
+        return "–, since nobody graded a question"
+    of = "" if known == len(traces) else f" of the {known:,} graded ones"
+    return f"{share:.1%}{of} have a right answer among those recorded"
 
 
 def _grades(traces: TraceArrays) -> list[tuple[str, str]]:
@@ -162,18 +201,21 @@ def _roles(traces: TraceArrays) -> Table:
         table.add_column(heading, justify="right")
     for place, (role, model) in enumerate(zip(traces.roles, traces.models, strict=True)):
         answered = traces.answer[:, :, place] != NO_ANSWER
-        right = traces.correct[:, :, place]
         cost = traces.cost_nano[:, :, place]
         paid = cost[cost > 0]
         table.add_row(
             escape(role),
             escape(model) or "–",
             f"{int(answered.sum()):,}",
-            f"{right.sum() / max(int(answered.sum()), 1):.3f}",
-            " ".join(f"{share:.2f}" for share in right.mean(axis=0)[:NAMED]),
+            _shown(_right(traces, place), 3),
+            " ".join(_shown(share, 2) for share in _right_by_round(traces, place)[:NAMED]),
             significant(usd_from_nano(float(np.mean(paid)))) if paid.size else "–",
         )
     return table
+
+
+def _shown(share: float | None, digits: int) -> str:
+    return "–" if share is None else f"{share:.{digits}f}"
 
 
 def _features(traces: TraceArrays) -> list[RenderableType]:
