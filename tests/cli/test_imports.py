@@ -132,3 +132,37 @@ def test_traces_say_all_of_it_themselves(refused: Refused, runs: Path) -> None:
     assert "is in the form of traces already" in said
     said = refused("traces", "import", runs, runs, "--store", "a.db")
     assert "files of traces are imported one by one" in said
+
+
+def table(n: int, *, ids: bool = True) -> str:
+    """Return a table of n tickets, each put to two models, with or without an id that is known."""
+    lines = [f"{'id' if ids else 'ticket'},question,model,answer,cost"]
+    for i in range(n):
+        lines += [f"T{i},How much is {i}?,{model},{i % 3},0.001" for model in ("small", "large")]
+    return "\n".join(lines) + "\n"
+
+
+def test_a_table_that_lacks_a_column_says_which(farthing: Farthing, refused: Refused) -> None:
+    Path("calls.csv").write_text("ticket,question,answer\nT0,2 + 2?,4\n")
+    said = refused("traces", "import", "calls.csv", "--store", "y.db")
+    assert "calls.csv: no column is named model; map one with --column model=COLUMN" in said
+    assert "(there are answer, question, ticket)" in said
+    asked = ("traces", "import", "calls.csv", "--store", "y.db")
+    Path("calls.csv").write_text("ticket,question,bot,answer\nT0,2 + 2?,small,4\n")
+    assert farthing(*asked, "--column", "model=bot").code == 0
+    Path("named.csv").write_text("ticket,bot\nT0,small\n")
+    assert "or the columns of a table" in refused("traces", "import", "named.csv", *asked[3:])
+    Path("named.jsonl").write_text('{"asked": "2 + 2?", "bot": "small", "said": "4"}\n')
+    columns = [
+        part
+        for name in ("question=asked", "model=bot", "answer=said")
+        for part in ("--column", name)
+    ]
+    assert farthing("traces", "import", "named.jsonl", "--store", "z.db", *columns).code == 0
+
+
+def test_a_column_that_is_not_read_names_what_it_could_be(farthing: Farthing) -> None:
+    Path("calls.csv").write_text(table(3, ids=False))
+    said = farthing("traces", "import", "calls.csv", "--store", "y.db").err
+    assert "columns that are not read: ticket; --column NAME=COLUMN, with NAME one of id, " in said
+    assert " cost," not in said.splitlines()[0]

@@ -12,6 +12,7 @@ from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.models.prices import Price
+    from farthing.traces.importers.base import Options
     from farthing.traces.importers.read import Imported, Supplied
     from farthing.traces.store import Store
 
@@ -49,7 +50,7 @@ def read_price(text: str) -> "tuple[str, Price]":
     return model.strip(), TokenPrice((Rates(usd[0], usd[1]),))
 
 
-def format_of(files: Sequence[Path], form: str | None) -> str | None:
+def format_of(files: Sequence[Path], form: str | None, options: "Options") -> str | None:
     """Return the format that files share, as said or else as they look; None where they differ.
 
     Raises:
@@ -57,7 +58,7 @@ def format_of(files: Sequence[Path], form: str | None) -> str | None:
     """
     from farthing.traces.importers.read import OWN, sniffed
 
-    found = {form} if form else {sniffed(file) for file in files}
+    found = {form} if form else {sniffed(file, options) for file in files}
     if OWN in found and len(files) > 1:
         raise InputError("files of traces are imported one by one, and not along with others")
     return found.pop() if len(found) == 1 else None

@@ -101,7 +101,7 @@ def import_(
             score=score,
         ),
     )
-    form = imports.format_of(files, form)
+    form = imports.format_of(files, form, supplied.options)
     if form == OWN and supplied != Supplied():
         raise InputError(
             f"{files[0]}: is in the form of traces already, which say all of it themselves; leave "

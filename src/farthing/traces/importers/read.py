@@ -17,6 +17,7 @@ from farthing.traces.importers.gather import gather, trace_of
 from farthing.traces.importers.row import Place
 from farthing.traces.importers.source import Source
 from farthing.traces.importers.supply import Gold, Priced, read_gold, with_gold
+from farthing.traces.importers.table import columns_of, known
 from farthing.traces.shapes import Checker
 
 OWN = "jsonl"
@@ -70,8 +71,8 @@ def importer(name: str) -> Importer:
     return found
 
 
-def sniffed(path: str | Path) -> str:
-    """Return the format of a file, going by its first record.
+def sniffed(path: str | Path, options: Options | None = None) -> str:
+    """Return the format of a file, going by its first record; one with mapped columns is a table.
 
     A file that is named as traces are, and looks like nothing else, is taken for traces, whose
     reader says best what is wrong with it.
@@ -79,7 +80,7 @@ def sniffed(path: str | Path) -> str:
     Raises:
         InputError: it cannot be read, or looks like none of the formats, or like several.
     """
-    return _sniffed(Source(path))
+    return _sniffed(Source(path), options or Options())
 
 
 def foreign(path: Path) -> str | None:
@@ -95,11 +96,11 @@ def foreign(path: Path) -> str | None:
         arrays = source.holds_arrays
     except InputError:
         arrays = False
-    form = OWN if arrays else _sniffed(source)
+    form = OWN if arrays else _sniffed(source, Options())
     return None if form == OWN else form
 
 
-def _sniffed(source: Source) -> str:
+def _sniffed(source: Source, options: Options) -> str:
     named_so = source.path.name.endswith(LINES)
     try:
         first = source.first
@@ -113,10 +114,26 @@ def _sniffed(source: Source) -> str:
         return OWN
     found = [name for name in plugins.names("importers") if importer(name).sniff(source)]
     found = [name for name in found if name != _LAST] or found
+    if not found and options.columns:
+        return _LAST
     if len(found) == 1 or (named_so and not found):
         return found[0] if found else OWN
+    columns = "" if found or source.kind != "csv" else _lacking(source)
     what = f"may be {' or '.join(found)}" if found else "looks like none of the known formats"
-    raise InputError(f"{source.name}: {what}; name its format with --from ({', '.join(names())})")
+    raise InputError(
+        f"{source.name}: {what}; name its format with --from ({', '.join(names())}){columns}"
+    )
+
+
+def _lacking(source: Source) -> str:
+    """Return how to name the columns of a table none of which is known.
+
+    Raises:
+        InputError: some are known, and what is still lacking.
+    """
+    if known(source.fields):
+        columns_of(source, Options())
+    return ", or the columns of a table of calls with --column model=COLUMN and so on"
 
 
 def read_foreign(
@@ -171,7 +188,7 @@ def check(imported: Imported, checker: Checker) -> None:
 
 
 def _found(source: Source, form: str | None, options: Options) -> Iterator[Found]:
-    form = form or _sniffed(source)
+    form = form or _sniffed(source, options)
     if form == OWN:
         raise InputError(f"{source.name}: is in the form of traces already; import it by itself")
     yield from importer(form).read(source, options)

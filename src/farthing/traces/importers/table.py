@@ -48,15 +48,18 @@ class Table:
 
     def sniff(self, source: Source) -> bool:
         """Return whether columns name a question, a model, and an answer or its grade."""
-        found = _known(source.fields).keys()
+        found = known(source.fields).keys()
         return bool(found & {"id", "question"} and "model" in found and found & _ANSWERS)
 
     def read(self, source: Source, options: Options) -> Iterator[Found]:
         """Yield the rows; one that names no model or no question is refused."""
-        columns = _columns(source, options)
+        columns = columns_of(source, options)
         unread = sorted(source.fields - set(columns.values()))
         if unread:
-            yield Remark(f"columns that are not read: {', '.join(unread)}; --column NAME=COLUMN")
+            yield Remark(
+                f"columns that are not read: {', '.join(unread)}; --column NAME=COLUMN, with NAME "
+                f"one of {', '.join(name for name in COLUMNS if name not in columns)}"
+            )
         for row in source.rows():
             yield _recorded(row, columns, options.threshold)
 
@@ -112,7 +115,7 @@ def _accepted(row: Row, name: str) -> tuple[str, ...]:
     return () if answer is None else (answer,)
 
 
-def _columns(source: Source, options: Options) -> dict[str, str]:
+def columns_of(source: Source, options: Options) -> dict[str, str]:
     """Return meaning to column: as the user maps them, else by the columns' names.
 
     Raises:
@@ -127,17 +130,17 @@ def _columns(source: Source, options: Options) -> dict[str, str]:
             there = ", ".join(sorted(source.fields))
             raise InputError(f"{source.name}: has no column {column}; there are {there}")
     free = source.fields - set(options.columns.values())
-    columns = _known(free) | dict(options.columns)
+    columns = known(free) | dict(options.columns)
     for needed in (("model",), ("question", "id"), sorted(_ANSWERS)):
         if not columns.keys() & set(needed):
             raise InputError(
-                f"{source.name}: no column is named {' or '.join(needed)}; "
-                f"map one with --column {needed[0]}=COLUMN"
+                f"{source.name}: no column is named {' or '.join(needed)}; map one with --column "
+                f"{needed[0]}=COLUMN (there are {', '.join(sorted(source.fields))})"
             )
     return columns
 
 
-def _known(fields: Iterable[str]) -> dict[str, str]:
+def known(fields: Iterable[str]) -> dict[str, str]:
     """Return meaning to column, for columns with a usual name."""
     usual = {_plain(field): field for field in sorted(fields)}
     found = {
