@@ -166,3 +166,26 @@ def test_a_column_that_is_not_read_names_what_it_could_be(farthing: Farthing) ->
     said = farthing("traces", "import", "calls.csv", "--store", "y.db").err
     assert "columns that are not read: ticket; --column NAME=COLUMN, with NAME one of id, " in said
     assert " cost," not in said.splitlines()[0]
+
+
+def test_a_second_import_under_other_ids_is_refused_as_a_whole(
+    farthing: Farthing, refused: Refused
+) -> None:
+    Path("calls.csv").write_text(table(30, ids=False))
+    asked = ("traces", "import", "calls.csv", "--store", "y.db")
+    assert farthing(*asked, "--column", "id=ticket").code == 0
+    said = refused(*asked)
+    assert "30 of the 30 questions of calls.csv are stored already under other ids" in said
+    assert "is 'T0' there); nothing was imported" in said
+    assert len(exported(farthing, "y.db")) == 30
+
+
+def test_traces_of_our_own_form_are_not_imported_twice_either(
+    farthing: Farthing, refused: Refused
+) -> None:
+    Path("calls.csv").write_text(table(30))
+    assert farthing("traces", "import", "calls.csv", "--store", "y.db").code == 0
+    renamed = [trace | {"id": f"my-{trace['id']}"} for trace in exported(farthing, "y.db")]
+    Path("again.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in renamed))
+    said = refused("traces", "import", "again.jsonl", "--store", "y.db")
+    assert "('my-T0' is 'T0' there)" in said

@@ -1,6 +1,6 @@
 """What `farthing traces import` is told about another tool's files, and what it says of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,10 @@ from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.models.prices import Price
+    from farthing.traces.base import Trace
     from farthing.traces.importers.base import Options
     from farthing.traces.importers.read import Imported, Supplied
+    from farthing.traces.repeats import Repeats
     from farthing.traces.store import Store
 
 
@@ -69,11 +71,39 @@ def import_foreign(
 ) -> int:
     """Add other tools' files to a store, all or nothing, and say what they lack."""
     from farthing.traces.importers.read import check, read_foreign
+    from farthing.traces.repeats import Repeats
     from farthing.traces.shapes import Checker
 
     imported: Imported = read_foreign(files, form, supplied)
     check(imported, Checker.after(store.traces(), named))
-    added = store.add(imported.traces, ", ".join(map(str, files)))
+    repeats = Repeats.beside(store.traces())
+    added = add(store, imported.traces, repeats, ", ".join(map(str, files)), named)
     for note in imported.notes:
+        remark(f"note: {note}")
+    return added
+
+
+def add(
+    store: "Store", traces: "Iterable[Trace]", repeats: "Repeats", source: str, named: str
+) -> int:
+    """Add traces, all or nothing, and say which of them repeat others under another id.
+
+    Args:
+        store: where they go.
+        traces: read one after another.
+        repeats: has noted what is stored.
+        source: what their files are called.
+        named: what the store is called.
+
+    Raises:
+        InputError: they are stored already under other ids.
+    """
+
+    def checked() -> "Iterator[Trace]":
+        yield from repeats.passing(traces)
+        repeats.refuse(source, named)  # within the transaction, so that nothing is kept
+
+    added = store.add(checked(), source)
+    for note in repeats.notes():
         remark(f"note: {note}")
     return added

@@ -197,9 +197,11 @@ def _no_store_left(store: Path) -> Iterator[None]:
 def _import_traces(file: Path, store: Path, opened: "Store") -> int:
     """Add a file in the form of traces, read one after another."""
     from farthing.traces.jsonl import iter_traces
+    from farthing.traces.repeats import Repeats
     from farthing.traces.shapes import Checker
 
-    return opened.add(iter_traces(file, Checker.after(opened.traces(), str(store))), str(file))
+    checker, repeats = Checker.after(opened.traces(), str(store)), Repeats.beside(opened.traces())
+    return imports.add(opened, iter_traces(file, checker), repeats, str(file), str(store))
 
 
 def _check_import(form: str | None, store: Path, threshold: float) -> None:

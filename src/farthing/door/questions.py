@@ -16,6 +16,7 @@ from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
+from farthing.traces import repeats
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble, missing
 from farthing.traces.costs import doubt
@@ -148,7 +149,10 @@ def _imported(path: Path, form: str) -> TraceArrays:
 
 def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "records") -> Traces:
     """Read recorded questions from dictionaries or a data frame; see `traces.records`."""
-    return _known(Dataset(name, assemble(traces_from_records(records))))
+    arrays = assemble(traces_from_records(records))
+    if (found := repeats.doubt(arrays)) is not None:
+        warnings.warn(found, stacklevel=2)
+    return _known(Dataset(name, arrays))
 
 
 def _known(dataset: Dataset) -> Traces:
