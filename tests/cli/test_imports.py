@@ -142,32 +142,6 @@ def table(n: int, *, ids: bool = True) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_a_table_that_lacks_a_column_says_which(farthing: Farthing, refused: Refused) -> None:
-    Path("calls.csv").write_text("ticket,question,answer\nT0,2 + 2?,4\n")
-    said = refused("traces", "import", "calls.csv", "--store", "y.db")
-    assert "calls.csv: no column is named model; map one with --column model=COLUMN" in said
-    assert "(there are answer, question, ticket)" in said
-    asked = ("traces", "import", "calls.csv", "--store", "y.db")
-    Path("calls.csv").write_text("ticket,question,bot,answer\nT0,2 + 2?,small,4\n")
-    assert farthing(*asked, "--column", "model=bot").code == 0
-    Path("named.csv").write_text("ticket,bot\nT0,small\n")
-    assert "or the columns of a table" in refused("traces", "import", "named.csv", *asked[3:])
-    Path("named.jsonl").write_text('{"asked": "2 + 2?", "bot": "small", "said": "4"}\n')
-    columns = [
-        part
-        for name in ("question=asked", "model=bot", "answer=said")
-        for part in ("--column", name)
-    ]
-    assert farthing("traces", "import", "named.jsonl", "--store", "z.db", *columns).code == 0
-
-
-def test_a_column_that_is_not_read_names_what_it_could_be(farthing: Farthing) -> None:
-    Path("calls.csv").write_text(table(3, ids=False))
-    said = farthing("traces", "import", "calls.csv", "--store", "y.db").err
-    assert "columns that are not read: ticket; --column NAME=COLUMN, with NAME one of id, " in said
-    assert " cost," not in said.splitlines()[0]
-
-
 def test_a_second_import_under_other_ids_is_refused_as_a_whole(
     farthing: Farthing, refused: Refused
 ) -> None:
@@ -189,3 +163,68 @@ def test_traces_of_our_own_form_are_not_imported_twice_either(
     Path("again.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in renamed))
     said = refused("traces", "import", "again.jsonl", "--store", "y.db")
     assert "('my-T0' is 'T0' there)" in said
+
+
+def test_a_file_with_a_question_under_two_ids_is_imported_with_a_note(farthing: Farthing) -> None:
+    Path("calls.csv").write_text(table(30) + table(30).partition("\n")[2].replace("T", "U"))
+    done = farthing("traces", "import", "calls.csv", "--store", "y.db")
+    assert done.code == 0
+    assert "note: 30 questions stand here twice, with the same text and answers" in done.err
+    done = farthing("traces", "info", "y.db", "--json")
+    assert any("30 questions stand here twice" in note for note in json.loads(done.out)["notes"])
+    assert "note: 30 questions stand here twice" in done.err
+
+
+def test_a_table_that_lacks_a_column_says_which(farthing: Farthing, refused: Refused) -> None:
+    Path("calls.csv").write_text("ticket,question,answer\nT0,2 + 2?,4\n")
+    said = refused("traces", "import", "calls.csv", "--store", "y.db")
+    assert "calls.csv: no column is named model; map one with --column model=COLUMN" in said
+    assert "(there are answer, question, ticket)" in said
+    asked = ("traces", "import", "calls.csv", "--store", "y.db")
+    Path("calls.csv").write_text("ticket,question,bot,answer\nT0,2 + 2?,small,4\n")
+    assert farthing(*asked, "--column", "model=bot").code == 0
+    Path("named.csv").write_text("ticket,bot\nT0,small\n")
+    assert "or the columns of a table" in refused("traces", "import", "named.csv", *asked[3:])
+    Path("named.jsonl").write_text('{"asked": "2 + 2?", "bot": "small", "said": "4"}\n')
+    columns = [
+        part
+        for name in ("question=asked", "model=bot", "answer=said")
+        for part in ("--column", name)
+    ]
+    assert farthing("traces", "import", "named.jsonl", "--store", "z.db", *columns).code == 0
+
+
+def test_another_command_says_where_columns_are_mapped(refused: Refused) -> None:
+    Path("calls.csv").write_text("ticket,question,answer\nT0,2 + 2?,4\n")
+    said = refused("recommend", "--traces", "calls.csv")
+    assert "--column model=COLUMN" in said
+    assert "farthing traces import calls.csv --store traces.db" in said
+
+
+def test_a_column_that_is_not_read_names_what_it_could_be(farthing: Farthing) -> None:
+    Path("calls.csv").write_text(table(3, ids=False))
+    said = farthing("traces", "import", "calls.csv", "--store", "y.db").err
+    assert "columns that are not read: ticket; --column NAME=COLUMN, with NAME one of id, " in said
+    assert " cost," not in said.splitlines()[0]
+
+
+def test_every_command_reads_another_tools_file(farthing: Farthing, refused: Refused) -> None:
+    """Training, calibrating, evaluating, comparing and grading go by a table as it is."""
+    Path("calls.csv").write_text(table(90))
+    agreement = ("--promise", "agreement", "--epsilon", 0.5, "--delta", 0.2, "--reference", "large")
+    trained = ("--policy", "always-small", "--grade", "same as large", "--out", "b")
+    for command in (
+        ("traces", "info", "calls.csv"),
+        ("train", "--traces", "calls.csv", *trained),
+        ("calibrate", "--bundle", "b", "--traces", "calls.csv", *agreement),
+        ("evaluate", "--bundle", "b", "--traces", "calls.csv"),
+        ("compare", "--traces", "calls.csv", "--splits", 2, *agreement, "--out", "r"),
+        ("recommend", "--traces", "calls.csv", *agreement),
+        ("grade", "--bundle", "b", "--traces", "calls.csv", *agreement[2:]),
+    ):
+        done = farthing(*command)
+        assert done.code in {0, 1}, done  # 1: nothing is proved of so few
+        if command[0] != "grade":
+            assert "note: no question is graded; --gold FILE" in done.err, command
+            assert "farthing traces import calls.csv --store traces.db" in done.err
+    assert "cannot be read" in refused("recommend", "--traces", "absent.csv")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from farthing.cli import files
 from farthing.cli.console import show, show_json
 from farthing.cli.options import (
     Bundle,
@@ -37,10 +38,9 @@ def check(
     """
     from farthing.experiments import drift, pipeline
     from farthing.reports import records
-    from farthing.traces.files import read_arrays
 
     split = pipeline.Split(seed, sizes_of(train, calibrate, test))
-    old, fresh = read_arrays(traces), read_arrays(new)
+    old, fresh = files.read_traces(traces), files.read_traces(new)
     found = drift.check(bundle, old, fresh, split=split)
     if as_json:
         show_json(records.checked(found))

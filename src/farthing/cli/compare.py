@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 File = Annotated[
     Path | None,
-    typer.Option("--traces", metavar="FILE", help="Recorded traces, or a store (.db)."),
+    typer.Option(
+        "--traces", metavar="FILE", help="Traces, a store (.db), or another tool's log or table."
+    ),
 ]
 Preset = Annotated[
     str | None,
@@ -203,7 +205,6 @@ def read_dataset(
 ) -> tuple["Dataset", dict[str, int]]:
     """Read recorded traces or draw those of a preset, whichever was asked for."""
     from farthing.methods.base import Dataset
-    from farthing.traces.files import read_arrays
 
     if preset is not None and traces is None:
         return generated(preset, n, seed, sizes)
@@ -211,4 +212,4 @@ def read_dataset(
         raise InputError("give either --traces FILE or --preset NAME")
     if n is not None:
         raise InputError("--n goes with --preset; with --traces use --train, --calibrate, --test")
-    return Dataset(traces.name, read_arrays(traces)), sizes
+    return Dataset(traces.name, files.read_traces(traces)), sizes

@@ -11,6 +11,36 @@ if TYPE_CHECKING:
     from farthing.experiments.partly_graded import Graded
     from farthing.traces.arrays import TraceArrays
 
+OPTION = " --"
+"""What a line has that names an option."""
+WITH_OPTIONS = "import it with such options first: farthing traces import {} --store traces.db"
+
+
+def read_traces(path: Path) -> "TraceArrays":
+    """Read traces, or another tool's file, and say on stderr what it lacks; raises as `noted`."""
+    arrays, notes = noted(path)
+    for note in notes:
+        remark(f"note: {note}")
+    return arrays
+
+
+def noted(path: Path) -> "tuple[TraceArrays, list[str]]":
+    """Read traces, or another tool's file, with a line for each thing that it lacks.
+
+    Raises:
+        InputError: it breaks its form, or its format is not known.
+    """
+    from farthing.traces.importers.any_file import read_any
+
+    with_options = WITH_OPTIONS.format(path)
+    try:
+        arrays, notes = read_any(path)
+    except InputError as problem:
+        if OPTION not in str(problem):
+            raise
+        raise InputError(f"{problem}; {with_options}") from None
+    return arrays, [*notes, *([with_options] if any(OPTION in note for note in notes) else [])]
+
 
 def check_folder(path: Path) -> None:
     """Refuse a folder that could not be written to, before hours of work are lost on it.

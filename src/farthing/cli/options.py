@@ -105,7 +105,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of a
 TracesFile = Annotated[
     Path,
     typer.Option(
-        "--traces", metavar="FILE", help="Traces: .jsonl, .jsonl.gz, .parquet or a store (.db)."
+        "--traces", metavar="FILE", help="Traces, a store (.db), or another tool's log or table."
     ),
 ]
 Job = Annotated[

@@ -92,12 +92,11 @@ def train(
     from farthing.experiments import auto, pipeline
     from farthing.methods.base import Dataset
     from farthing.runtime.made_with import made_with
-    from farthing.traces.files import read_arrays
     from farthing.traces.grades import graded
 
     files.check_folder(out)
     files.check_nothing_is_lost(out)
-    arrays = graded(read_arrays(traces), grade)
+    arrays = graded(files.read_traces(traces), grade)
     dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
@@ -179,7 +178,6 @@ def calibrate(
     from farthing.reports import records
     from farthing.reports.pipeline import promised
     from farthing.runtime.made_with import made_with
-    from farthing.traces.files import read_arrays
 
     options = Options(
         delta=delta,
@@ -198,7 +196,7 @@ def calibrate(
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
     late = None if grades is None else files.graded(traces, grades)
-    arrays = read_arrays(traces) if late is None else late.traces
+    arrays = files.read_traces(traces) if late is None else late.traces
     split = pipeline.Split(seed, sizes_of(train, calibrate, test))
     made = made_with(traces, arrays, job)
     serving = pipeline.Serving(per_question(question_budget, largest), made.system)
@@ -238,16 +236,17 @@ def evaluate(
     from farthing.experiments import evaluate_bundle, pipeline
     from farthing.reports import records
     from farthing.reports.pipeline import measured
-    from farthing.traces.files import PARQUET, read_arrays
+    from farthing.traces.files import PARQUET
+    from farthing.traces.importers.any_file import form_of
 
     split = pipeline.Split(seed, sizes_of(train, calibrate, test))
-    if traces.suffix == PARQUET:
+    if traces.suffix == PARQUET and form_of(traces) is None:
         with trainings() as shown:
             found = evaluate_bundle.evaluate_file(
                 bundle, traces, split=split, progress=Learning(shown, "evaluate")
             )
     else:
-        found = evaluate_bundle.evaluate(bundle, read_arrays(traces), split=split)
+        found = evaluate_bundle.evaluate(bundle, files.read_traces(traces), split=split)
     _say_sizes(found.sizes)
     _doubt(found.notes)
     if as_json:

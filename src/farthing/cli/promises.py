@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from farthing.cli import files
 from farthing.cli.options import check_agreement, read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
 from farthing.money import dollars
@@ -214,7 +215,6 @@ class Options:
             InputError: the budget is not below the largest possible cost.
         """
         from farthing.experiments import promises
-        from farthing.traces.files import read_arrays
 
         delta, level = self.delta or Fraction(0), 1 - alpha
         if promise == "coverage":
@@ -235,7 +235,7 @@ class Options:
                 self.reference, self.epsilon or Fraction(0), delta, self.judge_share
             )
         if self.target is not None:
-            return promises.Shift(level, read_arrays(self.target))
+            return promises.Shift(level, files.read_traces(self.target))
         budget, most = self.budget or Fraction(0), self.most or Fraction(0)
         if budget >= most:
             given, largest = (dollars(float(usd * 10**9)) for usd in (budget, most))

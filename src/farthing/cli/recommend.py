@@ -85,12 +85,11 @@ def recommend(
     from farthing.methods.base import Dataset
     from farthing.reports.recommend import screen
     from farthing.runtime.made_with import made_with
-    from farthing.traces.files import read_arrays
 
     if out is not None:
         files.check_folder(out)
         files.check_nothing_is_lost(out)
-    arrays = read_arrays(traces)
+    arrays = files.read_traces(traces)
     kind = promise or type(rooms.default(arrays)).__name__.lower()
     asked = _asked(kind, alpha, epsilon, delta, reference)
     dataset = Dataset(traces.name, arrays, system=made_with(traces, arrays, None).system)

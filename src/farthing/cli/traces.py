@@ -11,6 +11,7 @@ import typer
 
 from farthing.cli import completion, imports
 from farthing.cli.console import counted, interruptible, remark, show, show_json
+from farthing.cli.files import noted
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, UnknownNameError
@@ -149,7 +150,7 @@ def schema() -> None:
 
 @app.command()
 def info(
-    file: Annotated[Path, typer.Argument(metavar="FILE|DB", help="A trace file or a store.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE|DB", help="Traces, a store, or a log.")],
     as_json: Json = False,
 ) -> None:
     """Say what traces hold: roles, accuracy, cost, splits and features.
@@ -158,10 +159,11 @@ def info(
     """
     from farthing.reports.traces import describe, record
     from farthing.traces.costs import doubt
-    from farthing.traces.files import STORES, read_arrays
+    from farthing.traces.files import STORES
 
-    arrays = read_arrays(file)
-    notes = [*filter(None, [doubt(arrays)]), *(_changes(file) if file.suffix in STORES else [])]
+    arrays, lacks = noted(file)
+    found = _changes(file) if file.suffix in STORES else []
+    notes = [*lacks, *filter(None, [doubt(arrays)]), *found]
     for note in notes:
         remark(f"note: {note}")
     if as_json:

@@ -20,11 +20,10 @@ from farthing.traces import repeats
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble, missing
 from farthing.traces.costs import doubt
-from farthing.traces.files import STORES, read_arrays
-from farthing.traces.importers.read import check, foreign, read_foreign
+from farthing.traces.files import STORES
+from farthing.traces.importers.any_file import read_any
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
-from farthing.traces.shapes import Checker
 from farthing.traces.splits import by_shares
 
 
@@ -129,22 +128,14 @@ def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
     """
     path = path_of(path, "the traces")
     job = None if job is None else path_of(job, "the job")
-    form = foreign(path)
-    arrays, system = read_arrays(path) if form is None else _imported(path, form), None
+    (arrays, notes), system = read_any(path), None
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
     if job is not None or path.suffix in STORES:
         from farthing.runtime.made_with import made_with  # noqa: PLC0415 - models, where needed
 
         system = made_with(path, arrays, job).system
     return _known(Dataset(path.name, arrays, system=system))
-
-
-def _imported(path: Path, form: str) -> TraceArrays:
-    """Read another tool's file, with a warning for each thing that it lacks."""
-    imported = read_foreign([path], form)
-    check(imported, Checker())
-    for note in imported.notes:
-        warnings.warn(note, stacklevel=3)
-    return assemble(imported.traces)
 
 
 def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "records") -> Traces:

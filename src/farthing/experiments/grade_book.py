@@ -18,8 +18,9 @@ from farthing.runtime.judge import Judge, Judgement
 from farthing.tasks.base import Question
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
-from farthing.traces.files import PARQUET, read_records
+from farthing.traces.files import PARQUET
 from farthing.traces.grade_file import Line, Right, Same, add_grades, plan_of, read_grades
+from farthing.traces.importers.any_file import read_any_records
 from farthing.traces.late_grades import Wordings
 
 BATCH = 10
@@ -67,7 +68,7 @@ class GradeBook:
                 f"{traces}: Parquet holds no answers in words, so that they cannot be graded; give "
                 "the .jsonl or the store that it was made from"
             )
-        records = read_records(traces)
+        records, _ = read_any_records(traces)
         recorded = assemble(records)
         return cls(recorded, Wordings.of(records, recorded), grades)
 
