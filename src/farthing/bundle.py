@@ -155,7 +155,7 @@ def write(folder: str | Path, bundle: Bundle) -> None:
     if not folder.name:
         raise BundleError(f"{folder}: the bundle needs a folder of its own; name one")
     try:
-        _check_replaceable(folder)
+        check_replaceable(folder)
         write_folder(folder, files)
     except OSError as error:
         raise BundleError(
@@ -319,7 +319,12 @@ def _canonical(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _check_replaceable(folder: Path) -> None:
+def check_replaceable(folder: Path) -> None:
+    """Refuse a folder that is not a bundle's own.
+
+    Raises:
+        BundleError: it holds something else.
+    """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not folder.is_dir():

@@ -103,9 +103,28 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_work(
     refused: Refused, runs: Path
 ) -> None:
     Path("taken").write_text("a file")
-    for place in ("taken", "taken/report"):
-        asked = ("compare", "--traces", runs, "--policies", "absent", "--out", place)
-        assert "taken is no folder" in refused(*asked)
+    asked = ("compare", "--traces", runs, "--policies", "absent", "--out")
+    assert "taken/report: " in (said := refused(*asked, "taken/report"))
+    assert "taken is no folder that can be written to" in said
+    assert "farthing: taken: is no folder that can be written to" in refused(*asked, "taken")
+
+
+def test_a_file_that_could_not_be_written_is_refused_before_the_work(refused: Refused) -> None:
+    Path("taken").write_text("a file")
+    Path("folder.jsonl").mkdir()
+    Path("b").mkdir()
+    grade = ("grade", "--bundle", "b", "--traces", "absent.jsonl", "--epsilon", 0.1, "--delta", 0.1)
+    for command in (
+        ("generate", "--preset", "absent"),
+        ("traces", "export", "--store", "absent.db"),
+        grade,
+    ):
+        for place, says in (
+            ("nowhere/a.jsonl", "nowhere/a.jsonl: there is no folder nowhere; make it, or name an"),
+            ("taken/a.jsonl", "taken/a.jsonl: taken is no folder that can be written to"),
+            ("folder.jsonl", "folder.jsonl: is a folder; name a file"),
+        ):
+            assert says in refused(*command, "--out", place)
 
 
 def test_a_folder_that_cannot_be_made_is_found_before_training(

@@ -49,12 +49,46 @@ def check_folder(path: Path) -> None:
         InputError: it, or the nearest folder above it that exists, is a file or is not writable.
     """
     nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not _is_writable(nearest):
+        which = "" if nearest == path else f"{nearest} "
+        problem = f"{which}is no folder that can be written to; name another"
+        raise InputError(f"{path}: {problem}")
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that could not be written, before anything is done for it.
+
+    Raises:
+        InputError: it is a folder, or its folder is missing or not writable.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file")
+    if not path.parent.exists():
+        raise InputError(f"{path}: there is no folder {path.parent}; make it, or name another")
+    if not _is_writable(path.parent):
+        problem = f"{path.parent} is no folder that can be written to; name another"
+        raise InputError(f"{path}: {problem}")
+
+
+def _is_writable(folder: Path) -> bool:
     try:
-        with TemporaryDirectory(dir=nearest):
-            pass
+        with TemporaryDirectory(dir=folder):
+            return True
     except OSError:
-        problem = f"{nearest} is no folder that can be written to; name another"
-        raise InputError(f"{path}: {problem}") from None
+        return False
+
+
+def check_bundle(out: Path) -> None:
+    """Refuse a folder that a bundle could not be written to, or whose promise would be lost.
+
+    Raises:
+        InputError: it is not writable, holds something else, or holds a calibrated bundle.
+    """
+    from farthing import bundle as bundles
+
+    check_folder(out)
+    bundles.check_replaceable(out)
+    check_nothing_is_lost(out)
 
 
 def doubt_costs(traces: "TraceArrays") -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import completion
+from farthing.cli import completion, files
 from farthing.cli.console import counted, interruptible, remark
 from farthing.cli.options import Seed
 
@@ -42,6 +42,7 @@ def generate(
     from farthing.traces.files import check_suffix, write_traces
 
     check_suffix(out)
+    files.check_file(out)
     config = presets.preset(preset).config
     if horizon is not None:
         config = replace(config, rounds=horizon)

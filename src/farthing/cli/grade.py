@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
+from farthing.cli import files
 from farthing.cli.collect import read_dollars
 from farthing.cli.console import interruptible, remark, show
 from farthing.cli.options import (
@@ -100,6 +101,8 @@ def grade(
 
     options = Options(delta, epsilon, reference, None, None, None, judge_epsilon, judge_delta)
     options.check(promise)
+    if out is not None:
+        files.check_file(out)
     asked: Asked = options.asked(promise, alpha)  # type: ignore[assignment]
     book = GradeBook.open(traces, out or beside(traces))
     model = _judge(judge, config, max_cost, book.path)
@@ -166,7 +169,9 @@ def _plan(
             )
         elif graded.pairs is None:
             raise InputError(
-                "agreement takes no grades but of what a judge calls the same; --judge"
+                "agreement takes no grades but of what a judge calls the same; name one (--judge "
+                "NAME --config CONFIG --max-cost USD), or leave grades out: `farthing calibrate` "
+                "proves agreement without any"
             )
         return
     if isinstance(asked, Parity) and judge is None and check is None:

@@ -94,8 +94,7 @@ def train(
     from farthing.runtime.made_with import made_with
     from farthing.traces.grades import graded
 
-    files.check_folder(out)
-    files.check_nothing_is_lost(out)
+    files.check_bundle(out)
     arrays = graded(files.read_traces(traces), grade)
     dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)

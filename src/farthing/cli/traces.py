@@ -11,7 +11,7 @@ import typer
 
 from farthing.cli import completion, imports
 from farthing.cli.console import counted, interruptible, remark, show, show_json
-from farthing.cli.files import noted
+from farthing.cli.files import check_file, noted
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, UnknownNameError
@@ -131,6 +131,7 @@ def export(
     from farthing.traces.store import Store
 
     check_suffix(out)
+    check_file(out)
     with interruptible("nothing was written"), Store.read(store) as opened:
         write_traces(out, opened.traces())
         count = opened.count()
