@@ -134,10 +134,14 @@ def test_a_judge_of_what_is_the_same(farthing: Farthing, common: tuple[object, .
         (("--delta", "0.1"), "needs --epsilon"),
         ((*PARITY, "--judge", "j"), "--judge needs --config"),
         ((*PARITY, "--max-cost", "1"), "go with --judge"),
-        ((*PARITY, "--grades", "none.csv"), "none.csv: cannot be read"),
+        ((*PARITY, "--grades", "none.csv"), "none.csv: cannot be read (No such file or directory)"),
+        ((*PARITY, "--grades", "binary.csv"), "binary.csv: is no text; save it as CSV or JSON"),
+        ((*PARITY, "--grades", "models.toml"), "name a table .csv"),
+        ((*PARITY, "--out", "gold.jsonl"), "which takes a table of yours with --grades FILE"),
+        ((*PARITY, "--out", "models.toml"), "which takes a table of yours with --grades FILE"),
         (("--epsilon", "0.1", "--delta", "0.1"), "name the reference, one of mini, large"),
         ((*PARITY, "--judge-delta", "0.01"), "--judge-delta means nothing to --promise parity"),
-        (AGREEMENT, "what a judge calls"),
+        (AGREEMENT, "or leave grades out: `farthing calibrate` proves agreement without any"),
         (("--promise", "selective", "--delta", "0.1"), "150 of 150 questions have answers that"),
         (
             (*AGREEMENT, "--judge-epsilon", "0.1"),
@@ -153,6 +157,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
     says: str,
 ) -> None:
     del farthing
+    Path("binary.csv").write_bytes(b"\xc7\xff")
     assert says in refused("grade", *common, *options)
 
 

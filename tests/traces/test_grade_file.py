@@ -162,9 +162,9 @@ def test_a_table_of_grades_names_answers_or_roles_or_gold(tmp_path: Path, suffix
         ("id,answer,right\nq1,Rome,yes\n", "nobody answered 'Rome'"),
         ("id,role,right\nq1,guide,yes\n", "one of mini, large"),
         ("id,role,right\nq3,mini,yes\n", "mini gave no answer to 'q3'"),
-        ("id,wrong\nq1,yes\n", "'wrong' is no column of grades"),
+        ("id,wrong\nq1,yes\n", "'wrong' is no column of grades; give a row each: id and gold"),
         ("id,answer,same\nq2,4,yes\n", "name it"),
-        ("id,answer,right\n", "holds no grades"),
+        ("id,answer,right\n", "holds no grades; give a row each: id and gold"),
     ],
 )
 def test_a_row_that_says_nothing_is_named(tmp_path: Path, row: str, says: str) -> None:

@@ -17,6 +17,10 @@ from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.grade_file import Gold, Right, Same
 from farthing.traces.late_grades import Wordings
 
+FORM = (
+    "give a row each: id and gold; or id, right, and the answer or the role that gave it "
+    "(such as id,gold on the first line of a CSV file)"
+)
 _COLUMNS = frozenset({"id", "answer", "role", "right", "same", "gold"})
 _SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -47,15 +51,13 @@ def read_given(path: Path, given: Given) -> list[Right | Gold | Same]:
         except InputError as problem:
             raise TraceFormatError(str(path), line, "row", str(problem)) from None
     if not found:
-        raise TraceFormatError(str(path), 1, "file", "holds no grades; give at least one row")
+        raise TraceFormatError(str(path), 1, "file", f"holds no grades; {FORM}")
     return found
 
 
 def _grade(row: Mapping[str, Any], given: Given) -> Right | Gold | Same:
     for name in sorted(row.keys() - _COLUMNS):
-        raise InputError(
-            f"'{name}' is no column of grades; there are {', '.join(sorted(_COLUMNS))}"
-        )
+        raise InputError(f"'{name}' is no column of grades; {FORM}")
     question = str(row.get("id") or "")
     at = given.wordings.row(question)
     if row.get("gold"):
@@ -105,8 +107,11 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the rows, with the number of their line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); check the path") from None
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror or error}); check the path"
+        raise InputError(f"{path}: {problem}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text; save it as CSV or JSON lines, in UTF-8") from None
     if path.suffix == ".csv":
         for line, row in enumerate(csv.DictReader(text.splitlines(keepends=True)), start=2):
             yield line, {str(name): value for name, value in row.items()}
@@ -122,5 +127,7 @@ def _object(path: Path, line: int, raw: str) -> Mapping[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise TraceFormatError(str(path), line, "line", "is no JSON object; write one a line")
+        raise TraceFormatError(
+            str(path), line, "line", "is no JSON object; write one a line, or name a table .csv"
+        )
     return found

@@ -24,6 +24,11 @@ from farthing.traces.error_text import plain
 Probability = Annotated[float, Meta(gt=0, le=1)]
 
 
+NOT_OURS = (
+    "; this file is as `farthing grade` keeps it, which takes a table of yours with --grades FILE"
+)
+
+
 class _Line(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True,
     tag_field="kind",
@@ -162,7 +167,9 @@ def _line(path: Path, number: int, raw: bytes) -> Line:
     except msgspec.ValidationError as error:
         expected, _, where = str(error).partition(" - at `$.")
         field = where.rstrip("`") or "line"
-        raise TraceFormatError(str(path), number, field, plain(expected)) from None
+        hint = NOT_OURS if field == "line" else ""
+        raise TraceFormatError(str(path), number, field, f"{plain(expected)}{hint}") from None
     except msgspec.DecodeError as error:
-        raise TraceFormatError(str(path), number, "line", f"is no JSON ({error})") from None
+        problem = f"is no JSON ({error}){NOT_OURS}"
+        raise TraceFormatError(str(path), number, "line", problem) from None
     return found
