@@ -3,12 +3,14 @@
 import csv
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from made_up_pool import pool as made_up
-from made_up_pool import write
+from made_up_pool import ungraded, write
 
 from farthing import bundle
 from farthing.experiments.base import Candidate
@@ -378,3 +380,46 @@ def test_amounts_are_said_in_dollars_with_their_option(
     assert (refused.code, says in refused.err) == (2, True), refused.err
     assert "nano" not in refused.err
     assert not re.search(r"\de-\d", refused.err)
+
+
+@pytest.mark.parametrize("promise", ["agreement", "parity"])
+def test_what_nobody_graded_agrees_and_is_never_called_accurate(
+    farthing: Farthing, tmp_path: Path, promise: str
+) -> None:
+    logs = write(tmp_path / "logs.jsonl", ungraded(made_up(300)))
+    common = ("--bundle", "b", "--traces", logs)
+    trained = ("--policy", "agreement-cascade", "--grade", "same as large", "--out", "b")
+    assert farthing("train", "--traces", logs, *trained).code == 0
+    before = farthing("evaluate", *common)
+    asked = ("--promise", promise, "--epsilon", 0.4, "--delta", 0.2, "--reference", "large")
+    proved = farthing("calibrate", *common, *asked)
+    after = farthing("evaluate", *common)
+    assert (before.code, proved.code, after.code) == (0, 0, 0), after.err
+    assert "at agreement " in proved.out
+    figures = proved.out.partition("With confidence")[0]
+    assert "accuracy" not in figures
+    for done in (before, after):
+        table = done.out.partition("Nothing is promised")[0].partition("With confidence")[0]
+        assert "accuracy" not in table.casefold()
+        assert "right" not in table
+        for heading in (
+            "Agreement",
+            "Of these questions, by the answers of large",
+            "agreement of the best answer",
+            "its answer in the set",
+        ):
+            assert heading in table
+    last = " ".join(after.out.split()).rpartition("On these test questions: ")[2]
+    parity = "accuracy less that of large, at worst, "
+    assert last.startswith(parity if promise == "parity" else "answers that are large's ")
+
+
+def test_some_grades_are_no_agreement(farthing: Farthing, tmp_path: Path) -> None:
+    """Accuracy at worst is what a parity of partly graded answers reads."""
+    traces = made_up(300)
+    unknown = np.broadcast_to(np.arange(300)[:, None, None] % 2 == 0, traces.correct.shape)
+    logs = write(tmp_path / "logs.jsonl", replace(traces, ungraded=unknown))
+    trained = ("--policy", "agreement-cascade", "--grade", "same as large", "--out", "b")
+    assert farthing("train", "--traces", logs, *trained).code == 0
+    asked = ("--promise", "parity", "--epsilon", 0.4, "--delta", 0.2, "--reference", "large")
+    assert "at accuracy " in farthing("calibrate", "--bundle", "b", "--traces", logs, *asked).out

@@ -5,13 +5,14 @@ nothing is kept but its part and what came of it, some 30 bytes, and 9 to 17 for
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from farthing import bundle as bundles
 from farthing.bundle import Bundle
+from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.parity import ParityPromise
@@ -143,6 +144,9 @@ def evaluate_file(
 def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     """Return questions graded by what a bundle promises, else by what it was trained on.
 
+    A parity that was proved of questions that nobody graded is measured as it was proved: what is
+    not the reference's answer counts as wrong.
+
     Raises:
         InputError: that is what is right, and nobody graded some answers.
         UnknownNameError: the bundle's reference is no role of the traces.
@@ -151,6 +155,8 @@ def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     promise = certificate.promise if certificate and certificate.promises else None
     if isinstance(promise, AgreementPromise):
         return graded(traces, same_as(promise.reference))
+    if isinstance(promise, ParityPromise) and bundle.value and bundle.value.grade != RIGHT:
+        return graded(traces, bundle.value.grade)
     if promise is None and bundle.origin.grade != RIGHT:
         return graded(traces, bundle.origin.grade)
     check_graded(traces)
@@ -191,10 +197,21 @@ def _evaluated(
         _intervals(whole),
         sizes_of(parts),
         (*notes, *overlap),
-        judge(bundle.certificate, found, np.concatenate(references)),
+        _judged(bundle.certificate, found, np.concatenate(references), alone.grade),
         value_of(whole, alone, bundle.reference, "test", sets=sets),
         alone.figures(),
     )
+
+
+def _judged(
+    certificate: Certificate | None, found: Outcome, reference: BoolArray, grade: str
+) -> Judged | None:
+    """Judge a promise; a parity without grades is known at worst."""
+    judged = judge(certificate, found, reference)
+    parity = certificate is not None and isinstance(certificate.promise, ParityPromise)
+    if judged is None or not parity or grade == RIGHT:
+        return judged
+    return replace(judged, what=f"{judged.what}, at worst,")
 
 
 def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:

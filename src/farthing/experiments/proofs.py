@@ -43,7 +43,7 @@ from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Replayed, replay
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
 
@@ -112,13 +112,20 @@ def read_for(
         case Parity() if traces.ungraded.any():
             if asked.reference is None:
                 check_graded(traces)
-            return at_worst(traces, asked.reference or "")
+            return _at_worst(traces, asked.reference or "")
         case Budget():
             return traces
         case Selective() if by_lot:
             return traces
     check_graded(traces)
     return traces
+
+
+def _at_worst(traces: TraceArrays, reference: str) -> TraceArrays:
+    """Return questions at worst; where nobody graded any answer, that is the reference's grade."""
+    if traces.ungraded[traces.answer != NO_ANSWER].all():
+        return graded(traces, same_as(reference))
+    return at_worst(traces, reference)
 
 
 def promise(

@@ -14,6 +14,7 @@ from farthing.experiments.evaluate_bundle import Evaluated
 from farthing.money import significant
 from farthing.process.value import Value
 from farthing.reports.value import beside
+from farthing.traces.grades import reference_of
 
 LINES = {
     "cost_usd": "cost, USD a question",
@@ -31,16 +32,28 @@ LINES = {
     "accuracy_answered": "accuracy of those answers",
 }
 """Each metric of an evaluation as a reader calls it."""
+OF_AGREEMENT = {
+    "coverage": "coverage of its answer",
+    "coverage_solvable": "coverage where it answered",
+    "in_set": "its answer in the set",
+    "solvable": "questions that it answered",
+    "accuracy": "agreement of the best answer",
+    "accuracy_answered": "agreement of those answers",
+}
+"""The same where an answer is graded by whether it is a model's."""
 MONEY = ("cost_usd", "total_cost_usd")
 
 
 def measured(found: Evaluated) -> Group:
     """Show the money first, then every metric, its interval, and what was promised."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("Of these questions")
+    reference = reference_of(found.value.grade)
+    headings = LINES if reference is None else LINES | OF_AGREEMENT
+    by = "" if reference is None else f", by the answers of {reference}"
+    table.add_column(f"Of these questions{by}", overflow="fold")
     table.add_column("Value", justify="right")
     table.add_column("95 % interval", justify="right")
-    for metric, heading in LINES.items():
+    for metric, heading in headings.items():
         if metric not in found.metrics:
             continue
         value = found.metrics[metric]
