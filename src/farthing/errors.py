@@ -10,7 +10,8 @@
     │   ├── MissingExtraError      an optional dependency is not installed
     │   ├── BundleError            a policy bundle that is foreign, damaged or tampered with
     │   ├── ConfigError            a configuration file: file, field, remedy
-    │   └── UnpricedModelError     a model without a price where a budget applies
+    │   ├── UnpricedModelError     a model without a price where a budget applies
+    │   └── UnprovedError          nothing is proved, and nobody could answer instead; exit code 1
     ├── ModelError                 a call to a model failed; what it cost is in it
     │   ├── AuthenticationError    the key is missing, wrong or not allowed to do this
     │   ├── RateLimitError         too many requests; when to come back, where it was said
@@ -152,6 +153,10 @@ class ConfigError(InputError):
 
 class UnpricedModelError(InputError):
     """A budget applies, and nothing says what this model costs."""
+
+
+class UnprovedError(InputError):
+    """These questions prove nothing, and there is no reference that could answer instead."""
 
 
 class ModelError(FarthingError):

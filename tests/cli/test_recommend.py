@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,15 @@ def test_what_is_printed_and_python_say_the_same(farthing: Farthing, traces: Pat
 
 def test_where_nothing_is_proved_the_reference_answers(farthing: Farthing, traces: Path) -> None:
     hopeless = ("--traces", traces, "--epsilon", "0.0001", "--reference", "large")
-    said = json.loads(farthing("recommend", *hopeless, "--json").out)
+    done = farthing("recommend", *hopeless, "--json", "--out", "b")
+    assert done.code == 1
+    assert bundles.load("b").kind == "always"
+    said = json.loads(done.out)
     assert said["chosen"]["method"] == "always-large"
     assert "so large answers, which is always valid" in said["chosen"]["promise"]
     assert (said["chosen"]["kept"], said["saved"]) == (True, 0.0)
     done = farthing("recommend", *hopeless)
+    assert done.code == 1
     assert done.out.startswith("pool.jsonl: keep asking large; nothing cheaper is proved\n")
     assert max(map(len, done.out.splitlines())) <= 80
     assert "Note: " in done.out
@@ -128,6 +133,7 @@ def test_what_nobody_graded_agrees_and_rounds_are_covered(
     said = json.loads(farthing("recommend", "--traces", logs, "--json").out)
     assert said["certificate"]["promise"]["kind"] == "agreement"
     assert said["reference"]["name"] == "large"
+    assert said["measure"] == "agreement"
     said = json.loads(farthing("recommend", "--traces", runs, "--json").out)
     assert said["certificate"]["promise"]["kind"] == "split"
     assert said["reference"] is None
@@ -144,7 +150,7 @@ def test_what_is_wrong_is_refused_in_a_line(
     for kind in ("coverage", "selective"):
         wrong = (*start, "--promise", kind, "--epsilon", "0.1")
         assert f"--epsilon means nothing to a promise of {kind}" in refused(*wrong)
-    assert "between" in refused(*start, "--epsilon", "2")
+    assert "it must be below 1" in refused(*start, "--epsilon", "2")
     assert "--promise" in refused(*start, "--promise", "budget")
     assert "cannot be read" in refused("recommend", "--traces", "absent.jsonl")
     assert "more than 0.59 s, and 0.1 were given" in refused(*start, "--deadline", "0.1")
@@ -152,3 +158,22 @@ def test_what_is_wrong_is_refused_in_a_line(
     assert "holds a calibrated bundle" in refused(*start, "--out", "b")
     (tmp_path / "file").write_text("")
     assert "no folder that can be written to" in refused(*start, "--out", "file/b")
+
+
+def test_where_nobody_could_answer_instead_it_ends_in_exit_code_1(
+    farthing: Farthing, tmp_path: Path
+) -> None:
+    """Silence rather than a wrong answer needs right answers: here there are none."""
+    answered = pool(200)
+    hopeless = write(tmp_path / "wrong.jsonl", replace(answered, answer=answered.answer + 1))
+    done = farthing("recommend", "--traces", hopeless, "--promise", "selective")
+    assert (done.code, done.out) == (1, "")
+    assert "This promise has no reference that could answer instead." in done.err
+
+
+def test_a_folder_that_holds_something_else_is_refused_before_the_work(refused: Refused) -> None:
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("")
+    for command in ("recommend", "train"):
+        said = refused(command, "--traces", "absent.jsonl", "--out", "mine")
+        assert "mine holds notes.txt; name a new or empty folder for the bundle" in said

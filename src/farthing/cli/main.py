@@ -24,7 +24,7 @@ from farthing.cli import (
 )
 from farthing.cli.flags import PlainCommand, PlainGroup
 from farthing.cli.option_errors import plain
-from farthing.errors import CalibrationError, FarthingError, InputError
+from farthing.errors import CalibrationError, FarthingError, InputError, UnprovedError
 
 WRONG = (InputError, CalibrationError)
 """What the user handed in is at fault."""
@@ -86,7 +86,8 @@ def _run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         return _fail(plain(error.format_message()), 2)
     except FarthingError as error:
-        return _fail(str(error), 2 if isinstance(error, WRONG) else 1)
+        wrong = isinstance(error, WRONG) and not isinstance(error, UnprovedError)
+        return _fail(str(error), 2 if wrong else 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)

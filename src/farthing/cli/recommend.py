@@ -76,7 +76,8 @@ def recommend(
     """Say what to use instead of the model that is paid for today, what it saves, and prove it.
 
     Every method that can win is trained; the cheapest is chosen, proved and measured, each on
-    questions of their own.
+    questions of their own. Exit code 1: nothing cheaper than the reference is proved, and the
+    bundle asks that one for every question.
 
     Example: farthing recommend --traces runs.jsonl.gz --reference gpt-4o --out bundle
     """
@@ -87,8 +88,7 @@ def recommend(
     from farthing.runtime.made_with import made_with
 
     if out is not None:
-        files.check_folder(out)
-        files.check_nothing_is_lost(out)
+        files.check_bundle(out)
     arrays = files.read_traces(traces)
     kind = promise or type(rooms.default(arrays)).__name__.lower()
     asked = _asked(kind, alpha, epsilon, delta, reference)
@@ -109,6 +109,8 @@ def recommend(
         show_json(found.to_json())
     else:
         show(screen(found, traces.name, None if out is None else str(out)))
+    if found.nothing_cheaper:
+        raise typer.Exit(1)
 
 
 def _asked(

@@ -14,7 +14,13 @@ import numpy as np
 from msgspec import structs
 
 from farthing.bundle import Bundle
-from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
+from farthing.errors import (
+    FarthingError,
+    InputError,
+    TooFewTracesError,
+    UnknownNameError,
+    UnprovedError,
+)
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import ending_in, reads_features, who_can_win
@@ -327,7 +333,7 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
         Its name, its bundle, and what would probably be proved where nothing was.
 
     Raises:
-        InputError: nothing is proved, and no reference could answer instead.
+        UnprovedError: nothing is proved, and no reference could answer instead.
     """
     best = trials[0]
     serving = pipeline.Serving(None, plan.dataset.system)
@@ -341,7 +347,7 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
         return best.name, kept, ""
     instead = fallback(kept, certificate, prove)
     if isinstance(instead, NoFallback):
-        raise InputError(f"{certificate.sentence()} {instead.why.capitalize()}.")
+        raise UnprovedError(f"{certificate.sentence()} {instead.why.capitalize()}.")
     alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
     value = pipeline.value_on(instead, alone)
     return f"always-{plan.reference}", structs.replace(instead, trained=None, value=value), outlook

@@ -52,6 +52,16 @@ class Recommendation:
         return self.bundle.certificate
 
     @property
+    def measure(self) -> str:
+        """What `accuracy` is: agreement with the reference where nobody graded answers."""
+        return self.found.value.measure
+
+    @property
+    def nothing_cheaper(self) -> bool:
+        """Whether nothing cheaper than the reference is proved, so that it answers."""
+        return self.reference is not None and self.name == f"always-{self.reference}"
+
+    @property
     def kept(self) -> bool:
         """Whether the promise came true on the questions that measure; a reference keeps it."""
         return self.found.judged is None or self.found.judged.verdict == "kept"
@@ -62,6 +72,7 @@ class Recommendation:
         certificate = self.certificate
         theirs = self.models.get(self.reference or "")
         return {
+            "measure": self.measure,
             "reference": theirs and {"name": self.reference, **_in_short(theirs)},
             "chosen": {
                 "method": self.name,

@@ -35,7 +35,7 @@ def screen(found: Recommendation, source: str, out: str | None) -> Group:
 
 
 def _who(found: Recommendation) -> str:
-    if found.reference and found.name == f"always-{found.reference}":
+    if found.nothing_cheaper:
         return f"keep asking {found.reference}; nothing cheaper is proved"
     return f"use {found.name}"
 
@@ -43,7 +43,7 @@ def _who(found: Recommendation) -> str:
 def _models(found: Recommendation) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("", overflow="fold")
-    for heading in ("USD a question", found.found.value.measure, "median s", "95 % in s"):
+    for heading in ("USD a question", found.measure, "median s", "95 % in s"):
         table.add_column(heading, justify="right")
     value = found.found.value
     if value is not None:
