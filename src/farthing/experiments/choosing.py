@@ -32,7 +32,6 @@ class Tried:
     """A trained method, and what it is likely to come to."""
 
     name: str
-    label: str
     bundle: Bundle
     expected_usd: float
     """A question, once so many questions have proved a point of it, or none."""
@@ -58,7 +57,7 @@ class Contest:
     seed: int
 
 
-def prospect_of(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
+def prospect_of(contest: Contest, name: str, bundle: Bundle) -> Tried:
     """Estimate what a trained method will cost where it keeps the promise.
 
     Of parity and agreement the proof is run on questions that are drawn from these; of any other
@@ -69,13 +68,11 @@ def prospect_of(contest: Contest, name: str, label: str, bundle: Bundle) -> Trie
         InputError: the policy cannot play them.
     """
     if isinstance(contest.asked, Parity | Agreement):
-        return _by_losses(contest, contest.asked, (name, label), bundle)
-    return _by_proof(contest, (name, label), bundle)
+        return _by_losses(contest, contest.asked, name, bundle)
+    return _by_proof(contest, name, bundle)
 
 
-def _by_losses(
-    contest: Contest, asked: Parity | Agreement, named: tuple[str, str], bundle: Bundle
-) -> Tried:
+def _by_losses(contest: Contest, asked: Parity | Agreement, name: str, bundle: Bundle) -> Tried:
     part = contest.choose(bundle)
     plays = Plays(bundle.policy, bundle.empty, None)
     replayed = plays.replay(part.played)
@@ -94,8 +91,7 @@ def _by_losses(
     start = _begin(np.where(useful, expected, np.inf)) if useful.any() else 0
     point = _likely(points, lost, won, start, partial(_proves, allowed, contest.prove))
     return Tried(
-        name=named[0],
-        label=named[1],
+        name=name,
         bundle=bundle,
         expected_usd=float(expected.min()),
         accuracy=float(points.correct[:, point].mean()),
@@ -143,7 +139,7 @@ def _likely(
     return best
 
 
-def _by_proof(contest: Contest, named: tuple[str, str], bundle: Bundle) -> Tried:
+def _by_proof(contest: Contest, name: str, bundle: Bundle) -> Tried:
     part = contest.choose(bundle)
     found = promise(contest.asked, bundle, contest.train(bundle), part, None)
     kept = structs.replace(
@@ -155,8 +151,7 @@ def _by_proof(contest: Contest, named: tuple[str, str], bundle: Bundle) -> Tried
     )
     done = act(kept, part.played, stream(bundle.kind, contest.seed))
     return Tried(
-        name=named[0],
-        label=named[1],
+        name=name,
         bundle=bundle,
         expected_usd=float(done.cost_nano.mean()) / 1e9,
         accuracy=float(done.best_correct.mean()),

@@ -295,7 +295,7 @@ def _entrants(plan: _Plan) -> list[Candidate]:
 
 
 def _try(plan: _Plan, candidate: Candidate) -> Tried:
-    return prospect_of(_contest(plan), candidate.name, candidate.label, _trained(plan, candidate))
+    return prospect_of(_contest(plan), candidate.name, _trained(plan, candidate))
 
 
 def _contest(plan: _Plan) -> Contest:
