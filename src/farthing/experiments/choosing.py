@@ -18,9 +18,10 @@ from farthing.calibration.prospects import (
 )
 from farthing.experiments.acting import act
 from farthing.experiments.evaluate import stream
-from farthing.experiments.promises import Agreement, Parity, Promise
+from farthing.experiments.promises import Agreement, Parity, Promise, Selective
 from farthing.experiments.proofs import Part, Plays, grid, points_of, promise
 from farthing.process.operating_points import OperatingPoints
+from farthing.process.replay import Outcome
 from farthing.traces.arrays import FloatArray
 
 NEAR = 0.2
@@ -34,7 +35,8 @@ class Tried:
     name: str
     bundle: Bundle
     expected_usd: float
-    """A question, once so many questions have proved a point of it, or none."""
+    """A question, once so many questions have proved a point of it, or none; where answers may be
+    withheld, with the reference's answer in their place."""
     accuracy: float
     """Of the point that is proved if new questions are like these."""
     latency_s: float | None
@@ -153,11 +155,26 @@ def _by_proof(contest: Contest, name: str, bundle: Bundle) -> Tried:
     return Tried(
         name=name,
         bundle=bundle,
-        expected_usd=float(done.cost_nano.mean()) / 1e9,
+        expected_usd=_answering_all(contest, part, done) / 1e9,
         accuracy=float(done.best_correct.mean()),
         latency_s=_slow(kept, part),
         row=None,
     )
+
+
+def _answering_all(contest: Contest, part: Part, done: Outcome) -> float:
+    """Return what a question costs, in nano-dollars, with the reference's answer to the rest.
+
+    Of a selective promise the rest is what was given no answer: else who answers least costs least.
+    """
+    spent = float(done.cost_nano.mean())
+    withheld = done.set_size == 0
+    if not isinstance(contest.asked, Selective) or not withheld.any():
+        return spent
+    if contest.reference is None:
+        return spent / max(1 - float(withheld.mean()), 1 / len(withheld))
+    place = part.recorded.roles.index(contest.reference)
+    return spent + float(np.where(withheld, part.recorded.cost_nano[:, 0, place], 0).mean())
 
 
 def _slow(bundle: Bundle, part: Part) -> float | None:
