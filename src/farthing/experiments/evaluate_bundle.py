@@ -31,7 +31,7 @@ from farthing.experiments.pipeline import (
 )
 from farthing.experiments.proofs import Part, reference_right
 from farthing.experiments.significance import clopper_pearson
-from farthing.experiments.value import Singles, about_sets, value_of
+from farthing.experiments.value import Singles, about_given, about_sets, value_of
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent
 from farthing.process.replay import Outcome
@@ -214,6 +214,7 @@ def _evaluated(
     found, whole = Outcome.joined(outcomes), Outcome.joined(wholes)
     overlap = _met({which: len(those) for which, those in meetings.items()}, len(parts.test))
     alone, sets = Singles.joined(singles), about_sets(bundle.certificate)
+    given = about_given(bundle.certificate)
     return Evaluated(
         bundle,
         metrics(whole) | _answered(bundle, found),
@@ -221,7 +222,7 @@ def _evaluated(
         sizes_of(parts),
         (*notes, *overlap),
         judge(bundle.certificate, found, np.concatenate(references)),
-        value_of(whole, alone, bundle.reference, "test", sets=sets),
+        value_of(whole, alone, bundle.reference, "test", sets=sets, given=given),
         alone.figures(),
     )
 
