@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import structs
 
 from farthing.bundle import Bundle
+from farthing.calibration.base import Certificate
 from farthing.errors import (
     FarthingError,
     InputError,
@@ -32,6 +33,7 @@ from farthing.experiments.recommendation import Parts, Recommendation
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Progress, Silent
+from farthing.methods.selective.policy import AS_TRAINED
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
 from farthing.traces.assemble import is_pool
 from farthing.traces.costs import doubt
@@ -301,7 +303,7 @@ def _entrants(plan: _Plan) -> list[Candidate]:
 
 
 def _try(plan: _Plan, candidate: Candidate) -> Tried:
-    return prospect_of(_contest(plan), candidate.name, candidate.label, _trained(plan, candidate))
+    return prospect_of(_contest(plan), candidate.name, _trained(plan, candidate))
 
 
 def _contest(plan: _Plan) -> Contest:
@@ -344,10 +346,16 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
     chose = marks(plan.part(plan.parts.choose)(best.bundle).played)
     kept = structs.replace(kept, questions={**kept.questions, "choose": chose})
     if certificate.promises or isinstance(plan.asked, Coverage):
-        return best.name, kept, ""
+        return _chosen(best.name, certificate), kept, ""
     instead = fallback(kept, certificate, prove)
     if isinstance(instead, NoFallback):
         raise UnprovedError(f"{certificate.sentence()} {instead.why.capitalize()}.")
     alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
     value = pipeline.value_on(instead, alone)
     return f"always-{plan.reference}", structs.replace(instead, trained=None, value=value), outlook
+
+
+def _chosen(name: str, certificate: Certificate) -> str:
+    """Name what was proved: of a selective promise that may be another than the method."""
+    candidate = getattr(certificate.promise, "candidate", "")
+    return name if not candidate or candidate.startswith(AS_TRAINED) else candidate
