@@ -76,7 +76,7 @@ def test_an_interrupted_sweep_says_what_it_has_and_goes_on(
         (("--policy", "lookahead"), "nothing to try"),
         (("--policy", "lookahead", "--try", "leef=1"), "did you mean 'leaf'"),
         (("--policy", "lookahead", "--try", "leaf=1..9"), "add --draw"),
-        (("--policy", "lookahead", "--try", "leaf=1", "--folds", 1), "greater than or equal to 2"),
+        (("--policy", "lookahead", "--try", "leaf=1", "--folds", 1), "must be at least 2"),
         (("--policy", "ccpi", "--try", "batch=1"), "unknown policy 'ccpi'"),
     ],
 )

@@ -142,9 +142,8 @@ def doubt(traces: TraceArrays) -> str | None:
 def twice(copies: int, pair: tuple[str, str]) -> str:
     """Say that questions are there twice, and what follows.
 
-    >>> print(twice(1, ("a", "b")))
-    1 question stands here twice, with the same text and answers under two ids ('a' and 'b'); if one
-    log was read twice, leave one of each out, or what is proved counts it twice
+    >>> twice(1, ("a", "b")).partition("; ")[0]
+    "1 question stands here twice, with the same text and answers under two ids ('a' and 'b')"
     """
     stand = "question stands" if copies == 1 else "questions stand"
     return (
