@@ -2,7 +2,8 @@
 
 from fractions import Fraction
 
-from farthing.calibration.base import Certificate, Population, exact_text, usd
+from farthing.calibration.base import Certificate, Population
+from farthing.calibration.levels import exact_text, usd
 
 EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
 INDEPENDENT = "The calibration questions and a new one are independent draws of one kind."

@@ -8,16 +8,9 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    exact_level,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
 from farthing.calibration.binomial import binomial_cdf, binomial_upper, trials_needed
+from farthing.calibration.levels import Level, exact_level, exact_text
 from farthing.calibration.sequence import cheapest, point_kappa, proven
 from farthing.errors import CalibrationError
 

@@ -9,15 +9,9 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    exact_level,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
 from farthing.calibration.betting import mean_p_value
+from farthing.calibration.levels import Level, exact_level
 from farthing.calibration.sequence import point_kappa, proven
 from farthing.errors import CalibrationError
 from farthing.money import dollars, usd_from_nano

@@ -8,15 +8,10 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    Level,
-    exact_level,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate
 from farthing.calibration.guarantees.parity import COMPARED, Paired, parity_p_values
 from farthing.calibration.guarantees.selective import Answers, selective_p_values, tested
+from farthing.calibration.levels import Level, exact_level, exact_text
 from farthing.calibration.sequence import point_kappa, proven_each
 from farthing.errors import CalibrationError
 

@@ -8,17 +8,8 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    Margin,
-    exact_level,
-    exact_margin,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
+from farthing.calibration.levels import Level, Margin, exact_level, exact_margin, exact_text
 from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
 from farthing.calibration.sequence import cheapest, point_kappa, proven
 from farthing.calibration.trinomial import loss_p_value

@@ -8,16 +8,9 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    exact_level,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
 from farthing.calibration.binomial import binomial_cdf
+from farthing.calibration.levels import Level, exact_level, exact_text
 from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
 from farthing.calibration.sequence import Candidates, point_kappa, proven_each
 from farthing.errors import CalibrationError
