@@ -34,7 +34,8 @@ from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import fingerprint, load
+from farthing.traces.assemble import load
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.origin import origin_of
 from farthing.traces.parquet import CHUNK_ROWS, write_parquet
 

@@ -18,7 +18,7 @@ from farthing.models.scripted import ScriptedModel
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import preset
 from farthing.process.replayed import replay
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.store import Store
 from farthing.traces.system import Part
 

@@ -25,7 +25,7 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces import long_file, parquet
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.origin import origin_of
 from farthing.traces.parquet import write_parquet
 

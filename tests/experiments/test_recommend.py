@@ -26,7 +26,7 @@ from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cards import card
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.question_hashes import marks
 
 QUICK = ("agreement-cascade", "always", "micp", "ucci", "stopping", "fixed", "lazy")

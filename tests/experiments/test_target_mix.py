@@ -26,7 +26,7 @@ from farthing.process.generator.generate import GeneratorConfig, generate, shift
 from farthing.process.generator.presets import preset
 from farthing.process.replayed import replay
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.assemble import cascade
+from farthing.traces.pool import cascade
 
 ALPHA = Fraction(1, 10)
 LEVEL = 1 - ALPHA

@@ -30,9 +30,10 @@ from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, Plan
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import assemble, cascade
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.origin import origin_of
+from farthing.traces.pool import cascade
 
 TOGETHER = {"base": 1_000, "guide": 3_000}
 POOL = {"small": 1_000, "middle": 2_000, "large": 4_000}

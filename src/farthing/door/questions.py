@@ -17,10 +17,11 @@ from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import SPLITS, TraceArrays
-from farthing.traces.assemble import assemble, missing
+from farthing.traces.assemble import assemble
 from farthing.traces.costs import doubt
 from farthing.traces.files import STORES, read_arrays
 from farthing.traces.importers.read import check, foreign, read_foreign
+from farthing.traces.pool import missing
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
 from farthing.traces.shapes import Checker

@@ -2,7 +2,7 @@
 
 from farthing.bundle import Bundle
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import Parts
 from farthing.traces.system import System, changes
 

@@ -10,8 +10,8 @@ from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.experiments.proofs import Part
 from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.methods.cards import name_of
-from farthing.traces.assemble import is_pool
 from farthing.traces.origin import origin_of
+from farthing.traces.pool import is_pool
 
 
 class NoFallback(msgspec.Struct, frozen=True):

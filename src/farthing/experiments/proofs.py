@@ -45,7 +45,7 @@ from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
 
 SETTINGS = 50

@@ -27,9 +27,9 @@ from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Progress, Silent
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
-from farthing.traces.assemble import is_pool
 from farthing.traces.costs import doubt
 from farthing.traces.grades import check_graded, ungraded_questions
+from farthing.traces.pool import is_pool
 from farthing.traces.question_hashes import marks
 
 TRAIN, MOST_TRAIN = 0.3, 300
