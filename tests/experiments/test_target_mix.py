@@ -22,7 +22,8 @@ from farthing.experiments.run import fit
 from farthing.experiments.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Silent
-from farthing.process.generator.generate import GeneratorConfig, generate, shift_mix
+from farthing.process.generator.config import GeneratorConfig, shift_mix
+from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.replayed import replay
 from farthing.traces.arrays import FloatArray, TraceArrays
