@@ -25,10 +25,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from farthing.bundle import Saveable, save
+from farthing.bundle.folder import save
 from farthing.experiments.evaluate_bundle import Evaluated, evaluate, evaluate_file
 from farthing.experiments.pipeline import Split
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Saveable
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.process.generator.generate import generate

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import farthing as ft
-from farthing import bundle as bundles
+from farthing.bundle import folder as bundles
 from farthing.calibration.guarantees import split
 from farthing.errors import InputError
 from farthing.models.scripted import ScriptedModel

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_up_pool import marked, pool, questions, ungraded
 
 import farthing as ft
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import candidates, pipeline

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 from sure_policy import CONFIG, covariate_shifted, unsure
 
-from farthing.bundle import Bundle, load
+from farthing.bundle.base import Bundle
+from farthing.bundle.folder import load
 from farthing.calibration.base import Certificate
 from farthing.calibration.covariate_shift import Observed
 from farthing.calibration.guarantees.weighted import WeightedPromise

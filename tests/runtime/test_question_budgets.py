@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 from playback import ask, playback, question_of
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.experiments.pipeline import Serving, promised
 from farthing.experiments.promises import Coverage

@@ -41,12 +41,13 @@ def check_nothing_is_lost(out: Path) -> None:
     Raises:
         InputError: the promise would be lost.
     """
-    from farthing import bundle as bundles
+    from farthing.bundle.folder import load
+    from farthing.bundle.sealed import BODY
     from farthing.calibration.guarantees.none import NoPromise
 
-    if not (out / bundles.BODY).exists():
+    if not (out / BODY).exists():
         return
-    certificate = bundles.load(out).certificate
+    certificate = load(out).certificate
     if certificate is not None and not isinstance(certificate.promise, NoPromise):
         raise InputError(
             f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "

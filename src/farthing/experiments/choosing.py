@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from msgspec import structs
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.levels import exact_level, exact_margin
 from farthing.calibration.prospects import (
     Allowed,

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import structs
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.parity import ParityPromise

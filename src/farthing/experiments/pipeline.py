@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import structs
 
 from farthing import __version__
-from farthing import bundle as bundles
-from farthing.bundle import Bundle
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import About, Certificate
 from farthing.calibration.guarantees.agreement import Agreeing, Checks

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from msgspec import structs
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.calibration.guarantees.online import OnlinePromise

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from msgspec import structs
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import AuthenticationError, BudgetError
 from farthing.models.base import Model
 from farthing.money import dollars

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
