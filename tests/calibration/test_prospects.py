@@ -81,6 +81,15 @@ def test_of_many_questions_it_is_a_loss_more_or_less(n: int, epsilon: float, del
         assert most < 1 or loss_p_value(most - 1, won, n, epsilon) <= delta
 
 
+@pytest.mark.parametrize("epsilon", [0.0, -0.02, -0.1])
+def test_so_it_is_where_accuracy_must_rise(epsilon: float) -> None:
+    allowed = parity_allows(301, epsilon, 0.1)
+    for won in (0, 5, 20, 40, 80):
+        most = allowed(won)
+        assert loss_p_value(most + 2, won, 301, epsilon) > 0.1
+        assert most < 1 or loss_p_value(most - 1, won, 301, epsilon) <= 0.1
+
+
 def test_the_limits() -> None:
     """Where every draw says the same, it is the cheapest point that is proved, or the fallback."""
     s, n, rng = 200, 10_000, np.random.default_rng(0)

@@ -83,6 +83,12 @@ def test_regions_are_nested_and_fewer_losses_or_more_wins_never_leave_them(
     assert (np.diff(ordered, axis=0) >= 0).all()
 
 
+def test_at_no_loss_and_few_wins_it_is_not_timid() -> None:
+    """No question where they differ is no evidence, so that (0, 0) is not as good as (0, 5)."""
+    assert loss_p_value(0, 0, 400, 0.0) == 1.0
+    assert loss_p_value(0, 5, 400, 0.0) < 0.05
+
+
 def test_extremes() -> None:
     assert loss_p_value(50, 0, 50, 0.1) == 1.0
     assert loss_p_value(0, 50, 50, 0.1) == pytest.approx(OUTSIDE, abs=1e-9)

@@ -17,7 +17,7 @@ from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import candidates, pipeline
 from farthing.experiments import recommend as rooms
-from farthing.experiments.evaluate_bundle import measure
+from farthing.experiments.evaluate_bundle import evaluate, evaluate_file, measure
 from farthing.experiments.promises import Coverage, Parity, Promise, Selective
 from farthing.experiments.proofs import Part
 from farthing.experiments.recommend import divide, recommend
@@ -27,6 +27,7 @@ from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cards import card
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.fingerprint import fingerprint
+from farthing.traces.parquet import write_parquet
 from farthing.traces.question_hashes import marks
 
 QUICK = ("agreement-cascade", "always", "micp", "ucci", "stopping", "fixed", "lazy")
@@ -299,6 +300,38 @@ def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     ft.Policy(found.bundle).save(tmp_path / "b")
     assert ft.load(tmp_path / "b").bundle.questions == found.bundle.questions
     assert ft.load(tmp_path / "b").value == found.found.value
+
+
+def test_evaluation_measures_what_the_recommendation_measured(tmp_path: Path) -> None:
+    """On all questions of the file: those that the bundle has not met, also from Parquet."""
+    traces = pool(N)
+    found = asked_of(traces)
+    ft.Policy(found.bundle).save(tmp_path / "b")
+    again = evaluate(tmp_path / "b", traces)
+    assert again.sizes["test"] == found.sizes["report"]
+    assert again.metrics == found.found.metrics
+    assert again.notes == ()
+    write_parquet(tmp_path / "p.parquet", traces)
+    assert evaluate_file(tmp_path / "b", tmp_path / "p.parquet", rows=137).metrics == again.metrics
+    known = np.sort(np.concatenate([divide(traces, 0).train, divide(traces, 0).prove]))
+    with pytest.raises(TooFewTracesError, match="has met every one of these"):
+        evaluate(tmp_path / "b", traces.take(known))
+
+
+def test_of_answers_that_may_be_withheld_the_rest_is_paid_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else small alone, which seldom answers, would look cheapest of all."""
+    enter(monkeypatch, ("always",))
+    found = asked_of(pool(N), Selective("0.9", "0.2"), reference="large")
+    expected = {one.name: one.expected_usd for one in found.trials}
+    large = found.models["large"]
+    assert large is not None
+    for name, cost in expected.items():
+        alone = found.models[name.removeprefix("always-")]
+        assert alone is not None
+        assert cost >= 0.9 * min(alone.cost_usd, large.cost_usd)
+    assert expected["always-small"] > 2 * found.models["small"].cost_usd  # type: ignore[union-attr]
 
 
 def test_the_door_returns_the_policy_and_prints_one_screen() -> None:

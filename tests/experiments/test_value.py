@@ -317,3 +317,12 @@ def test_a_withheld_answer_is_counted_and_not_right() -> None:
     found = value_of(silent, TWO, "b", "test")
     assert (found.yours.unanswered, found.yours.right) == (1, 3)
     assert "at accuracy 0.750 (1 of 4 left unanswered); latency" in found.lines()[0]
+
+
+def test_no_model_dominates_what_promises_given_answers_alone() -> None:
+    """`a` is cheaper, and right where this one withholds its answer; it promises something else."""
+    gives = np.random.default_rng(3).random(600) < 0.5
+    found = outcome(np.random.default_rng(4).integers(15, 25, 600), gives)
+    models = singles(np.full((600, 1), 10), np.ones((600, 1)))
+    assert value_of(found, models, "a", "test").instead == "a"
+    assert value_of(found, models, "a", "test", given=True).instead is None

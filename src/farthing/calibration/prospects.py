@@ -72,16 +72,16 @@ def parity_allows(n: int, epsilon: float, delta: float) -> Allowed:
 def _score_allows(won: int, n: int, epsilon: float, delta: float) -> int:
     """Solve (lost - won - n epsilon) / spread = z for the losses, rounded down.
 
-    The spread is sqrt(n (max(k / n, epsilon) - epsilon^2)) at k = lost + won, that of
+    The spread is sqrt(n (max(k / n, |epsilon|) - epsilon^2)) at k = lost + won, that of
     `loss_p_value`; z is the level's quantile, of which the exact test keeps a little for itself.
     """
     level = (delta - OUTSIDE) / (1 + SLACK)
     if level <= 0:
         return -1
-    z, fewest = NormalDist().inv_cdf(level), n * epsilon * (1 - epsilon)
-    lost = won + n * epsilon + z * sqrt(fewest)
-    if lost + won > n * epsilon:
-        root = (z + sqrt(z * z + 4 * (2 * won + fewest))) / 2
+    z, edge = NormalDist().inv_cdf(level), abs(epsilon)
+    lost = won + n * epsilon + z * sqrt(n * edge * (1 - edge))
+    if lost + won > n * edge:
+        root = (z + sqrt(z * z + 4 * (2 * won + n * epsilon * (1 - epsilon)))) / 2
         lost = root * root - won + n * epsilon**2
     return max(min(floor(lost + 1e-9), n - won), -1)
 

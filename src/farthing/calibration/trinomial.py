@@ -72,6 +72,7 @@ def _region(lost: int, won: int, n: int, epsilon: float) -> IntArray:
     spread = np.sqrt(n * (np.maximum(k / n, abs(epsilon)) - epsilon**2))
     z = (lost - won - n * epsilon) / max(spread[lost + won], _TINY)
     reach = np.floor((k + n * epsilon + z * spread) / 2 + 1e-9).astype(np.int64)
+    reach[spread == 0] = 0 if z >= 0 else -1  # no discordant question, at epsilon 0: z is 0 there
     # The edge's slope is below 3/4 wherever it is below k, but for a large epsilon it may fall, and
     # for one below 0 rise by two. Closing it only adds outcomes, which keeps the test valid.
     closed = np.maximum.accumulate(np.clip(reach, -1, k))

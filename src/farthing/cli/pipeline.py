@@ -296,7 +296,8 @@ def _write_curves(bundle: Path, fitted: "Fitted") -> Path | None:
 
 
 def _say_sizes(sizes: Mapping[str, int]) -> None:
-    remark("questions: " + ", ".join(f"{size:,} to {part}" for part, size in sizes.items()))
+    known = (f"{size:,} to {part}" for part, size in sizes.items() if size)
+    remark(f"questions: {', '.join(known)}")
 
 
 def _doubt(notes: tuple[str, ...]) -> None:

@@ -18,9 +18,10 @@ from farthing.calibration.prospects import (
 )
 from farthing.experiments.acting import act
 from farthing.experiments.evaluate import stream
-from farthing.experiments.promises import Agreement, Parity, Promise
+from farthing.experiments.promises import Agreement, Parity, Promise, Selective
 from farthing.experiments.proofs import Part, Plays, grid, points_of, promise
 from farthing.process.operating_points import OperatingPoints
+from farthing.process.replay import Outcome
 from farthing.traces.arrays import FloatArray
 
 NEAR = 0.2
@@ -32,10 +33,10 @@ class Tried:
     """A trained method, and what it is likely to come to."""
 
     name: str
-    label: str
     bundle: Bundle
     expected_usd: float
-    """A question, once so many questions have proved a point of it, or none."""
+    """A question, once so many questions have proved a point of it, or none; where answers may be
+    withheld, with the reference's answer in their place."""
     accuracy: float
     """Of the point that is proved if new questions are like these."""
     latency_s: float | None
@@ -58,7 +59,7 @@ class Contest:
     seed: int
 
 
-def prospect_of(contest: Contest, name: str, label: str, bundle: Bundle) -> Tried:
+def prospect_of(contest: Contest, name: str, bundle: Bundle) -> Tried:
     """Estimate what a trained method will cost where it keeps the promise.
 
     Of parity and agreement the proof is run on questions that are drawn from these; of any other
@@ -69,13 +70,11 @@ def prospect_of(contest: Contest, name: str, label: str, bundle: Bundle) -> Trie
         InputError: the policy cannot play them.
     """
     if isinstance(contest.asked, Parity | Agreement):
-        return _by_losses(contest, contest.asked, (name, label), bundle)
-    return _by_proof(contest, (name, label), bundle)
+        return _by_losses(contest, contest.asked, name, bundle)
+    return _by_proof(contest, name, bundle)
 
 
-def _by_losses(
-    contest: Contest, asked: Parity | Agreement, named: tuple[str, str], bundle: Bundle
-) -> Tried:
+def _by_losses(contest: Contest, asked: Parity | Agreement, name: str, bundle: Bundle) -> Tried:
     part = contest.choose(bundle)
     plays = Plays(bundle.policy, bundle.empty, None)
     replayed = plays.replay(part.played)
@@ -94,8 +93,7 @@ def _by_losses(
     start = _begin(np.where(useful, expected, np.inf)) if useful.any() else 0
     point = _likely(points, lost, won, start, partial(_proves, allowed, contest.prove))
     return Tried(
-        name=named[0],
-        label=named[1],
+        name=name,
         bundle=bundle,
         expected_usd=float(expected.min()),
         accuracy=float(points.correct[:, point].mean()),
@@ -143,7 +141,7 @@ def _likely(
     return best
 
 
-def _by_proof(contest: Contest, named: tuple[str, str], bundle: Bundle) -> Tried:
+def _by_proof(contest: Contest, name: str, bundle: Bundle) -> Tried:
     part = contest.choose(bundle)
     found = promise(contest.asked, bundle, contest.train(bundle), part, None)
     kept = structs.replace(
@@ -155,14 +153,28 @@ def _by_proof(contest: Contest, named: tuple[str, str], bundle: Bundle) -> Tried
     )
     done = act(kept, part.played, stream(bundle.kind, contest.seed))
     return Tried(
-        name=named[0],
-        label=named[1],
+        name=name,
         bundle=bundle,
-        expected_usd=float(done.cost_nano.mean()) / 1e9,
+        expected_usd=_answering_all(contest, part, done) / 1e9,
         accuracy=float(done.best_correct.mean()),
         latency_s=_slow(kept, part),
         row=None,
     )
+
+
+def _answering_all(contest: Contest, part: Part, done: Outcome) -> float:
+    """Return what a question costs, in nano-dollars, with the reference's answer to the rest.
+
+    Of a selective promise the rest is what was given no answer: else who answers least costs least.
+    """
+    spent = float(done.cost_nano.mean())
+    withheld = done.set_size == 0
+    if not isinstance(contest.asked, Selective) or not withheld.any():
+        return spent
+    if contest.reference is None:
+        return spent / max(1 - float(withheld.mean()), 1 / len(withheld))
+    place = part.recorded.roles.index(contest.reference)
+    return spent + float(np.where(withheld, part.recorded.cost_nano[:, 0, place], 0).mean())
 
 
 def _slow(bundle: Bundle, part: Part) -> float | None:

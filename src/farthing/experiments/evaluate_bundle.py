@@ -16,6 +16,7 @@ from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
+from farthing.errors import TooFewTracesError
 from farthing.experiments.acting import act, whole_of
 from farthing.experiments.doubts import AS_BEFORE, doubts, other_models
 from farthing.experiments.evaluate import metrics, stream
@@ -30,7 +31,7 @@ from farthing.experiments.pipeline import (
 )
 from farthing.experiments.proofs import Part, reference_right
 from farthing.experiments.significance import clopper_pearson
-from farthing.experiments.value import Singles, about_sets, value_of
+from farthing.experiments.value import Singles, about_given, about_sets, value_of
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent
 from farthing.process.replay import Outcome
@@ -39,7 +40,7 @@ from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
 from farthing.traces.grades import check_graded, graded, same_as
 from farthing.traces.long_file import LongFile
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
-from farthing.traces.question_hashes import marks
+from farthing.traces.question_hashes import marks, met
 from farthing.traces.splits import Parts
 
 UNTOLD = "the bundle does not say which questions trained it: make sure that none of these did"
@@ -75,6 +76,9 @@ class Evaluated:
 def evaluate(folder: str | Path, traces: TraceArrays, *, split: Split = DEFAULT) -> Evaluated:
     """Measure a bundle on the test part, with its threshold or, where it has none, as it acts.
 
+    A recommended bundle divided the questions in a way of its own. Where no sizes are asked for, it
+    is measured on all that it has not met.
+
     Args:
         folder: the bundle.
         traces: the questions, of the kind that it was trained on.
@@ -88,6 +92,8 @@ def evaluate(folder: str | Path, traces: TraceArrays, *, split: Split = DEFAULT)
     """
     traces = graded_for(bundles.load(folder), traces)
     bundle, arrays, parts = opened(folder, traces, split)
+    if _divides_by_itself(bundle, split):
+        parts = _unmet(bundle, [arrays])
     test = Part(traces.take(parts.test), arrays.take(parts.test))
     return _evaluated(bundle, [test], split.seed, parts, doubts(bundle, arrays, parts))
 
@@ -133,11 +139,34 @@ def evaluate_file(
     first = file.first
     check_kind(folder, bundle, first)
     parts = divided(file.outline(), split)
+    if _divides_by_itself(bundle, split):
+        every = np.arange(count_rows(path))
+        parts = _unmet(bundle, map(file.played, file.batches(every)))
     unknown = () if "train" in bundle.questions else (UNTOLD,)
     notes = (*unknown, *other_models(bundle, first.models))
     batches = (graded_for(bundle, batch) for batch in file.batches(parts.test))
     test = (Part(batch, file.played(batch)) for batch in batches)
     return _evaluated(bundle, test, split.seed, parts, notes)
+
+
+def _divides_by_itself(bundle: Bundle, split: Split) -> bool:
+    return "choose" in bundle.questions and not split.sizes
+
+
+def _unmet(bundle: Bundle, pieces: Iterable[TraceArrays]) -> Parts:
+    """Return the complete questions that a bundle has not met as its test part.
+
+    Raises:
+        TooFewTracesError: it has met all of them.
+    """
+    known = frozenset().union(*bundle.questions.values())
+    fresh = [piece.complete & ~met(piece, known) for piece in pieces]
+    rows = np.flatnonzero(np.concatenate(fresh))
+    if not rows.size:
+        raise TooFewTracesError(
+            "the bundle has met every one of these questions, so they cannot judge it; give others"
+        )
+    return Parts(rows[:0], rows[:0], rows)
 
 
 def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
@@ -174,17 +203,18 @@ def _evaluated(
 ) -> Evaluated:
     rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
     wholes = []
-    met = dict.fromkeys(MEETINGS, NO_MARKS)
+    meetings = dict.fromkeys(MEETINGS, NO_MARKS)
     for batch in test:
         outcomes.append(act(bundle, batch.played, rng))
         singles.append(Singles.of(batch.recorded))
         references.append(_reference(bundle, batch.recorded))
         wholes.append(whole_of(bundle, batch, outcomes[-1]))
         ours = marks(batch.played) if bundle.questions else NO_MARKS
-        met = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in met.items()}
+        meetings = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in meetings.items()}
     found, whole = Outcome.joined(outcomes), Outcome.joined(wholes)
-    overlap = _met({which: len(those) for which, those in met.items()}, len(parts.test))
+    overlap = _met({which: len(those) for which, those in meetings.items()}, len(parts.test))
     alone, sets = Singles.joined(singles), about_sets(bundle.certificate)
+    given = about_given(bundle.certificate)
     return Evaluated(
         bundle,
         metrics(whole) | _answered(bundle, found),
@@ -192,7 +222,7 @@ def _evaluated(
         sizes_of(parts),
         (*notes, *overlap),
         judge(bundle.certificate, found, np.concatenate(references)),
-        value_of(whole, alone, bundle.reference, "test", sets=sets),
+        value_of(whole, alone, bundle.reference, "test", sets=sets, given=given),
         alone.figures(),
     )
 

@@ -29,7 +29,7 @@ from farthing.experiments.partly_graded import ByLot, Graded
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective, Shift
 from farthing.experiments.proofs import Part, promise, read_for
 from farthing.experiments.run import fit
-from farthing.experiments.value import Singles, about_sets, most_accurate, value_of
+from farthing.experiments.value import Singles, about_given, about_sets, most_accurate, value_of
 from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
 from farthing.methods.cards import name_of
 from farthing.money import dollars
@@ -334,7 +334,8 @@ def value_on(bundle: Bundle, prove: Part) -> Value | None:
         return None
     done = whole_of(bundle, prove, act(bundle, prove.played, stream(bundle.kind, 0)))
     singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
-    return value_of(done, singles, bundle.reference, "calibrate", sets=sets)
+    given = about_given(bundle.certificate)
+    return value_of(done, singles, bundle.reference, "calibrate", sets=sets, given=given)
 
 
 def divided(arrays: Divisible, split: Split) -> Parts:

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import structs
 
 from farthing.bundle.base import Bundle
+from farthing.calibration.base import Certificate
 from farthing.errors import FarthingError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
@@ -26,6 +27,7 @@ from farthing.experiments.recommendation import Parts, Recommendation
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Progress, Silent
+from farthing.methods.selective.policy import AS_TRAINED
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
 from farthing.traces.costs import doubt
 from farthing.traces.grades import check_graded, ungraded_questions
@@ -295,7 +297,7 @@ def _entrants(plan: _Plan) -> list[Candidate]:
 
 
 def _try(plan: _Plan, candidate: Candidate) -> Tried:
-    return prospect_of(_contest(plan), candidate.name, candidate.label, _trained(plan, candidate))
+    return prospect_of(_contest(plan), candidate.name, _trained(plan, candidate))
 
 
 def _contest(plan: _Plan) -> Contest:
@@ -338,10 +340,16 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
     chose = marks(plan.part(plan.parts.choose)(best.bundle).played)
     kept = structs.replace(kept, questions={**kept.questions, "choose": chose})
     if certificate.promises or isinstance(plan.asked, Coverage):
-        return best.name, kept, ""
+        return _chosen(best.name, certificate), kept, ""
     instead = fallback(kept, certificate, prove)
     if isinstance(instead, NoFallback):
         raise InputError(f"{certificate.sentence()} {instead.why.capitalize()}.")
     alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
     value = pipeline.value_on(instead, alone)
     return f"always-{plan.reference}", structs.replace(instead, trained=None, value=value), outlook
+
+
+def _chosen(name: str, certificate: Certificate) -> str:
+    """Name what was proved: of a selective promise that may be another than the method."""
+    candidate = getattr(certificate.promise, "candidate", "")
+    return name if not candidate or candidate.startswith(AS_TRAINED) else candidate

@@ -125,6 +125,7 @@ def value_of(
     part: Literal["calibrate", "test"],
     *,
     sets: bool = False,
+    given: bool = False,
 ) -> Value:
     """Hold what a policy did against single models on the same questions.
 
@@ -135,9 +136,12 @@ def value_of(
         part: whether these questions set its threshold.
         sets: whether a right answer in the set is promised; a model then dominates the policy for
             good only if it is right as often as that.
+        given: whether only answers that are given are promised to be right; a model that answers
+            everything promises something else, and dominates nothing.
     """
     of_sets = dominated_by(found, singles, found.in_set) if sets else None
-    instead = of_sets or dominated_by(found, singles, found.best_correct)
+    of_one = None if given else dominated_by(found, singles, found.best_correct)
+    instead = of_sets or of_one
     one_answer = sets and of_sets is None and instead is not None
     yours = structs.replace(
         figures(found.cost_nano, found.best_correct, found.latency_s),
@@ -176,6 +180,12 @@ def about_sets(certificate: Certificate | None) -> bool:
     """Return whether a right answer in the set is promised, rather than one right answer."""
     promise = certificate and certificate.promise
     return not isinstance(promise, _OF_ONE_ANSWER)
+
+
+def about_given(certificate: Certificate | None) -> bool:
+    """Return whether answers are promised to be right where they are given."""
+    promise = certificate and certificate.promise
+    return isinstance(promise, SelectivePromise) and promise.promises
 
 
 def dominated_by(found: Outcome, singles: Singles, right: BoolArray) -> str | None:

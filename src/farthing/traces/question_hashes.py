@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 
 Marks = frozenset[int]
 """64 bits for each question."""
@@ -24,11 +24,18 @@ def marks(arrays: TraceArrays) -> Marks:
     >>> len(one), len(one & other)
     (50, 0)
     """
+    return frozenset(_each(arrays))
+
+
+def met(arrays: TraceArrays, known: Marks) -> BoolArray:
+    """Return which questions have one of these marks, [n]."""
+    return np.array([mark in known for mark in _each(arrays)], dtype=bool)
+
+
+def _each(arrays: TraceArrays) -> list[int]:
     columns = (arrays.answer, arrays.cost_nano)
     rows = np.stack([column.astype("<i8") for column in columns], axis=1)  # [n, 2, T, L]
-    return frozenset(
-        _mark(name, values) for name, values in zip(arrays.ids.tolist(), rows, strict=True)
-    )
+    return [_mark(name, values) for name, values in zip(arrays.ids.tolist(), rows, strict=True)]
 
 
 def _mark(name: str, recorded: IntArray) -> int:

@@ -14,7 +14,7 @@ from farthing.methods.base import Fitted, Progress
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.methods.selective.evidence import Evidence, Votes
-from farthing.methods.selective.policy import SelectivePolicy, Walk, walk
+from farthing.methods.selective.policy import AS_TRAINED, SelectivePolicy, Walk, walk
 from farthing.methods.selective.row import Row
 from farthing.methods.selective.sureness import Confidence, Mixture, Sureness
 from farthing.process.base import Policy
@@ -68,9 +68,7 @@ class Learned:
 
 def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -> Learned:
     """Make a policy say how sure its answers are, by all that was recorded; see `learn`."""
-    return learn(
-        Buying(policy, empty), train, alpha, by_evidence, "the policy as trained, by all evidence"
-    )
+    return learn(Buying(policy, empty), train, alpha, by_evidence, f"{AS_TRAINED}, by all evidence")
 
 
 def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: str) -> Learned:

@@ -16,6 +16,7 @@ from farthing.methods.selective.learner import (
     learn,
     most_answered,
 )
+from farthing.methods.selective.policy import AS_TRAINED
 from farthing.methods.selective.row import Row, cheapest_first
 from farthing.methods.selective.sureness import Agreement, Own
 from farthing.process.action_space import action_space
@@ -54,7 +55,7 @@ def considered(
     """
     found = [confident(policy, train, empty, alpha)]
     found.append(
-        learn(Buying(policy, empty), train, alpha, by_votes, "the policy as trained, by a mixture")
+        learn(Buying(policy, empty), train, alpha, by_votes, f"{AS_TRAINED}, by a mixture")
     )
     if not train.independent.all():
         return tuple(found)

@@ -25,6 +25,9 @@ from farthing.process.replay import likeliest_counts_as_one, paths
 from farthing.process.replayed import Priced, followed
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
+AS_TRAINED = "the policy as trained"
+"""How certificates call candidates that are the trained policy itself."""
+
 
 @dataclass(frozen=True)
 class Walk:
