@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import least_squares, nnls
 from scipy.special import expit, logit
 
-from farthing.process.generator.generate import CallPrice, GeneratorConfig, Level, Uncertainty
+from farthing.process.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
 from farthing.process.generator.histories import UNSEEN, enumerate_histories
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import PRESETS

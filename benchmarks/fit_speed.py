@@ -24,7 +24,7 @@ from farthing.methods.routers.pool_cover.learner import POOL_COVER
 from farthing.methods.routers.pool_gain.learner import POOL_GAIN
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import cascade
+from farthing.traces.pool import cascade
 
 QUESTIONS, MODELS, CHOICES = 1_000, 9, 4
 ALPHA = Fraction(1, 10)

@@ -22,7 +22,8 @@ from farthing.experiments.evaluate import replay
 from farthing.experiments.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.features.rounds import FeatureSet
 from farthing.methods.lookahead.learner import LookaheadLearner
-from farthing.process.generator.generate import generate, shift_mix
+from farthing.process.generator.config import shift_mix
+from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import FloatArray, IntArray
 

@@ -25,16 +25,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from farthing.bundle import Saveable, save
+from farthing.bundle.folder import save
 from farthing.experiments.evaluate_bundle import Evaluated, evaluate, evaluate_file
 from farthing.experiments.pipeline import Split
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Saveable
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import fingerprint, load
+from farthing.traces.assemble import load
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.origin import origin_of
 from farthing.traces.parquet import CHUNK_ROWS, write_parquet
 

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from safetensors import numpy as safetensors
 
-from farthing import bundle, plugins
-from farthing.bundle import Bundle, load, save
+from farthing import plugins
+from farthing.bundle.base import Bundle
+from farthing.bundle.folder import load, save
+from farthing.bundle.sealed import BODY, WEIGHTS
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees import none, split
 from farthing.errors import BundleError, UnknownNameError
@@ -104,7 +106,7 @@ def test_a_bundle_round_trips(saved: Path) -> None:
     assert found.origin.actions == ("base", "guide", "next")
     assert found.certificate == CERTIFICATE
     assert (found.kappa, found.empty, found.features) == (CERTIFICATE.kappa, "argmax", None)
-    assert sorted(path.name for path in saved.iterdir()) == [bundle.BODY, bundle.WEIGHTS]
+    assert sorted(path.name for path in saved.iterdir()) == [BODY, WEIGHTS]
 
 
 def test_the_same_content_gives_the_same_bytes_and_saving_again_replaces(
@@ -123,7 +125,7 @@ def test_the_same_content_gives_the_same_bytes_and_saving_again_replaces(
 
 
 def test_every_single_byte_of_the_weights_matters(saved: Path) -> None:
-    weights = saved / bundle.WEIGHTS
+    weights = saved / WEIGHTS
     content = weights.read_bytes()
     for index in range(len(content)):
         changed = bytearray(content)
@@ -146,7 +148,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def test_every_single_value_of_the_json_matters(saved: Path) -> None:
-    body = saved / bundle.BODY
+    body = saved / BODY
     content = body.read_text()
     for path in leaves(json.loads(content)):
         changed = json.loads(content)
@@ -162,13 +164,11 @@ def test_every_single_value_of_the_json_matters(saved: Path) -> None:
 
 def reseal(folder: Path, **changes: Any) -> None:
     """Change the JSON and recompute its hashes, as one would who knows the format."""
-    body = json.loads((folder / bundle.BODY).read_bytes()) | changes
-    body["sha256"] = {
-        bundle.WEIGHTS: hashlib.sha256((folder / bundle.WEIGHTS).read_bytes()).hexdigest()
-    }
+    body = json.loads((folder / BODY).read_bytes()) | changes
+    body["sha256"] = {WEIGHTS: hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
-    body["sha256"][bundle.BODY] = hashlib.sha256(canonical).hexdigest()
-    (folder / bundle.BODY).write_text(json.dumps(body))
+    body["sha256"][BODY] = hashlib.sha256(canonical).hexdigest()
+    (folder / BODY).write_text(json.dumps(body))
 
 
 def test_a_resealed_bundle_loads(saved: Path) -> None:
@@ -211,22 +211,22 @@ def test_an_unknown_kind_is_named(saved: Path) -> None:
 def test_resealed_nan_weights_and_foreign_weights_are_refused(saved: Path) -> None:
     bad = TABLE.copy()
     bad[0, 0] = np.nan
-    (saved / bundle.WEIGHTS).write_bytes(safetensors.save({"table": bad}))
+    (saved / WEIGHTS).write_bytes(safetensors.save({"table": bad}))
     reseal(saved)
     with pytest.raises(BundleError, match="array 'table' holds NaN or inf"):
         load(saved)
-    (saved / bundle.WEIGHTS).write_bytes(b"\x80\x04K\x01.")
+    (saved / WEIGHTS).write_bytes(b"\x80\x04K\x01.")
     reseal(saved)
     with pytest.raises(BundleError, match="is not safetensors"):
         load(saved)
-    (saved / bundle.WEIGHTS).unlink()
+    (saved / WEIGHTS).unlink()
     with pytest.raises(BundleError, match=r"has no readable weights\.safetensors"):
         load(saved)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b'{"format": NaN}', b"\xff\xfe"])
 def test_damaged_json_is_refused(saved: Path, content: bytes) -> None:
-    (saved / bundle.BODY).write_bytes(content)
+    (saved / BODY).write_bytes(content)
     with pytest.raises(BundleError, match="damaged: it is not JSON"):
         load(saved)
 
@@ -237,7 +237,7 @@ def test_foreign_folders_are_refused(tmp_path: Path, content: bytes) -> None:
         load(tmp_path)
     with pytest.raises(BundleError, match="it does not exist"):
         load(tmp_path / "absent")
-    (tmp_path / bundle.BODY).write_bytes(content)
+    (tmp_path / BODY).write_bytes(content)
     with pytest.raises(BundleError, match="is not Farthing's"):
         load(tmp_path)
 
@@ -247,13 +247,13 @@ def test_saving_never_overwrites_what_is_no_bundle(tiny: Any, saved: Path, tmp_p
     file.write_text("mine")
     foreign = tmp_path / "foreign"
     foreign.mkdir()
-    (foreign / bundle.BODY).write_text("{}")
+    (foreign / BODY).write_text("{}")
     (saved / "notes.txt").write_text("mine")
     for target in (file, foreign, saved):
         with pytest.raises(BundleError, match=r"name a (new or empty )?folder"):
             save(target, tiny(TABLE), origin=ORIGIN)
     assert file.read_text() == "mine"
-    assert (foreign / bundle.BODY).read_text() == "{}"
+    assert (foreign / BODY).read_text() == "{}"
     assert (saved / "notes.txt").read_text() == "mine"
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -323,7 +323,7 @@ def test_an_infinite_threshold_round_trips(tiny: Any, tmp_path: Path) -> None:
 
 def test_loading_needs_neither_torch_nor_sklearn(saved: Path, site: Path) -> None:
     program = (
-        "import sys; from farthing.bundle import load; found = load(sys.argv[1]); "
+        "import sys; from farthing.bundle.folder import load; found = load(sys.argv[1]); "
         "assert found.policy.table.shape == (2, 3); "
         "assert not {'torch', 'sklearn', 'pickle5'} & set(sys.modules), 'heavy import'"
     )
@@ -379,7 +379,7 @@ def test_built_in_policies_round_trip(tmp_path: Path, policy: Saveable) -> None:
         before, after = followed(policy, traces()), followed(found.policy, traces())
         np.testing.assert_array_equal(after.scores, before.scores)
     save(tmp_path / "again", saveable(found), origin=found.origin)
-    for name in (bundle.BODY, bundle.WEIGHTS):
+    for name in (BODY, WEIGHTS):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
@@ -396,7 +396,7 @@ def test_mean_prices_are_over_the_calls_that_were_made_and_round_up() -> None:
 
 
 def test_the_certificate_in_a_bundle_is_the_record(saved: Path) -> None:
-    body = json.loads((saved / bundle.BODY).read_bytes())
+    body = json.loads((saved / BODY).read_bytes())
     assert Certificate.from_json(body["certificate"]) == CERTIFICATE
 
 
@@ -410,6 +410,6 @@ OLD = """{"actions": ["base", "guide", "next"], "arrays": {}, "certificate": {"a
 
 
 def test_a_bundle_of_the_old_format_is_refused_with_the_remedy(saved: Path) -> None:
-    (saved / bundle.BODY).write_text(OLD)
+    (saved / BODY).write_text(OLD)
     with pytest.raises(BundleError, match="train and calibrate again with this version"):
         load(saved)

@@ -289,9 +289,9 @@ MUTATIONS = (
     ),
     Mutation(
         "parity is tested from the cheapest operating point up",
-        "parity:parity_point",
-        'proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1]',
-        'proven(p_values, float(exact_level(delta, "delta")))',
+        "sequence:cheapest_proven",
+        "proven(p_values[::-1], float(delta))[::-1]",
+        "proven(p_values, float(delta))",
         "test_parity::test_testing_begins_at_the_dearest_and_takes_the_cheapest_proved",
     ),
     Mutation(

@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from farthing.calibration.guarantees.split import split_rank
 from farthing.methods.base import Fitted, Silent
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing.process.generator.generate import GeneratorConfig, generate
+from farthing.process.generator.config import GeneratorConfig
+from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays

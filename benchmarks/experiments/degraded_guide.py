@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from farthing.experiments.evaluate import at_coverage, metrics, replay
 from farthing.methods.ccpo.learner import CcpoConfig
-from farthing.process.generator.generate import degrade_guide
+from farthing.process.generator.config import degrade_guide
 from farthing.process.generator.optimum import optimal_cost
 from farthing.reports.style import INK, TARGET, looks
 

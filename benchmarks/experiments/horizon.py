@@ -31,7 +31,7 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.methods.stopping.learner import still_to_gain
 from farthing.money import usd_from_nano
-from farthing.process.generator.generate import GeneratorConfig
+from farthing.process.generator.config import GeneratorConfig
 from farthing.process.generator.optimum import optimal_cost
 from farthing.reports.style import looks
 from farthing.traces.arrays import FloatArray, TraceArrays

@@ -28,7 +28,8 @@ from farthing.process.replay import outcome, paths
 from farthing.process.replayed import followed
 from farthing.reports.style import TARGET
 from farthing.traces.arrays import BoolArray, TraceArrays
-from farthing.traces.assemble import cascade, load
+from farthing.traces.assemble import load
+from farthing.traces.pool import cascade
 
 SOURCES = ("generator", "reasoning", "mmlu")
 SHARES = (0.5, 1.0, 1.1, 1.5, 2.5)

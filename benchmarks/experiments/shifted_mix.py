@@ -31,7 +31,7 @@ from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments.evaluate import Replayed, replay
 from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.money import usd_from_nano
-from farthing.process.generator.generate import shift_mix
+from farthing.process.generator.config import shift_mix
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray, IntArray
 

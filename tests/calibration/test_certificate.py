@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from farthing.calibration.base import Certificate, exact_level, exact_text
+from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees import (
     budget,
     groups,
@@ -26,6 +26,7 @@ from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers, SelectivePromise, answers_above
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.calibration.guarantees.weighted import Weighted
+from farthing.calibration.levels import exact_level, exact_text
 from farthing.errors import CalibrationError
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.bundle import save
+from farthing.bundle.folder import save
 from farthing.calibration.guarantees import split
 from farthing.features.calls import CallFeatures
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy

@@ -12,7 +12,8 @@ import pytest
 from made_up_pool import pool as made_up
 from made_up_pool import ungraded, write
 
-from farthing import bundle
+from farthing.bundle import folder as bundles
+from farthing.bundle.sealed import BODY
 from farthing.experiments.base import Candidate
 from farthing.methods.base import Fitted, Learner, Progress, Variant
 from farthing.methods.baselines.random import RandomPolicy
@@ -75,7 +76,7 @@ def test_without_a_name_the_training_questions_choose(farthing: Farthing, tmp_pa
             "train", "--traces", traces, "--policy", chosen[1], "--out", f"{out}-named"
         )
         assert again.code == 0
-        assert Path(out, bundle.BODY).read_bytes() == Path(f"{out}-named", bundle.BODY).read_bytes()
+        assert Path(out, BODY).read_bytes() == Path(f"{out}-named", BODY).read_bytes()
 
 
 def test_a_parquet_file_gives_the_same_figures(farthing: Farthing, runs: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_feature_is_asked_for_by_name(farthing: Farthing, pool: Path) -> None:
     Path("a.jsonl").write_text(pool.read_text().replace('"correct"', '"depth": 3, "correct"', 17))
     train = ("train", "--traces", "a.jsonl", "--out", "b", "--feature", "depth", "--policy")
     assert farthing(*train, "stopping").code == 0
-    described = bundle.load("b").features
+    described = bundles.load("b").features
     assert described
     assert described["extra"] == ["depth"]
     assert "uala read no features" in farthing(*train, "uala").err
@@ -217,7 +218,7 @@ def test_an_interrupted_training_is_kept_and_said_so(
     done = farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")
     assert done.code == 130
     assert "interrupted; the bundle holds" in done.err
-    assert bundle.load("a").kind == "random"
+    assert bundles.load("a").kind == "random"
 
 
 @pytest.mark.parametrize(
@@ -320,11 +321,11 @@ def test_where_nothing_is_proved_the_bundle_asks_the_reference(
     assert done.code == 1
     assert "Saved against always large: 0.0 %" in done.out
     assert "b now asks large for every question; the trained policy is kept inside" in done.err
-    assert bundle.load("b").kind == "always"
+    assert bundles.load("b").kind == "always"
     lines = farthing("evaluate", *common).out.splitlines()
     assert lines[2].split()[1:] == lines[4].split()[2:] == ["0.0100", "1.000"]
     assert farthing("calibrate", *common, "--alpha", "0.4").code == 0
-    assert bundle.load("b").kind == "fixed"
+    assert bundles.load("b").kind == "fixed"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from made_up_pool import pool, ungraded, write
 
 import farthing as ft
-from farthing import bundle as bundles
+from farthing.bundle import folder as bundles
 from farthing.experiments import candidates
 from farthing.experiments import recommend as rooms
 from farthing.methods.cards import card

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from farthing import bundle as bundles
-from farthing.bundle import load, save, write
+from farthing.bundle import folder as bundles
+from farthing.bundle.folder import load, save, write
 from farthing.calibration.guarantees import none
 from farthing.errors import InputError, TraceFormatError
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
@@ -25,7 +25,7 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces import long_file, parquet
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.origin import origin_of
 from farthing.traces.parquet import write_parquet
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farthing import bundle as bundles
-from farthing.bundle import Bundle
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
+from farthing.bundle.sealed import BODY, TRAINED
 from farthing.door.policies import load
 from farthing.door.questions import Traces
 from farthing.errors import BundleError
@@ -129,7 +130,7 @@ def test_what_was_promised_before_is_kept_inside(pool: TraceArrays, tmp_path: Pa
 
 def test_a_bundle_inside_that_was_changed_is_refused(pool: TraceArrays, tmp_path: Path) -> None:
     tried(pool, tmp_path / "b")
-    inner = tmp_path / "b" / bundles.TRAINED / bundles.BODY
+    inner = tmp_path / "b" / TRAINED / BODY
     inner.write_text(inner.read_text().replace('"kind": "fixed"', '"kind": "random"'))
     with pytest.raises(BundleError, match="was changed"):
         bundles.load(tmp_path / "b")
@@ -169,7 +170,7 @@ def test_from_python_the_trained_policy_is_calibrated_too(
 def test_otherwise_it_is_left_as_it_was(pool: TraceArrays, tmp_path: Path) -> None:
     folder = tmp_path / "b"
     train(Dataset("", pool), "fixed-2", ALPHA, folder)
-    before = (folder / bundles.BODY).read_bytes()
+    before = (folder / BODY).read_bytes()
     seen = replace(pool, independent=np.zeros(len(pool), dtype=bool))
     largest = dict.fromkeys(pool.roles, 20_000)
     for done, why in (
@@ -182,7 +183,7 @@ def test_otherwise_it_is_left_as_it_was(pool: TraceArrays, tmp_path: Path) -> No
     ):
         assert why in done.left
         assert done.value is None
-        assert (folder / bundles.BODY).read_bytes() == before
+        assert (folder / BODY).read_bytes() == before
 
 
 def test_rounds_are_left_as_they_were(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from sure_policy import Sure, bundled, covariate_shifted, drawn
 
-from farthing.calibration.base import Certificate, Level
+from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees import weighted as weighing
 from farthing.calibration.guarantees.budget import BudgetPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.weighted import Weighted
+from farthing.calibration.levels import Level
 from farthing.experiments import proofs, selective_proof
 from farthing.experiments.promises import Budget, Parity, Promise, Selective, Shift
 from farthing.experiments.proofs import (

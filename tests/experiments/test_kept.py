@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments import pipeline
 from farthing.experiments.base import Comparison, Row

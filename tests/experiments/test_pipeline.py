@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.bundle import load, save
+from farthing.bundle.folder import load, save
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments.base import TIMES_OPTIMUM

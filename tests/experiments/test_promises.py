@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from sure_policy import CONFIG, Sure, bundled, drawn
 
-from farthing.bundle import load
+from farthing.bundle.folder import load
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.budget import BudgetPromise, Spending
 from farthing.calibration.guarantees.none import NoPromise
@@ -209,7 +209,7 @@ def test_a_bundle_with_a_promise_loads_without_learning_libraries(
 ) -> None:
     calibrate(folder, small.traces, Parity(epsilon=Fraction(1, 5), delta=DELTA))
     program = (
-        "import sys; from farthing.bundle import load; "
+        "import sys; from farthing.bundle.folder import load; "
         f"b = load({str(folder)!r}); assert b.certificate.promise.reference == 'guide'; "
         "assert not {'torch', 'sklearn'} & set(sys.modules)"
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_up_pool import marked, pool, questions, ungraded
 
 import farthing as ft
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments import candidates, pipeline
@@ -26,7 +26,7 @@ from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cards import card
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.parquet import write_parquet
 from farthing.traces.question_hashes import marks
 

@@ -7,7 +7,7 @@ import pytest
 from made_up_pool import pool
 from scipy.stats import binom
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.experiments import candidates, pipeline
 from farthing.experiments import recommend as rooms
 from farthing.experiments.acting import act

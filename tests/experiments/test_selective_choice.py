@@ -25,7 +25,7 @@ from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import replay
-from farthing.traces.assemble import cascade
+from farthing.traces.pool import cascade
 
 MODELS = ("a", "b", "c", "d", "e", "f", "g", "h")
 ALPHA, DELTA = Fraction(1, 5), Fraction(1, 10)

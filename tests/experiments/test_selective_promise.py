@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.bundle import load
+from farthing.bundle.folder import load
 from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.promises import Coverage, Selective
 from farthing.experiments.proofs import Part, Plays, Promised

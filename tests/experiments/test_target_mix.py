@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 from sure_policy import CONFIG, covariate_shifted, unsure
 
-from farthing.bundle import Bundle, load
+from farthing.bundle.base import Bundle
+from farthing.bundle.folder import load
 from farthing.calibration.base import Certificate
 from farthing.calibration.covariate_shift import Observed
 from farthing.calibration.guarantees.weighted import WeightedPromise
@@ -22,11 +23,12 @@ from farthing.experiments.run import fit
 from farthing.experiments.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Silent
-from farthing.process.generator.generate import GeneratorConfig, generate, shift_mix
+from farthing.process.generator.config import GeneratorConfig, shift_mix
+from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.replayed import replay
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.assemble import cascade
+from farthing.traces.pool import cascade
 
 ALPHA = Fraction(1, 10)
 LEVEL = 1 - ALPHA

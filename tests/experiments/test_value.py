@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing import bundle as bundles
+from farthing.bundle import folder as bundles
 from farthing.experiments import value as room
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import Split, calibrate, train

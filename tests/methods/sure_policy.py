@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.experiments.proofs import Part
 from farthing.process.base import InRounds, Policy
 from farthing.process.generator.generate import generate

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from examples import random_traces
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.experiments.candidates import candidates, left_out, the_only
 from farthing.experiments.pipeline import bundle_of

@@ -8,7 +8,8 @@ import pytest
 
 from farthing.methods.lookahead.latent_difficulty import LEAST, LatentDifficulty
 from farthing.process.base import hidden
-from farthing.process.generator.generate import GeneratorConfig, generate
+from farthing.process.generator.config import GeneratorConfig
+from farthing.process.generator.generate import generate
 from farthing.process.generator.histories import enumerate_histories, first_seen_next
 from farthing.process.generator.presets import PRESETS, preset
 from farthing.traces.arrays import FloatArray

@@ -13,13 +13,8 @@ from farthing.methods.base import Fitted, Learner, Silent
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner, _Objective, _Training
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
 from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.process.generator.generate import (
-    CallPrice,
-    GeneratorConfig,
-    Level,
-    Uncertainty,
-    generate,
-)
+from farthing.process.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
+from farthing.process.generator.generate import generate
 from farthing.process.replay import Outcome, outcome, paths, sample
 from farthing.process.replayed import followed
 from farthing.rl.actor_critic import SampledSurrogate

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
-from farthing.bundle import load, save
+from farthing.bundle.folder import load, save
 from farthing.errors import InputError
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner

@@ -9,7 +9,7 @@ from sys import executable
 import numpy as np
 import pytest
 
-from farthing import bundle as bundles
+from farthing.bundle import folder as bundles
 from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
@@ -129,7 +129,7 @@ def test_a_bundle_of_it_loads_without_learning_libraries(tmp_path: Path, space: 
         with pytest.raises(InputError, match="calls that saw earlier ones"):
             followed(back, replace(traces, independent=np.zeros(80, bool)))
     program = (
-        f"import sys; from farthing.bundle import load; load({str(tmp_path / 'b')!r}); "
+        f"import sys; from farthing.bundle.folder import load; load({str(tmp_path / 'b')!r}); "
         "assert not {'torch', 'sklearn'} & set(sys.modules)"
     )
     done = run([executable, "-c", program], capture_output=True, text=True, check=False)

@@ -9,7 +9,8 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import PRESETS
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import assemble, fingerprint, load
+from farthing.traces.assemble import assemble, load
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.jsonl import write_traces
 
 

@@ -14,16 +14,15 @@ from hypothesis.extra import numpy as arrays
 from scipy.stats import binomtest, chisquare, pearsonr
 
 from farthing.errors import InputError
-from farthing.process.generator.generate import (
+from farthing.process.generator.config import (
     CallPrice,
     GeneratorConfig,
     Level,
     Uncertainty,
     degrade_guide,
-    first_appearance,
-    generate,
     shift_mix,
 )
+from farthing.process.generator.generate import first_appearance, generate
 from farthing.process.generator.presets import PRESETS
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 

@@ -24,15 +24,14 @@ from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.stopping.learner import StoppingLearner
 from farthing.process import replay
 from farthing.process.base import InRounds
-from farthing.process.generator.generate import (
+from farthing.process.generator.config import (
     CallPrice,
     GeneratorConfig,
     Level,
     Uncertainty,
-    generate,
     shift_mix,
-    uncertainty_bin,
 )
+from farthing.process.generator.generate import generate, uncertainty_bin
 from farthing.process.generator.histories import enumerate_histories, first_seen_next
 from farthing.process.generator.optimum import frontier, optimal_cost, optimal_scores, solve
 from farthing.process.generator.presets import PRESETS

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from farthing import bundle as bundles
-from farthing.bundle import Bundle
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees import none
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import nano_from_usd

@@ -17,13 +17,14 @@ from chat_server import Endpoint, completion
 from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing.bundle import Bundle
-from farthing.calibration.base import Certificate, Margin, Promise
+from farthing.bundle.base import Bundle
+from farthing.calibration.base import Certificate, Promise
 from farthing.calibration.guarantees.budget import BudgetPromise
 from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.split import SplitPromise
+from farthing.calibration.levels import Margin
 from farthing.errors import AuthenticationError, InputError
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playback import ask, bundle_of
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate, Threshold
 from farthing.calibration.guarantees import online, split
 from farthing.calibration.guarantees.groups import GroupsPromise

@@ -19,7 +19,7 @@ from chat_server import Endpoint, completion
 from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError

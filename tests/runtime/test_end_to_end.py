@@ -10,7 +10,7 @@ from chat_server import Endpoint, Messages
 from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing import bundle as bundles
+from farthing.bundle import folder as bundles
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.traces.assemble import assemble
 from farthing.traces.origin import Origin

@@ -35,9 +35,10 @@ from farthing.runtime.rounds import Dialogue, Independent, judged
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.assemble import assemble, cascade
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.origin import origin_of
+from farthing.traces.pool import cascade
 
 HORIZON = 3
 REPLIES = ("policy-x", "exit-guide")

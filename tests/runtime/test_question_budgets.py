@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 from playback import ask, playback, question_of
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.experiments.pipeline import Serving, promised
 from farthing.experiments.promises import Coverage
@@ -30,9 +30,10 @@ from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, Plan
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import assemble, cascade
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.origin import origin_of
+from farthing.traces.pool import cascade
 
 TOGETHER = {"base": 1_000, "guide": 3_000}
 POOL = {"small": 1_000, "middle": 2_000, "large": 4_000}

@@ -12,7 +12,7 @@ import pytest
 from chat_server import Endpoint, Messages
 from sums import farthing, write_job
 
-from farthing import bundle as bundles
+from farthing.bundle import folder as bundles
 from farthing.models import prices
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel

@@ -8,8 +8,10 @@ import pytest
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import Replies, joined
-from farthing.traces.assemble import assemble, cascade, fingerprint
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
+from farthing.traces.fingerprint import fingerprint
+from farthing.traces.pool import cascade
 
 
 def test_pieces_in_their_order_are_the_whole() -> None:

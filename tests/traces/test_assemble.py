@@ -16,10 +16,12 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import preset
 from farthing.tasks import text
-from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays
-from farthing.traces.assemble import View, asked, assemble, cascade, fingerprint, load
+from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays, asked
+from farthing.traces.assemble import View, assemble, load
 from farthing.traces.base import Call, Trace
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.jsonl import write_traces
+from farthing.traces.pool import cascade
 from farthing.traces.shapes import is_reply
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 

@@ -8,9 +8,11 @@ import pytest
 
 from farthing.errors import InputError, UnknownNameError
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.assemble import assemble, cascade, fingerprint
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, same_as, with_itself
+from farthing.traces.pool import cascade
 
 
 def asked(

@@ -18,8 +18,9 @@ from farthing.errors import InputError, TraceFormatError
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import assemble, fingerprint, load
+from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Trace
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.parquet import iter_parquet, read_parquet, write_parquet
 
 AssertSame = Callable[[TraceArrays, TraceArrays], None]

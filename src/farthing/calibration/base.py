@@ -1,6 +1,5 @@
 """The records of calibration: a threshold, and the certificate that says what it promises."""
 
-from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkable
@@ -9,15 +8,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.calibration.levels import Margin, exact_level, exact_margin, exact_text, usd
 from farthing.errors import CalibrationError, UnknownNameError
-from farthing.money import NANO_PER_USD
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-Level = Fraction | Decimal | str | float
-"""A probability; a float counts as the decimal that it prints as, so 0.1 is exactly 1/10."""
 Population = Literal["all", "solvable"]
 """Whether a promise is about every question (unsolvable ones count as covered) or the solvable."""
 
@@ -269,66 +266,3 @@ def _has_nan(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(_has_nan(part) for part in value)
     return isinstance(value, float) and bool(np.isnan(value))
-
-
-def exact_level(value: Level, name: str = "alpha") -> Fraction:
-    """Read a probability strictly between 0 and 1, exactly.
-
-    >>> exact_level(0.1), exact_level("1/3"), exact_level("0.05")
-    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 20))
-
-    Raises:
-        CalibrationError: it is no number in (0, 1).
-    """
-    try:
-        level = Fraction(repr(float(value)) if isinstance(value, float) else value)
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
-        level = Fraction(0)
-    if not 0 < level < 1:
-        raise CalibrationError(f"{name} is {value}; give a number between 0 and 1, such as 0.1")
-    return level
-
-
-class Margin(Fraction):
-    """A difference of two shares, strictly between -1 and 1, exactly."""
-
-
-def exact_margin(value: Level, name: str = "epsilon") -> Margin:
-    """Read a difference of shares strictly between -1 and 1, exactly.
-
-    >>> exact_margin("-0.01"), exact_margin(0)
-    (Margin(-1, 100), Margin(0, 1))
-
-    Raises:
-        CalibrationError: it is no number in (-1, 1).
-    """
-    try:
-        margin = Fraction(repr(float(value)) if isinstance(value, float) else value)
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
-        margin = Fraction(2)
-    if not -1 < margin < 1:
-        raise CalibrationError(f"{name} is {value}; give a number between -1 and 1, such as 0.02")
-    return Margin(margin)
-
-
-def exact_text(level: Fraction) -> str:
-    """Write a fraction exactly, as a decimal where it has one.
-
-    >>> exact_text(Fraction(1, 20)), exact_text(Fraction(1, 3)), exact_text(Fraction(-1, 100))
-    ('0.05', '1/3', '-0.01')
-    """
-    if 10**40 % level.denominator:
-        return str(level)
-    if level < 0:
-        return f"-{exact_text(-level)}"
-    whole, part = divmod(level.numerator * (10**40 // level.denominator), 10**40)
-    return f"{whole}.{part:040d}".rstrip("0").rstrip(".")
-
-
-def usd(nano: int) -> str:
-    """Write nano-dollars as dollars, exactly.
-
-    >>> usd(500_000), usd(2_000_000_000)
-    ('$0.0005', '$2')
-    """
-    return f"${exact_text(Fraction(nano, NANO_PER_USD))}"

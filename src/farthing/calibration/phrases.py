@@ -2,7 +2,8 @@
 
 from fractions import Fraction
 
-from farthing.calibration.base import Certificate, Population, exact_text, usd
+from farthing.calibration.base import Certificate, Population
+from farthing.calibration.levels import exact_text, usd
 
 EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
 INDEPENDENT = "The calibration questions and a new one are independent draws of one kind."
@@ -80,12 +81,14 @@ def unproved(delta: Fraction, of: Certificate, claim: str) -> str:
     return f"{of.n} calibration questions do not prove at confidence {sure} that {claim}"
 
 
-def chosen(point: int, points: int) -> str:
-    """Name one of several operating points.
+def chosen(point: int, points: int, threshold: float | None = None) -> str:
+    """Name one of several operating points, by its threshold of confidence where it has one.
 
-    >>> print(chosen(0, 3))
-    operating point 1 of 3
+    >>> print(chosen(0, 3), chosen(0, 3, threshold=0.75), sep="; ")
+    operating point 1 of 3; a confidence of 0.75 or more
     """
+    if threshold is not None:
+        return f"a confidence of {threshold:.3g} or more"
     return f"operating point {point + 1} of {points}"
 
 

@@ -14,11 +14,12 @@ from typing import Self
 
 import numpy as np
 
-from farthing.calibration.base import IntArray, Level, exact_level, exact_margin
+from farthing.calibration.base import IntArray
 from farthing.calibration.binomial import binomial_cdf
 from farthing.calibration.guarantees.agreement import Agreeing
 from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers
+from farthing.calibration.levels import Level, exact_level, exact_margin
 from farthing.calibration.trinomial import OUTSIDE, SLACK, loss_p_value
 
 PROBABLY = 0.8

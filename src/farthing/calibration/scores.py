@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.calibration.base import FloatArray, exact_text
+from farthing.calibration.base import FloatArray
+from farthing.calibration.levels import exact_text
 from farthing.errors import CalibrationError
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from farthing.calibration.base import BoolArray, FloatArray, IntArray
 from farthing.errors import CalibrationError
 
+AnyArray = BoolArray | FloatArray | IntArray
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -102,6 +104,44 @@ def cheapest(
     if reference_nano is not None:
         found = found[total[found] < reference_nano.sum()]
     return int(found[np.argmin(total[found])]) if found.size else None
+
+
+def cheapest_proven(
+    p_values: FloatArray,
+    delta: Fraction,
+    cost_nano: IntArray,
+    reference_nano: IntArray | None = None,
+) -> int | None:
+    """Return the cheapest point that is proved where they are tested from the dearest down.
+
+    Args:
+        p_values: [G] one a point, from the cheapest to the dearest.
+        delta: how often a false proof may happen.
+        cost_nano: [n, G] what each costs.
+        reference_nano: [n] what the reference costs alone; None: unknown.
+
+    Returns:
+        Its index; None where none is proved, or none that is proved is cheaper than the reference.
+
+    >>> cost = np.array([[2, 5, 9]])
+    >>> cheapest_proven(np.array([0.001, 0.2, 0.01]), Fraction(1, 20), cost)
+    2
+    """
+    found = np.flatnonzero(proven(p_values[::-1], float(delta))[::-1])
+    return cheapest(found, cost_nano, reference_nano)
+
+
+def check_shapes(name: str, values: AnyArray, other: str, others: AnyArray) -> None:
+    """Refuse two arrays that are not both [n, G], for at least one question.
+
+    Raises:
+        CalibrationError: as said; the message has their names.
+    """
+    if values.ndim != 2 or not len(values) or others.shape != values.shape:
+        raise CalibrationError(
+            f"{name} has shape {values.shape} and {other} {others.shape}; give both one row a "
+            "question and one column an operating point"
+        )
 
 
 def point_kappa(kappas: FloatArray | None, point: int | None) -> float:

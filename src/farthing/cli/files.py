@@ -84,10 +84,10 @@ def check_bundle(out: Path) -> None:
     Raises:
         InputError: it is not writable, holds something else, or holds a calibrated bundle.
     """
-    from farthing import bundle as bundles
+    from farthing.bundle.sealed import check_replaceable
 
     check_folder(out)
-    bundles.check_replaceable(out)
+    check_replaceable(out)
     check_nothing_is_lost(out)
 
 
@@ -105,12 +105,13 @@ def check_nothing_is_lost(out: Path) -> None:
     Raises:
         InputError: the promise would be lost.
     """
-    from farthing import bundle as bundles
+    from farthing.bundle.folder import load
+    from farthing.bundle.sealed import BODY
     from farthing.calibration.guarantees.none import NoPromise
 
-    if not (out / bundles.BODY).exists():
+    if not (out / BODY).exists():
         return
-    certificate = bundles.load(out).certificate
+    certificate = load(out).certificate
     if certificate is not None and not isinstance(certificate.promise, NoPromise):
         raise InputError(
             f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "

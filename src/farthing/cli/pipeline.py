@@ -172,7 +172,7 @@ def calibrate(
     Example: farthing calibrate --bundle bundle --traces runs.jsonl.gz --promise parity
     --epsilon 0.05 --delta 0.1
     """
-    from farthing import bundle as bundles
+    from farthing.bundle import folder as bundles
     from farthing.experiments import pipeline
     from farthing.reports import records
     from farthing.reports.pipeline import promised

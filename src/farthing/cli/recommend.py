@@ -81,7 +81,7 @@ def recommend(
 
     Example: farthing recommend --traces runs.jsonl.gz --reference gpt-4o --out bundle
     """
-    from farthing import bundle as bundles
+    from farthing.bundle import folder as bundles
     from farthing.experiments import recommend as rooms
     from farthing.methods.base import Dataset
     from farthing.reports.recommend import screen

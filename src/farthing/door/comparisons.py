@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farthing.calibration.base import Level
+from farthing.calibration.levels import Level
 from farthing.door.arguments import names_of, path_of, whole_of
 from farthing.door.drawing import drawn
 from farthing.door.questions import Traces, traces_of

@@ -6,9 +6,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from farthing import bundle as bundles
-from farthing.bundle import Bundle
-from farthing.calibration.base import Certificate, Level
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
+from farthing.calibration.base import Certificate
+from farthing.calibration.levels import Level
 from farthing.door.arguments import models_of, names_of, nano_of, path_of, shown, text_of, whole_of
 from farthing.door.drawing import drawn
 from farthing.door.questions import Traces, traces_of

@@ -1,6 +1,6 @@
 """Promises that are made of the door's own questions."""
 
-from farthing.calibration.base import Level
+from farthing.calibration.levels import Level
 from farthing.door.questions import Traces, traces_of
 from farthing.experiments import promises
 from farthing.traces.arrays import TraceArrays

@@ -18,10 +18,11 @@ from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
 from farthing.traces import repeats
 from farthing.traces.arrays import SPLITS, TraceArrays
-from farthing.traces.assemble import assemble, missing
+from farthing.traces.assemble import assemble
 from farthing.traces.costs import doubt
 from farthing.traces.files import STORES
 from farthing.traces.importers.any_file import read_any
+from farthing.traces.pool import missing
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
 from farthing.traces.splits import by_shares

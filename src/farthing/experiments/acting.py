@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.experiments.evaluate import AS_IT_IS

@@ -11,8 +11,8 @@ from farthing.experiments.promises import Agreement, Coverage, Parity
 from farthing.experiments.recommend import best_method
 from farthing.methods.base import Dataset, Progress
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import is_pool
 from farthing.traces.grades import check_graded, reference_of
+from farthing.traces.pool import is_pool
 
 AUTO = "auto"
 

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 from msgspec import structs
 
-from farthing.bundle import Bundle
-from farthing.calibration.base import exact_level, exact_margin
+from farthing.bundle.base import Bundle
+from farthing.calibration.levels import exact_level, exact_margin
 from farthing.calibration.prospects import (
     Allowed,
     Prospect,

@@ -24,7 +24,7 @@ from farthing.methods.base import Dataset
 from farthing.process.action_space import recorded_space
 from farthing.process.generator.generate import MODELS
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import check_graded
 from farthing.traces.splits import Division, divide
 

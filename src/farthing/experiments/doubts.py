@@ -1,8 +1,8 @@
 """What speaks against trusting a bundle on some questions."""
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import Parts
 from farthing.traces.system import System, changes
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.calibration.base import Level, Population
+from farthing.calibration.base import Population
 from farthing.calibration.guarantees.split import split_threshold
+from farthing.calibration.levels import Level
 from farthing.experiments.base import Candidate
 from farthing.methods.base import Fitted
 from farthing.money import usd_from_nano

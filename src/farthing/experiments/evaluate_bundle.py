@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing import bundle as bundles
-from farthing.bundle import Bundle
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.escalated import EscalatedPromise

@@ -3,15 +3,15 @@
 import msgspec
 from msgspec import structs
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.experiments.proofs import Part
 from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.methods.cards import name_of
-from farthing.traces.assemble import is_pool
 from farthing.traces.origin import origin_of
+from farthing.traces.pool import is_pool
 
 
 class NoFallback(msgspec.Struct, frozen=True):

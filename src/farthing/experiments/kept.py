@@ -11,9 +11,9 @@ from typing import Self
 
 import numpy as np
 
-from farthing.calibration.base import exact_margin
 from farthing.calibration.guarantees.budget import Spending, budget_point
 from farthing.calibration.guarantees.selective import Answers, selective_point
+from farthing.calibration.levels import exact_margin
 from farthing.calibration.prospects import Allowed
 from farthing.calibration.sequence import cheapest
 from farthing.errors import InputError, UnknownNameError

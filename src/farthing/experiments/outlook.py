@@ -3,11 +3,12 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from farthing.calibration.base import Certificate, exact_text
+from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import Agreeing, AgreementPromise, agreement_point
 from farthing.calibration.guarantees.pac import PacPromise
 from farthing.calibration.guarantees.parity import Paired, ParityPromise, parity_point
 from farthing.calibration.guarantees.selective import Answers, SelectivePromise
+from farthing.calibration.levels import exact_text
 from farthing.calibration.power import (
     MOST,
     PROBABLY,

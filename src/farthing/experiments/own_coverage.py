@@ -17,7 +17,8 @@ from farthing.experiments.evaluate import Entrant, at_thresholds, metrics, strea
 from farthing.methods.base import Dataset
 from farthing.methods.baselines.optimum import OptimumPolicy
 from farthing.process.generator import optimum
-from farthing.process.generator.generate import GeneratorConfig, generate
+from farthing.process.generator.config import GeneratorConfig
+from farthing.process.generator.generate import generate
 from farthing.process.replayed import Nested, Points, replay
 from farthing.traces.arrays import FloatArray, TraceArrays
 

@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import structs
 
 from farthing import __version__
-from farthing import bundle as bundles
-from farthing.bundle import Bundle
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
 from farthing.errors import CalibrationError, InputError
@@ -37,7 +37,7 @@ from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import reference_of
 from farthing.traces.origin import origin_of
 from farthing.traces.question_hashes import Marks, marks

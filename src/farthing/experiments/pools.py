@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from farthing.calibration.base import Level, exact_level, exact_margin
 from farthing.calibration.guarantees.parity import Paired, parity_point
+from farthing.calibration.levels import Level, exact_level, exact_margin
 from farthing.methods.base import Learner, load
 from farthing.methods.cards import cards
 from farthing.process.operating_points import OperatingPoints

@@ -8,8 +8,9 @@ from fractions import Fraction
 from math import ceil
 from typing import get_args
 
-from farthing.calibration.base import Level, Margin, Population, exact_level, exact_margin
+from farthing.calibration.base import Population
 from farthing.calibration.guarantees.agreement import JudgeShare
+from farthing.calibration.levels import Level, Margin, exact_level, exact_margin
 from farthing.errors import CalibrationError, InputError
 from farthing.money import NANO_PER_USD, dollars
 from farthing.traces.arrays import TraceArrays

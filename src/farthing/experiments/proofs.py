@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
-from farthing.calibration.base import About, Certificate, exact_margin
+from farthing.calibration.base import About, Certificate
 from farthing.calibration.guarantees.agreement import Agreeing, Checks
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
@@ -19,6 +19,7 @@ from farthing.calibration.guarantees.online import OnlineThreshold, run_online
 from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers
 from farthing.calibration.guarantees.weighted import Weighted
+from farthing.calibration.levels import exact_margin
 from farthing.errors import InputError, UnknownNameError
 from farthing.experiments.partly_graded import ByLot, RightAt, needs_reference
 from farthing.experiments.promises import (
@@ -44,7 +45,7 @@ from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
 
 SETTINGS = 50

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from farthing.calibration.base import exact_level
+from farthing.calibration.levels import exact_level
 from farthing.experiments.base import ANSWERED, FELL_BACK, REALISED, Row
 from farthing.experiments.promises import Agreement, Budget, Parity, Promise, Selective
 from farthing.money import usd_from_nano

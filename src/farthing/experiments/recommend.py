@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from msgspec import structs
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.errors import (
     FarthingError,
@@ -35,9 +35,9 @@ from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Progress, Silent
 from farthing.methods.selective.policy import AS_TRAINED
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
-from farthing.traces.assemble import is_pool
 from farthing.traces.costs import doubt
 from farthing.traces.grades import check_graded, ungraded_questions
+from farthing.traces.pool import is_pool
 from farthing.traces.question_hashes import marks
 
 TRAIN, MOST_TRAIN = 0.3, 300

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.experiments.choosing import Tried
 from farthing.experiments.evaluate_bundle import Evaluated

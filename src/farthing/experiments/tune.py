@@ -37,7 +37,7 @@ from farthing.experiments.trial_cache import Figures, Key, Trials
 from farthing.methods.base import Dataset, Progress
 from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.assemble import fingerprint
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import divide
 
 KEPT = "trials.jsonl"

@@ -10,9 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from farthing.calibration.base import exact_level, exact_margin
 from farthing.calibration.guarantees.parity import Paired, parity_p_values
 from farthing.calibration.guarantees.selective import Answers, selective_p_values
+from farthing.calibration.levels import exact_level, exact_margin
 from farthing.calibration.sampled import Sample, corrected, more_needed
 from farthing.calibration.to_grade import (
     UNKNOWN,

@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 from numpy.typing import NDArray
 
 from farthing.process.base import Policy
-from farthing.process.generator.generate import GeneratorConfig
+from farthing.process.generator.config import GeneratorConfig
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.assemble import cascade, is_pool
+from farthing.traces.pool import cascade, is_pool
 from farthing.traces.system import System
 
 Kind = Literal["policy", "allocator", "pacer", "planner", "estimator"]

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InputError
-from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
-from farthing.traces.assemble import asked
+from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays, asked
 
 SpaceName = Literal["rounds", "calls"]
 Values = TypeVar("Values", bound=NDArray[Any])

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
-from farthing.traces.assemble import asked
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays, asked
 
 
 def of_calls(traces: TraceArrays) -> FloatArray | None:

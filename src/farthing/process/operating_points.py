@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from farthing.process import latency
 from farthing.process.replay import Counts
-from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.assemble import asked
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays, asked
 
 
 @dataclass(frozen=True)

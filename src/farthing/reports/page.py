@@ -23,6 +23,7 @@ from farthing.reports.columns import columns
 from farthing.reports.folder import write_all
 from farthing.reports.goals import goal_of
 from farthing.reports.style import looks
+from farthing.reports.training import Run, training
 
 try:
     from jinja2 import Environment, StrictUndefined
@@ -94,8 +95,8 @@ def html(comparison: Comparison) -> str:
 def _section(comparison: Comparison, alpha: Fraction) -> Section:
     shown = decimal(alpha)
     goal = goal_of(comparison, alpha)
-    runs = [plots.Run(r.policy, r.label, r.curves) for r in rows_at(comparison, alpha) if r.curves]
-    trained = plots.training(runs, alpha)
+    runs = [Run(r.policy, r.label, r.curves) for r in rows_at(comparison, alpha) if r.curves]
+    trained = training(runs, alpha)
     swept = any(len(row.frontier) > 1 for row in rows_at(comparison, alpha))
     return Section(
         anchor=f"alpha-{shown}",

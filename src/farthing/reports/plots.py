@@ -1,8 +1,7 @@
 """The plots of a comparison, each a matplotlib figure; no display is needed."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
 from io import StringIO
@@ -14,8 +13,7 @@ from farthing.experiments.base import Comparison, Row
 from farthing.reports.base import PER_THOUSAND, mean_of, ran, rows_at
 from farthing.reports.goals import Goal, goal_of
 from farthing.reports.published import beside
-from farthing.reports.style import INK, MUTED, STYLE, TARGET, looks
-from farthing.traces.arrays import FloatArray
+from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH, Looks, looks
 
 try:
     from matplotlib import rc_context
@@ -24,36 +22,11 @@ try:
 except ImportError as error:
     raise MissingExtraError("drawing plots", "report") from error
 
-Looks = Mapping[str, tuple[str, str]]
-
-WIDTH = 8.0
-"""Inches; 800 pixels at the size they are meant to be read."""
-
-CURVES = {
-    "cost": "Cost, in rounds of mean price",
-    "coverage": "Coverage of the batch",
-    "kappa": "Threshold κ",
-    "violation": "Constraint violation",
-    "length": "Average length, rounds",
-    "set_size": "Set size (leaves)",
-}
-"""What is drawn of a training, and its title."""
-SHORTEST_MEAN = 5
 EXPECTED = "known optimum, in expectation"
 BELOW = 0.02
 """Coverage that is drawn under the least of what matters."""
 DRAWN_POINTS = 240
 """Points of a frontier that are drawn; a frontier holds one per question."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """The training curves of one policy."""
-
-    policy: str
-    label: str
-    curves: Mapping[str, Sequence[float]]
-    """Name to one value per update."""
 
 
 def boxes(comparison: Comparison, alpha: Fraction) -> Figure:
@@ -79,31 +52,6 @@ def boxes(comparison: Comparison, alpha: Fraction) -> Figure:
         left.set_yticks(range(len(rows)), [_marked(row) for row in reversed(rows)])
         if papers:
             right.set_xlabel("◇ published figure", loc="right", color=MUTED)
-    return figure
-
-
-def training(runs: Sequence[Run], alpha: Fraction) -> Figure | None:
-    """Draw training curves, a panel per quantity; None where nothing was trained by steps.
-
-    A batch is small, so the lines are running means over a twentieth of the updates.
-    """
-    runs = _trainings([run for run in runs if any(name in run.curves for name in CURVES)])
-    shown = [name for name in CURVES if any(name in run.curves for run in runs)]
-    if not shown:
-        return None
-    colours = looks(run.policy for run in runs)
-    rows = -(-len(shown) // 2)
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 0.4 + 2.1 * rows), layout="constrained")
-        panels = figure.subplots(rows, 2, squeeze=False).ravel()
-        for axes, name in zip(panels, shown, strict=False):
-            _curve_panel(axes, name, runs, alpha, colours)
-        for axes in panels[len(shown) :]:
-            axes.axis("off")
-        for axes in panels[max(0, len(shown) - 2) : len(shown)]:
-            axes.set_xlabel("Update")
-        key = panels[0].get_legend_handles_labels()
-        figure.legend(*key, loc="outside lower center", ncols=3, fontsize="medium")
     return figure
 
 
@@ -174,18 +122,6 @@ def svg(figure: Figure, title: str) -> str:
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)
 
 
-def _trainings(runs: Sequence[Run]) -> list[Run]:
-    """Return one run a training, named after all the policies that share it."""
-    shared: list[Run] = []
-    for run in runs:
-        same = next((i for i, other in enumerate(shared) if other.curves == run.curves), None)
-        if same is None:
-            shared.append(run)
-        else:
-            shared[same] = replace(shared[same], label=f"{shared[same].label}, {run.label}")
-    return shared
-
-
 def _boxes(
     axes: Axes,
     rows: Sequence[Row],
@@ -227,33 +163,6 @@ def _hollow(axes: Axes, value: float, height: int) -> None:
 
 def _marked(row: Row) -> str:
     return f"{row.label} (no promise)" if row.calibration == "none" else row.label
-
-
-def _curve_panel(
-    axes: Axes,
-    name: str,
-    runs: Sequence[Run],
-    alpha: Fraction,
-    colours: Looks,
-) -> None:
-    for run in runs:
-        values = np.asarray(run.curves.get(name, []), dtype=np.float64)
-        updates, means = _running_mean(values)
-        axes.plot(updates, means, color=colours[run.policy][0], label=run.label, linewidth=1.4)
-    if name == "coverage":
-        axes.axhline(float(1 - alpha), color=TARGET, linewidth=1.0, zorder=1)
-    if name == "violation":
-        axes.axhline(0, color=TARGET, linewidth=1.0, zorder=1)
-    axes.set_title(CURVES[name])
-    axes.grid(visible=True)
-
-
-def _running_mean(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    if len(values) < 2 * SHORTEST_MEAN:
-        return np.arange(1, len(values) + 1, dtype=np.float64), values
-    width = max(SHORTEST_MEAN, len(values) // 20)
-    means = np.convolve(values, np.full(width, 1 / width), mode="valid")
-    return np.arange(width, len(values) + 1, dtype=np.float64), means
 
 
 def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], metric: str, floor: float) -> None:

@@ -4,7 +4,8 @@ from fractions import Fraction
 from math import isnan
 
 from farthing.calibration import phrases
-from farthing.calibration.base import Population, exact_level
+from farthing.calibration.base import Population
+from farthing.calibration.levels import exact_level
 from farthing.experiments.base import (
     ANSWERED,
     FELL_BACK,

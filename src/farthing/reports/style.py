@@ -1,12 +1,18 @@
 """One look for every plot: a colour and a marker per policy, the same in all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 INK = "#1f2430"
 MUTED = "#6b7280"
 FAINT = "#d8dbe2"
 TARGET = "#b42318"
+
+WIDTH = 8.0
+"""Inches; 800 pixels at the size they are meant to be read."""
+
+Looks = Mapping[str, tuple[str, str]]
+"""Policy to its colour and its marker."""
 
 # Okabe and Ito's palette as far as it goes, which people with colour-blindness can tell apart.
 _LOOKS = {

@@ -15,8 +15,8 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.money import significant, usd_from_nano
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
-from farthing.traces.assemble import missing
 from farthing.traces.grades import ungraded_questions
+from farthing.traces.pool import missing
 
 LATENCIES = (0.5, 0.95)
 """The quantiles of a role's latencies that are said."""

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.runtime.answer import Answer
 from farthing.runtime.job import Job
 from farthing.runtime.journal import Journal, StoreJournal, only_writer

@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.action_space import ActionSpace, action_space

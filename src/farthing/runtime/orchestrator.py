@@ -12,14 +12,13 @@ from zlib import crc32
 import numpy as np
 from msgspec import structs
 
-from farthing.bundle import Bundle
-from farthing.calibration.guarantees.groups import groups_of
-from farthing.calibration.guarantees.online import OnlinePromise
-from farthing.errors import AuthenticationError, BudgetError, InputError
+from farthing.bundle.base import Bundle
+from farthing.errors import AuthenticationError, BudgetError
 from farthing.models.base import Model
 from farthing.money import dollars
 from farthing.process.base import NOTHING
-from farthing.runtime.answer import Answer, Bought, Ending, Returned, passes_to, selective
+from farthing.runtime import caveats
+from farthing.runtime.answer import Answer, Bought, Ending, Returned, selective
 from farthing.runtime.base import Agent, Client
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.cost_bound import CostBoundClient
@@ -27,7 +26,7 @@ from farthing.runtime.episode import Bounds, Episode
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.meter import Meter, QuestionBudget
 from farthing.runtime.rounds import Dialogue, Independent, Plan, judged
-from farthing.runtime.steps import Lines, Step, by_call, course, other_protocol, other_system
+from farthing.runtime.steps import Lines, Step, by_call, course, passed_on_to
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Call, Trace
@@ -51,8 +50,9 @@ class Orchestrator:
     system: System | None = None
     """What the agents are, prices and parameters included; none: what they say of themselves."""
 
+    doubts: tuple[str, ...] = field(init=False, repr=False)
+    """Why the bundle's certificate holds for no answer of these agents, a clause each."""
     _lines: Lines = field(init=False, repr=False)
-    _other: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse agents that the policy was not trained for, before anything is paid.
@@ -62,33 +62,12 @@ class Orchestrator:
                 calls and these agents see one another's, or there is somebody to escalate to and
                 the bundle never abstains.
         """
-        if self.escalation is not None and not selective(self.bundle.certificate):
-            raise InputError(
-                "the bundle never abstains, so there is nothing to escalate; leave that out, or "
-                "calibrate for a selective promise (--promise selective, in Python Selective)"
-            )
-        if passes_to(self.bundle.certificate) is not None:
-            object.__setattr__(self, "escalation", self._named(self.escalation))
+        escalation = passed_on_to(self.bundle, self.plan, self.escalation)
+        object.__setattr__(self, "escalation", escalation)
         object.__setattr__(self, "_lines", course(self.bundle, self.plan))
         ours = system_of(self.plan) if self.system is None else self.system
-        object.__setattr__(self, "_other", other_system(self.bundle, self._lines, ours))
-
-    def _named(self, other: Agent | None) -> Agent:
-        """Return the agent that the bundle promises to pass questions on to."""
-        name = passes_to(self.bundle.certificate)
-        if other is not None:
-            raise InputError(
-                f"the bundle passes questions on to {name}, as it promises; name nobody else"
-            )
-        agents = [agent for number, agent in self.plan.acts() if number == 1]
-        found = [one for one in agents if one.role == name]
-        found += [one for one in agents if one.model.name == name]
-        if not found:
-            raise InputError(
-                f"the bundle passes questions on to {name}, which is not among these agents; use "
-                "those that its traces were made with"
-            )
-        return found[0]
+        doubts = caveats.of_all(self.bundle, self.plan, self._lines, ours)
+        object.__setattr__(self, "doubts", doubts)
 
     @classmethod
     def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
@@ -122,18 +101,6 @@ class Orchestrator:
     def bought(self) -> Bought:
         """What one step is."""
         return "calls" if by_call(self.bundle.policy) else "rounds"
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """Why the bundle's certificate holds for no answer of these agents, a clause each."""
-        promise = self.bundle.certificate and self.bundle.certificate.promise
-        frozen = isinstance(promise, OnlinePromise)
-        found = [
-            *self._other,
-            other_protocol(self.bundle, self.plan),
-            "the online threshold is no longer updated" if frozen else None,
-        ]
-        return tuple(clause for clause in found if clause)
 
     async def answer(
         self,
@@ -312,18 +279,6 @@ class _Answering:
             escalated=self.escalated,
         )
 
-    def _unsaid(self) -> list[str]:
-        """Say which numbers the policy decides by came with every recorded answer, and not here."""
-        bundle = self.orchestrator.bundle
-        found = []
-        for name in filter(bundle.reads, bundle.origin.always):
-            silent = {c.role for c in self._before() if c.answer and getattr(c, name) is None}
-            silent = {role for role in silent if not is_reply(role)}
-            if silent:
-                who = ", ".join(sorted(silent))
-                found.append(f"the policy decides by the {name} of answers, and {who} gave none")
-        return found
-
     def _trace(self) -> Trace:
         return structs.replace(
             blank(self.question, self.orchestrator),
@@ -347,29 +302,28 @@ class _Answering:
         return self.episode.otherwise()
 
     def _caveats(self) -> tuple[str, ...]:
-        caveats = list(self.orchestrator.doubts)
-        groups, group = groups_of(self.orchestrator.bundle.certificate), self.question.group
-        certificate = self.orchestrator.bundle.certificate
-        under = certificate.question_budget_nano if certificate else None
-        if under is not None and not self._as_calibrated:
-            nano = self.episode.budget_nano
-            ours = "none" if nano is None else dollars(nano)
-            caveats.append(
-                f"the promise holds under a budget of {dollars(under)} a question, and "
-                f"this one had {ours}"
-            )
-        if groups and group not in groups:
-            caveats.append(f"the question's group, {group or 'none'}, was not calibrated")
+        bundle = self.orchestrator.bundle
+        found = [
+            *self.orchestrator.doubts,
+            caveats.other_budget(bundle.certificate, self.episode.budget_nano),
+            caveats.other_group(bundle.certificate, self.question.group),
+            self._by_budget(),
+            *caveats.unsaid(bundle, self._before()),
+            self._by_failure(),
+        ]
+        return tuple(clause for clause in found if clause)
+
+    def _by_budget(self) -> str | None:
+        """Say what the budget changed."""
         if self.ended_by == "budget":
             most, what = self.orchestrator.steps, self.orchestrator.bought
-            caveats.append(
-                f"the budget cut it after {len(self.steps)} of {most} {what} ({self.why})"
-            )
-        elif self.episode.departed and not self._as_calibrated:
-            caveats.append("its budget changed what was bought or returned")
-        caveats += self._unsaid()
+            return f"the budget cut it after {len(self.steps)} of {most} {what} ({self.why})"
+        if self.episode.departed and not self._as_calibrated:
+            return "its budget changed what was bought or returned"
+        return None
+
+    def _by_failure(self) -> str | None:
+        """Say what could not be asked."""
         if self.ended_by == "policy" and self.why:
-            caveats.append(f"the question could not be passed on ({self.why})")
-        if self.ended_by == "failure":
-            caveats.append(f"it could not go on ({self.why})")
-        return tuple(caveats)
+            return f"the question could not be passed on ({self.why})"
+        return f"it could not go on ({self.why})" if self.ended_by == "failure" else None

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farthing.bundle import Bundle
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
 from farthing.process.budget import CASCADE
+from farthing.runtime.answer import passes_to, selective
 from farthing.runtime.base import Agent, Turn
 from farthing.runtime.rounds import Clients, Plan, act, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
-from farthing.traces.system import System, changes
 
 
 @dataclass(frozen=True)
@@ -103,58 +103,39 @@ def course(bundle: Bundle, plan: Plan) -> Lines:
     return (tuple(Step(number, together, plan.independent) for number in horizon),)
 
 
-def other_system(bundle: Bundle, lines: Lines, ours: System) -> tuple[str, ...]:
-    """Say what is not as it was in the traces that the bundle's promise is about, a clause each.
+def passed_on_to(bundle: Bundle, plan: Plan, other: Agent | None) -> Agent | None:
+    """Return the agent that answers where the policy abstains; None: nobody.
 
     Args:
-        bundle: the policy; one that knows only the names of its models is compared by these.
-        lines: whom the policy may ask.
-        ours: role to who answers now.
+        bundle: the policy.
+        plan: the agents. Where the bundle promises to pass questions on, it names one of them.
+        other: who is to answer where the bundle names nobody.
+
+    Raises:
+        InputError: the policy never abstains, or the bundle names somebody who is not there, or
+            somebody and so does the caller.
     """
-    theirs = bundle.origin.system
-    if theirs is None:
-        other = _other_models(bundle, lines)
-        return () if other is None else (other,)
-    roles = list(
-        dict.fromkeys(agent.role for line in lines for step in line for agent in step.agents)
-    )
-    recorded = {
-        role: theirs[r] for role in roles if (r := _recorded_as(role, theirs, ours)) in theirs
-    }
-    found = changes(recorded, {role: ours[role] for role in roles if role in ours})
-    return tuple(f"{what} is not that of the bundle's traces" for what in found)
-
-
-def _recorded_as(role: str, theirs: System, ours: System) -> str:
-    """Return a role's name in the bundle's traces, where a pool may have called it otherwise."""
-    if role in theirs or role not in ours:
-        return role
-    return next((name for name, part in theirs.items() if part.model == ours[role].model), role)
-
-
-def _other_models(bundle: Bundle, lines: Lines) -> str | None:
-    """Say which models the bundle was made for, where these are others; None where they are not."""
-    if bundle.origin.roles == CASCADE:
-        line = bundle.origin.models[0].split(" -> ")
-        models = [name if name in bundle.origin.named else "" for name in line]
-        ours = [step.agents[0].model.name for line in lines for step in line]
-    else:
-        agents = {agent.role: agent for line in lines for agent in line[0].agents}
-        models = list(bundle.origin.models)
-        ours = [agents[role].model.name for role in bundle.origin.roles]
-    if all(theirs in {"", mine} for theirs, mine in zip(models, ours, strict=True)):
-        return None
-    theirs = " and ".join(model or "any" for model in models)
-    return f"the bundle was made for the models {theirs}, and these are {' and '.join(ours)}"
-
-
-def other_protocol(bundle: Bundle, plan: Plan) -> str | None:
-    """Say that calls see one another here and not in the bundle's traces, or the reverse."""
-    if bundle.origin.independent in {None, plan.independent}:
-        return None
-    if plan.independent:
-        return "the bundle was made for calls that see one another, and these do not"
-    return "the bundle was made for calls that see nothing of one another, and these do"
+    if other is not None and not selective(bundle.certificate):
+        raise InputError(
+            "the bundle never abstains, so there is nothing to escalate; leave that out, or "
+            "calibrate for a selective promise (--promise selective, in Python Selective)"
+        )
+    name = passes_to(bundle.certificate)
+    if name is None:
+        return other
+    if other is not None:
+        raise InputError(
+            f"the bundle passes questions on to {name}, as it promises; name nobody else"
+        )
+    agents = [agent for number, agent in plan.acts() if number == 1]
+    found = [one for one in agents if one.role == name]
+    found += [one for one in agents if one.model.name == name]
+    if not found:
+        raise InputError(
+            f"the bundle passes questions on to {name}, which is not among these agents; use "
+            "those that its traces were made with"
+        )
+    return found[0]
 
 
 def _check_calls(bundle: Bundle, plan: Plan) -> None:

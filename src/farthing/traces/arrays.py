@@ -157,6 +157,14 @@ class TraceArrays:
         )
 
 
+def asked(arrays: TraceArrays) -> BoolArray:
+    """Return [n, T, L] whether a call left a trace: an answer, a cost or a signal."""
+    made: BoolArray = (arrays.answer != NO_ANSWER) | (arrays.cost_nano > 0)
+    for values in arrays.signals.values():
+        made |= ~np.isnan(values)
+    return made
+
+
 def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
     """Return the questions of several pieces with the same columns, one piece after another.
 

@@ -5,14 +5,11 @@ pool      [n, 1, L]   L models side by side, the cheapest first
 cascade   [n, L, 1]   the same models one after another, so that round-based policies apply
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from statistics import mode
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -22,10 +19,8 @@ from farthing.traces import parquet
 from farthing.traces.arrays import (
     NO_ANSWER,
     NO_SPLIT,
-    RIGHT,
     SIGNALS,
     SPLITS,
-    BoolArray,
     IntArray,
     Replies,
     Signal,
@@ -35,6 +30,7 @@ from farthing.traces.base import GRADES, Call, Trace
 from farthing.traces.costs import charged_nano
 from farthing.traces.grading import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
+from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool
 from farthing.traces.shapes import (
     PROTOCOL_ROLES,
     Checker,
@@ -96,7 +92,7 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
             raise TraceFormatError("traces", where, name, which)
     arrays = _arrays(traces)
     if shape_of(traces[0]) != "paper":
-        arrays = _in_order(arrays, cheapest_first([arrays]))
+        arrays = in_order(arrays, cheapest_first([arrays]))
     return view(arrays, protocol)
 
 
@@ -115,114 +111,6 @@ def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
     if protocol == "pool" and not is_pool(arrays):
         raise InputError("these traces are no pool of models; use the protocol paper")
     return arrays
-
-
-def is_pool(arrays: TraceArrays) -> bool:
-    """Return whether these are models side by side: one round, and not base and guide."""
-    return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES
-
-
-def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArrays:
-    """Lay a pool out as rounds: one model each, in order of mean cost, all in the role `model`.
-
-    A model that is missing on a question gives no answer there and costs nothing. Replies of LLM
-    policies are left out: they chose among all models at once.
-
-    Args:
-        arrays: a pool, [n, 1, L].
-        order: the places of its roles from first to last; None: by mean cost over these questions.
-
-    Returns:
-        The same answers as [n, L, 1].
-
-    Raises:
-        InputError: the arrays are no pool.
-    """
-    if not is_pool(arrays):
-        raise InputError("only a pool, all of whose calls are in round 1, can become a cascade")
-    pool = _in_order(arrays, cheapest_first([arrays]) if order is None else order)
-    made = asked(pool)[:, 0, :]
-    names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
-    return replace(
-        pool,
-        roles=("model",),
-        models=(" -> ".join(names),),
-        answer=pool.answer.swapaxes(1, 2),
-        correct=pool.correct.swapaxes(1, 2),
-        cost_nano=pool.cost_nano.swapaxes(1, 2),
-        largest_cost_nano=pool.largest_cost_nano.swapaxes(1, 2),
-        ungraded=pool.ungraded.swapaxes(1, 2),
-        signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
-        recorded=np.where(
-            pool.complete, pool.n_roles, np.logical_and.accumulate(made, axis=1).sum(axis=1)
-        ).astype(np.int16),
-        replies={},
-    )
-
-
-def asked(arrays: TraceArrays) -> BoolArray:
-    """Return [n, T, L] whether a call left a trace: an answer, a cost or a signal."""
-    made: BoolArray = (arrays.answer != NO_ANSWER) | (arrays.cost_nano > 0)
-    for values in arrays.signals.values():
-        made |= ~np.isnan(values)
-    return made
-
-
-def missing(arrays: TraceArrays) -> dict[str, int]:
-    """Return, of a pool, each model that some questions lack, and how many do; it may be empty.
-
-    A call that failed and left nothing, not even a cost, counts as lacking.
-    """
-    if not is_pool(arrays):
-        return {}
-    lack = (~asked(arrays)).sum(axis=(0, 1)).tolist()
-    return {role: n for role, n in zip(arrays.roles, lack, strict=True) if n}
-
-
-def fingerprint(arrays: TraceArrays) -> str:
-    """Return the SHA-256 of everything the arrays hold, in hexadecimal.
-
-    The same traces have the same fingerprint, whichever file they came from.
-    """
-    digest = hashlib.sha256()
-    _hash(arrays, digest.update)
-    return digest.hexdigest()
-
-
-def _hash(value: Any, update: Callable[[bytes], None]) -> None:
-    """Feed a value with its kind and its length, so that no two values read alike."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        if value.dtype.kind == "f":
-            value = np.where(np.isnan(value), value.dtype.type(np.nan), value)  # one NaN, one hash
-        update(f"{value.dtype.str.lstrip('<|=')}{value.shape}".encode())
-        update(np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<")).tobytes())
-    elif isinstance(value, Mapping):
-        update(f"mapping {len(value)}".encode())
-        for name in sorted(value):
-            _hash(name, update)
-            _hash(value[name], update)
-    elif is_dataclass(value):
-        _hash(_marked(value), update)
-    else:
-        words = value.tolist() if isinstance(value, np.ndarray) else value
-        update(json.dumps(words).encode())
-
-
-def _marked(value: Any) -> dict[str, Any]:
-    """Return the fields that tell one record from another.
-
-    What was not always recorded (largest costs, unknown grades) counts where there is any, as
-    before it was; the text of questions does not, since their ids do.
-    """
-    held = {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, TraceArrays):
-        held.pop("question")
-        for name in ("largest_cost_nano", "ungraded"):
-            if not held[name].any():
-                held.pop(name)
-        if value.grade == RIGHT:
-            held.pop("grade")
-    return held
 
 
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
@@ -311,7 +199,7 @@ def _read(
     at: tuple[IntArray, ...],
     shape: tuple[int, int, int],
 ) -> dict[str, Signal]:
-    """Lay out what `reading` makes of questions and answers."""
+    """Lay out what `text_signals` reads off questions and answers."""
     rows = [
         read_question(trace.question) + read_answer(call.answer)
         for trace, some in zip(traces, calls, strict=True)
@@ -359,40 +247,3 @@ def reply_action(call: Call, roles: Sequence[str]) -> int:
         return numbers.get(said, NO_ANSWER)
     stop = roles.index(name) if name in roles else NO_ANSWER
     return {"exit": stop, "continue": len(roles)}.get(said, NO_ANSWER)
-
-
-def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
-    """Return the places of roles by their mean cost over the calls that were made, then by name.
-
-    Args:
-        pools: pieces of one pool, of the same roles; at least one.
-    """
-    roles: tuple[str, ...] = ()
-    made = spent = np.zeros((), dtype=np.int64)
-    for pool in pools:
-        roles = pool.roles
-        made = made + asked(pool).sum(axis=(0, 1))
-        spent = spent + pool.cost_nano.sum(axis=(0, 1))
-    mean = spent / np.maximum(made, 1)
-    return tuple(sorted(range(len(roles)), key=lambda i: (mean[i], roles[i])))
-
-
-def _in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
-    order = np.array(places)
-    if (order == np.arange(pool.n_roles)).all():
-        return pool
-    to = np.append(np.argsort(order), [pool.n_roles, NO_ANSWER]).astype(np.int8)  # -1 stays -1
-    return replace(
-        pool,
-        roles=tuple(pool.roles[i] for i in order),
-        models=tuple(pool.models[i] for i in order),
-        answer=pool.answer[:, :, order],
-        correct=pool.correct[:, :, order],
-        cost_nano=pool.cost_nano[:, :, order],
-        largest_cost_nano=pool.largest_cost_nano[:, :, order],
-        ungraded=pool.ungraded[:, :, order],
-        signals={name: values[:, :, order] for name, values in pool.signals.items()},
-        replies={
-            role: replace(reply, action=to[reply.action]) for role, reply in pool.replies.items()
-        },
-    )

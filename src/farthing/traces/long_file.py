@@ -10,8 +10,8 @@ import numpy as np
 
 from farthing.errors import TraceFormatError
 from farthing.traces.arrays import IntArray, TraceArrays, joined
-from farthing.traces.assemble import cascade, cheapest_first, is_pool
 from farthing.traces.parquet import CHUNK_ROWS, iter_parquet
+from farthing.traces.pool import cascade, cheapest_first, is_pool
 from farthing.traces.splits import Outline
 
 BATCH = 32_768

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing import bundle
+from farthing.bundle import folder as bundles
 from farthing.methods.base import Saveable, Silent, load
 from farthing.methods.cards import card, cards
 from farthing.process.base import Budget, Policy
@@ -134,8 +134,8 @@ def test_a_budget_is_never_passed(name: str) -> None:
 def test_a_bundle_decides_the_same(name: str, tmp_path: Path) -> None:
     policy, traces = POLICIES[name], pool(40, 9)
     assert isinstance(policy, Saveable)
-    bundle.save(tmp_path / "bundle", policy, origin=origin_of(TRAIN, "f" * 64), empty="allow")
-    found = bundle.load(tmp_path / "bundle")
+    bundles.save(tmp_path / "bundle", policy, origin=origin_of(TRAIN, "f" * 64), empty="allow")
+    found = bundles.load(tmp_path / "bundle")
     assert type(found.policy) is type(policy)
     again, before = replay(found.policy, traces, "allow"), replay(policy, traces, "allow")
     assert policy.parameters is not None

@@ -8,17 +8,10 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    exact_level,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
 from farthing.calibration.binomial import binomial_cdf, binomial_upper, trials_needed
-from farthing.calibration.sequence import cheapest, point_kappa, proven
+from farthing.calibration.levels import Level, exact_level, exact_text
+from farthing.calibration.sequence import cheapest_proven, check_shapes, point_kappa
 from farthing.errors import CalibrationError
 
 DRAWN = "The reference answers as it did on the calibration questions: one recorded draw of it."
@@ -59,12 +52,7 @@ class Agreeing:
     chosen. None: it is not known, or points may cost more."""
 
     def __post_init__(self) -> None:
-        shape = self.same.shape
-        if len(shape) != 2 or not shape[0] or self.cost_nano.shape != shape:
-            raise CalibrationError(
-                f"same has shape {shape} and cost_nano {self.cost_nano.shape}; give both one row a "
-                "question and one column an operating point"
-            )
+        check_shapes("same", self.same, "cost_nano", self.cost_nano)
         if self.same.dtype != np.bool_:
             raise CalibrationError("same must be an array of bool")
 
@@ -274,8 +262,8 @@ def agreement_point(agreeing: Agreeing, epsilon: Level, delta: Level) -> int | N
     1
     """
     p_values = agreement_p_values(agreeing, epsilon)
-    found = np.flatnonzero(proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1])
-    return cheapest(found, agreeing.cost_nano, agreeing.reference_nano)
+    limit = exact_level(delta, "delta")
+    return cheapest_proven(p_values, limit, agreeing.cost_nano, agreeing.reference_nano)
 
 
 def agreement_p_values(agreeing: Agreeing, epsilon: Level) -> FloatArray:

@@ -9,16 +9,10 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    exact_level,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
 from farthing.calibration.betting import mean_p_value
-from farthing.calibration.sequence import point_kappa, proven
+from farthing.calibration.levels import Level, exact_level
+from farthing.calibration.sequence import check_shapes, point_kappa, proven
 from farthing.errors import CalibrationError
 from farthing.money import dollars, usd_from_nano
 
@@ -40,12 +34,7 @@ class Spending:
     thresholds."""
 
     def __post_init__(self) -> None:
-        shape = self.cost_nano.shape
-        if len(shape) != 2 or not shape[0] or self.achieved.shape != shape:
-            raise CalibrationError(
-                f"cost_nano has shape {shape} and achieved {self.achieved.shape}; give both one "
-                "row a question and one column an operating point"
-            )
+        check_shapes("cost_nano", self.cost_nano, "achieved", self.achieved)
         if self.cost_nano.min() < 0 or self.cost_nano.max() > self.most_nano:
             raise CalibrationError(
                 f"costs are {dollars(self.cost_nano.min())} to {dollars(self.cost_nano.max())} a "

@@ -8,16 +8,11 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    Level,
-    exact_level,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate
 from farthing.calibration.guarantees.parity import COMPARED, Paired, parity_p_values
-from farthing.calibration.guarantees.selective import Answers, selective_p_values, tested
-from farthing.calibration.sequence import point_kappa, proven_each
+from farthing.calibration.guarantees.selective import Answers, at_point, selective_p_values
+from farthing.calibration.levels import Level, exact_level, exact_text
+from farthing.calibration.sequence import cheapest, point_kappa, proven_each
 from farthing.errors import CalibrationError
 
 HALF = Fraction(1, 2)
@@ -103,9 +98,7 @@ class EscalatedPromise(
                 "answers everything."
             )
             return phrases.unproved(self.delta, of, claim)
-        chosen = phrases.chosen(self.point, self.points)
-        if self.threshold is not None:
-            chosen = f"a confidence of {self.threshold:.3g} or more"
+        chosen = phrases.chosen(self.point, self.points, self.threshold)
         half = exact_text((self.candidate_delta or self.delta) * HALF)
         claim = (
             f"an answer that is given by itself is right with probability at least {level}: "
@@ -155,7 +148,7 @@ def certify(
         CalibrationError: as `escalated_point`.
     """
     point, answers = escalated_point(passed, alpha, epsilon, delta), passed.answers
-    exact_delta, thresholds = exact_level(delta, "delta"), answers.thresholds
+    exact_delta = exact_level(delta, "delta")
     return Certificate(
         promise=EscalatedPromise(
             alpha=exact_level(alpha),
@@ -164,9 +157,7 @@ def certify(
             reference=passed.role,
             point=point,
             points=answers.answered.shape[1],
-            threshold=None if point is None or thresholds is None else float(thresholds[point]),
-            answered=0 if point is None else int(answers.answered[:, point].sum()),
-            **tested(answers.candidates, point, exact_delta),
+            **at_point(answers, point, exact_delta),
         ),
         kappa=point_kappa(answers.kappas, point),
         n=len(passed.reference),
@@ -199,6 +190,4 @@ def escalated_point(passed: PassedOn, alpha: Level, epsilon: Level, delta: Level
     half, answers = exact_level(delta, "delta") * HALF, passed.answers
     given = proven_each(selective_p_values(answers, alpha), half, answers.candidates)
     whole = proven_each(parity_p_values(passed.paired, epsilon), half, answers.candidates)
-    found = np.flatnonzero(given & whole)
-    total = passed.paired.cost_nano.sum(axis=0)
-    return int(found[np.argmin(total[found])]) if found.size else None
+    return cheapest(np.flatnonzero(given & whole), passed.paired.cost_nano)

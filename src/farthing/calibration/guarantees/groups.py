@@ -9,16 +9,9 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    Population,
-    Threshold,
-    exact_level,
-)
+from farthing.calibration.base import Certificate, FloatArray, IntArray, Population, Threshold
 from farthing.calibration.guarantees.split import split_threshold
+from farthing.calibration.levels import Level, exact_level
 from farthing.calibration.scores import as_scores
 from farthing.errors import CalibrationError
 

@@ -9,13 +9,8 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    Certificate,
-    FloatArray,
-    Level,
-    exact_level,
-    exact_text,
-)
+from farthing.calibration.base import Certificate, FloatArray
+from farthing.calibration.levels import Level, exact_level, exact_text
 from farthing.calibration.scores import as_scores
 from farthing.errors import CalibrationError
 

@@ -8,19 +8,10 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    Margin,
-    exact_level,
-    exact_margin,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
+from farthing.calibration.levels import Level, Margin, exact_level, exact_margin, exact_text
 from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
-from farthing.calibration.sequence import cheapest, point_kappa, proven
+from farthing.calibration.sequence import cheapest_proven, check_shapes, point_kappa
 from farthing.calibration.trinomial import loss_p_value
 from farthing.errors import CalibrationError
 
@@ -50,11 +41,7 @@ class Paired:
 
     def __post_init__(self) -> None:
         shape = self.correct.shape
-        if len(shape) != 2 or not shape[0] or self.cost_nano.shape != shape:
-            raise CalibrationError(
-                f"correct has shape {shape} and cost_nano {self.cost_nano.shape}; give both one "
-                "row a question and one column an operating point"
-            )
+        check_shapes("correct", self.correct, "cost_nano", self.cost_nano)
         if self.reference.shape != shape[:1]:
             raise CalibrationError(
                 f"{shape[0]} questions but the reference has shape {self.reference.shape}"
@@ -209,8 +196,8 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
     0
     """
     p_values = parity_p_values(paired, epsilon)
-    found = np.flatnonzero(proven(p_values[::-1], float(exact_level(delta, "delta")))[::-1])
-    return cheapest(found, paired.cost_nano, paired.reference_nano)
+    limit = exact_level(delta, "delta")
+    return cheapest_proven(p_values, limit, paired.cost_nano, paired.reference_nano)
 
 
 def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:

@@ -8,16 +8,9 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    BoolArray,
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    exact_level,
-    exact_text,
-)
+from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
 from farthing.calibration.binomial import binomial_cdf
+from farthing.calibration.levels import Level, exact_level, exact_text
 from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
 from farthing.calibration.sequence import Candidates, point_kappa, proven_each
 from farthing.errors import CalibrationError
@@ -107,9 +100,7 @@ class SelectivePromise(
                 "question is left unanswered or escalated."
             )
             return phrases.unproved(self.delta, of, claim)
-        chosen = phrases.chosen(self.point, self.points)
-        if self.threshold is not None:
-            chosen = f"a confidence of {self.threshold:.3g} or more"
+        chosen = phrases.chosen(self.point, self.points, self.threshold)
         claim = (
             f"an answer that is given is right with probability at least {level}: {chosen} answers "
             f"{self.answered} of them, and the rest is left unanswered or escalated."
@@ -165,17 +156,15 @@ def certify(
     """
     point = selective_point(answers, alpha, delta)
     n, points = answers.answered.shape
-    thresholds, exact_delta = answers.thresholds, exact_level(delta, "delta")
+    exact_delta = exact_level(delta, "delta")
     return Certificate(
         promise=SelectivePromise(
             alpha=exact_level(alpha),
             delta=exact_delta,
             point=point,
             points=points,
-            threshold=None if point is None or thresholds is None else float(thresholds[point]),
-            answered=0 if point is None else int(answers.answered[:, point].sum()),
             sample=Drawn.of(answers.sample),
-            **tested(answers.candidates, point, exact_delta),
+            **at_point(answers, point, exact_delta),
         ),
         kappa=point_kappa(answers.kappas, point),
         n=n,
@@ -238,16 +227,24 @@ def selective_p_values(answers: Answers, alpha: Level) -> FloatArray:
     return np.array([binomial_cdf(int(w), int(m), level) for w, m in pairs])
 
 
-def tested(candidates: Candidates | None, point: int | None, delta: Fraction) -> dict[str, Any]:
-    """Return what a certificate says of the candidates, and of the one that a point is of."""
-    if candidates is None:
-        return {}
-    of_all = {"candidates": len(candidates.names)}
+def at_point(answers: Answers, point: int | None, delta: Fraction) -> dict[str, Any]:
+    """Return what a certificate says of a point's answers and of the candidates that were tested.
+
+    The fields that differ from their defaults: `threshold`, `answered`, `candidates`, `candidate`
+    and `candidate_delta`.
+    """
+    candidates, thresholds = answers.candidates, answers.thresholds
+    said: dict[str, Any] = {} if candidates is None else {"candidates": len(candidates.names)}
     if point is None:
-        return of_all
-    which = int(candidates.of_point[point])
-    share = delta * candidates.shares[which]
-    return of_all | {"candidate": candidates.names[which], "candidate_delta": share}
+        return said
+    said["answered"] = int(answers.answered[:, point].sum())
+    if thresholds is not None:
+        said["threshold"] = float(thresholds[point])
+    if candidates is not None:
+        which = int(candidates.of_point[point])
+        said["candidate"] = candidates.names[which]
+        said["candidate_delta"] = delta * candidates.shares[which]
+    return said
 
 
 def answers_above(confidence: FloatArray, correct: BoolArray, thresholds: FloatArray) -> Answers:

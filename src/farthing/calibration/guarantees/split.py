@@ -7,15 +7,9 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    Certificate,
-    FloatArray,
-    Level,
-    Population,
-    Threshold,
-    exact_level,
-)
+from farthing.calibration.base import Certificate, FloatArray, Population, Threshold
 from farthing.calibration.beta import realised_coverage
+from farthing.calibration.levels import Level, exact_level
 from farthing.calibration.scores import as_scores, out_of_reach
 
 

@@ -8,14 +8,8 @@ import msgspec
 import numpy as np
 
 from farthing.calibration import phrases
-from farthing.calibration.base import (
-    Certificate,
-    FloatArray,
-    IntArray,
-    Level,
-    Threshold,
-    exact_level,
-)
+from farthing.calibration.base import Certificate, FloatArray, IntArray, Threshold
+from farthing.calibration.levels import Level, exact_level
 from farthing.calibration.scores import as_scores, out_of_reach
 from farthing.errors import CalibrationError
 

@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 
 from farthing.process.base import InRounds
-from farthing.process.generator.generate import GeneratorConfig
+from farthing.process.generator.config import GeneratorConfig
 from farthing.process.generator.optimum import optimal_scores
 from farthing.traces.arrays import FloatArray, TraceArrays
 

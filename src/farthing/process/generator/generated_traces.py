@@ -3,7 +3,8 @@
 import numpy as np
 
 from farthing.money import usd_from_nano
-from farthing.process.generator.generate import GeneratorConfig, generate
+from farthing.process.generator.config import GeneratorConfig
+from farthing.process.generator.generate import generate
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Call, Trace
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InputError
-from farthing.process.generator.generate import NOBODY, GeneratorConfig
+from farthing.process.generator.config import GeneratorConfig
+from farthing.process.generator.generate import NOBODY
 from farthing.traces.arrays import FloatArray, IntArray
 
 MAX_HISTORIES = 1_000_000

@@ -16,11 +16,8 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.money import usd_from_nano
-from farthing.process.generator.generate import (
-    GeneratorConfig,
-    first_appearance,
-    uncertainty_bin,
-)
+from farthing.process.generator.config import GeneratorConfig
+from farthing.process.generator.generate import first_appearance, uncertainty_bin
 from farthing.process.generator.histories import (
     Histories,
     child_key,

@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 
 from farthing.errors import UnknownNameError
-from farthing.process.generator.generate import CallPrice, GeneratorConfig, Level, Uncertainty
+from farthing.process.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
 
 
 @dataclass(frozen=True)

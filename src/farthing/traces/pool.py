@@ -1,0 +1,102 @@
+"""A pool of models: in the order of their cost, and as a cascade, one model after another."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.traces.arrays import NO_ANSWER, TraceArrays, asked
+from farthing.traces.shapes import PROTOCOL_ROLES
+
+
+def is_pool(arrays: TraceArrays) -> bool:
+    """Return whether these are models side by side: one round, and not base and guide."""
+    return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES
+
+
+def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArrays:
+    """Lay a pool out as rounds: one model each, in order of mean cost, all in the role `model`.
+
+    A model that is missing on a question gives no answer there and costs nothing. Replies of LLM
+    policies are left out: they chose among all models at once.
+
+    Args:
+        arrays: a pool, [n, 1, L].
+        order: the places of its roles from first to last; None: by mean cost over these questions.
+
+    Returns:
+        The same answers as [n, L, 1].
+
+    Raises:
+        InputError: the arrays are no pool.
+    """
+    if not is_pool(arrays):
+        raise InputError("only a pool, all of whose calls are in round 1, can become a cascade")
+    pool = in_order(arrays, cheapest_first([arrays]) if order is None else order)
+    made = asked(pool)[:, 0, :]
+    names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
+    return replace(
+        pool,
+        roles=("model",),
+        models=(" -> ".join(names),),
+        answer=pool.answer.swapaxes(1, 2),
+        correct=pool.correct.swapaxes(1, 2),
+        cost_nano=pool.cost_nano.swapaxes(1, 2),
+        largest_cost_nano=pool.largest_cost_nano.swapaxes(1, 2),
+        ungraded=pool.ungraded.swapaxes(1, 2),
+        signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
+        recorded=np.where(
+            pool.complete, pool.n_roles, np.logical_and.accumulate(made, axis=1).sum(axis=1)
+        ).astype(np.int16),
+        replies={},
+    )
+
+
+def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
+    """Return the places of roles by their mean cost over the calls that were made, then by name.
+
+    Args:
+        pools: pieces of one pool, of the same roles; at least one.
+    """
+    roles: tuple[str, ...] = ()
+    made = spent = np.zeros((), dtype=np.int64)
+    for pool in pools:
+        roles = pool.roles
+        made = made + asked(pool).sum(axis=(0, 1))
+        spent = spent + pool.cost_nano.sum(axis=(0, 1))
+    mean = spent / np.maximum(made, 1)
+    return tuple(sorted(range(len(roles)), key=lambda i: (mean[i], roles[i])))
+
+
+def missing(arrays: TraceArrays) -> dict[str, int]:
+    """Return, of a pool, each model that some questions lack, and how many do; it may be empty.
+
+    A call that failed and left nothing, not even a cost, counts as lacking.
+    """
+    if not is_pool(arrays):
+        return {}
+    lack = (~asked(arrays)).sum(axis=(0, 1)).tolist()
+    return {role: n for role, n in zip(arrays.roles, lack, strict=True) if n}
+
+
+def in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
+    """Return a pool with its roles in the order of these places."""
+    order = np.array(places)
+    if (order == np.arange(pool.n_roles)).all():
+        return pool
+    to = np.append(np.argsort(order), [pool.n_roles, NO_ANSWER]).astype(np.int8)  # -1 stays -1
+    return replace(
+        pool,
+        roles=tuple(pool.roles[i] for i in order),
+        models=tuple(pool.models[i] for i in order),
+        answer=pool.answer[:, :, order],
+        correct=pool.correct[:, :, order],
+        cost_nano=pool.cost_nano[:, :, order],
+        largest_cost_nano=pool.largest_cost_nano[:, :, order],
+        ungraded=pool.ungraded[:, :, order],
+        signals={name: values[:, :, order] for name, values in pool.signals.items()},
+        replies={
+            role: replace(reply, action=to[reply.action]) for role, reply in pool.replies.items()
+        },
+    )
