@@ -2,9 +2,10 @@
 
     c=b*7+2;a=4;b=a*3+5;c?
 
-Each statement says what a letter is worth; the question asks for the last one of a chain. Its length
-(`hops`) is the difficulty, statements that lead nowhere distract, and the order says nothing. The
-multipliers lose nothing modulo ten, so that a guess is right one time in ten whatever the length.
+Each statement says what a letter is worth; the question asks for the last one of a chain. Its
+length (`hops`) is the difficulty, statements that lead nowhere distract, and the order says
+nothing. The multipliers lose nothing modulo ten, so that a guess is right one time in ten whatever
+the length.
 """
 
 import re
