@@ -1,7 +1,7 @@
 """Look things up by name: built-in and third-party ones register alike, as entry points.
 
-The groups are `methods`, `guarantees`, `tasks`, `questions`, `importers` and `models`. A package
-adds to one with a line in its `pyproject.toml`::
+The groups are `methods`, `guarantees`, `tasks`, `questions`, `importers`, `models` and `rewards`. A
+package adds to one with a line in its `pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"

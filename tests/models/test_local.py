@@ -15,8 +15,6 @@ from farthing.models.base import Completion, Message, Prompt
 from farthing.models.local import LocalModel, LocalSettings
 from farthing.models.prices import PriceTable, SecondPrice
 
-pytestmark = pytest.mark.extras("transformers")
-
 
 def ask(text: str, **wanted: Any) -> Prompt:
     return Prompt((Message("user", text),), **wanted)
@@ -63,7 +61,7 @@ def test_log_probabilities_are_those_of_a_single_pass(model: LocalModel) -> None
     prompt = ask("Hi", max_tokens=8, top_logprobs=3)
     done = answer(model, prompt)
     assert len(done.logprobs) == done.usage.output_tokens == 8
-    ids = model._encode(prompt)["input_ids"]
+    ids = torch.tensor([model._encode(prompt)])
     for token in done.logprobs:
         with torch.inference_mode():
             row = model._network(ids).logits[0, -1].double()
@@ -119,6 +117,75 @@ def test_cancelling_stops_the_generation(model: LocalModel) -> None:
     assert started < whole
 
 
+def test_prompts_that_wait_together_are_answered_together_and_as_if_alone(
+    model: LocalModel,
+) -> None:
+    prompts = [
+        ask("Hi", max_tokens=20, top_logprobs=2),
+        ask("Why " * 20, max_tokens=3, temperature=1.0, seed=4),
+        ask("No", max_tokens=30, temperature=1.0, seed=3, stop=("\n", "a")),
+        ask("x" * 500, max_tokens=20),
+    ]
+
+    async def together() -> list[Completion | BaseException]:
+        return await asyncio.gather(*map(model.complete, prompts), return_exceptions=True)
+
+    *found, refused = asyncio.run(together())
+    assert isinstance(refused, ContextTooLongError)
+    for prompt, done in zip(prompts, found, strict=False):
+        assert isinstance(done, Completion)
+        alone = answer(model, prompt)
+        assert (done.text, done.finish, done.usage) == (alone.text, alone.finish, alone.usage)
+        assert [t.token for t in done.logprobs] == [t.token for t in alone.logprobs]
+
+
+def test_prompts_that_are_under_way_together_share_the_time_that_is_paid_for(
+    model: LocalModel,
+) -> None:
+    async def together() -> list[Completion]:
+        lengths = [5] * 8 + [100]
+        return await asyncio.gather(*(model.complete(ask("Hi", max_tokens=n)) for n in lengths))
+
+    *short, long = asyncio.run(together())
+    costs = [done.cost_nano or 0 for done in (*short, long)]
+    assert sum(costs) == pytest.approx(long.latency_s * 1_000_000, abs=len(costs))
+    assert max(costs[:-1]) < costs[-1]
+    assert max(done.latency_s for done in short) < long.latency_s, "answered when they ended"
+
+
+def test_cancelling_one_caller_leaves_the_others_of_its_batch(model: LocalModel) -> None:
+    async def cancel() -> Completion:
+        tasks = [
+            asyncio.create_task(model.complete(ask(text, max_tokens=200))) for text in ("Hi", "No")
+        ]
+        await asyncio.sleep(0.05)
+        tasks[0].cancel()
+        done = await tasks[1]
+        assert tasks[0].cancelled()
+        return done
+
+    assert asyncio.run(cancel()).text == answer(model, ask("No", max_tokens=200)).text
+
+
+def test_a_call_that_takes_too_long_stops_with_what_it_has(folder: Path) -> None:
+    settings = LocalSettings(model="tiny", path=str(folder), timeout_s=0.05)
+    done = answer(settings.open(PriceTable()), ask("Hi", max_tokens=400))
+    assert done.finish == "other"
+    assert 0 < done.usage.output_tokens < 400
+
+
+def test_a_batch_holds_no_more_than_the_setting_says(folder: Path) -> None:
+    model = LocalSettings(model="tiny", path=str(folder), batch=2).open(PriceTable())
+    sizes: list[int] = []
+    model._network.register_forward_hook(lambda _, __, out: sizes.append(len(out.logits)))
+
+    async def together() -> None:
+        await asyncio.gather(*(model.complete(ask("Hi", max_tokens=1)) for _ in range(5)))
+
+    asyncio.run(together())
+    assert sizes == [2, 2, 1]
+
+
 async def _timed(work: Any) -> float:
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -131,7 +198,6 @@ def test_missing_weights_are_the_users_error(tmp_path: Path) -> None:
         LocalSettings(model="tiny", path=str(tmp_path)).open(PriceTable())
 
 
-@pytest.mark.extras("peft")
 @pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")  # between the two libraries
 def test_an_adapter_answers_as_the_weights_that_it_is_merged_into(
     model: LocalModel, folder: Path, tmp_path: Path

@@ -21,6 +21,8 @@ QUOTED = {
     "right": {"question", "answer"},
     "same": {"question", "answer", "other"},
     "policy": {"question", "answer", "guide_answer"},
+    "controller": {"question"},
+    "controller-forbidding": {"question"},
 }
 HOSTILE = st.text(max_size=60) | st.sampled_from(
     [

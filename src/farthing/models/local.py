@@ -1,15 +1,23 @@
 """A model of the transformers library, run in this process, with log-probabilities."""
 
-import asyncio
-import threading
 import time
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from farthing.errors import ContextTooLongError, InputError, MissingExtraError
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
+from farthing.models.batching import Batching, Job
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
+
+if TYPE_CHECKING:
+    from farthing.models.generation import Generated, Row
+
+BATCH = 64
+"""Prompts that are answered together, at most."""
+_MARGIN = 4
+"""Tokens to read before a stop text: the first of a few may read differently than within a text."""
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,6 +33,8 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Type of its numbers: `float32`, `bfloat16`, ...; `auto`: as they are stored."""
     timeout_s: float = 600.0
     """Most seconds of a call, after which it stops with what it has."""
+    batch: Annotated[int, msgspec.Meta(ge=1)] = BATCH
+    """Most prompts that are answered together."""
 
     def price(self, prices: PriceTable) -> Price | None:
         """Return what the model costs; None where nothing says so."""
@@ -54,13 +64,16 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             self.model,
             price=self.price(prices),
             timeout_s=self.timeout_s,
+            batch=self.batch,
         )
 
 
 class LocalModel:
-    """Generates in a thread of its own, one prompt at a time; the event loop goes on.
+    """Generates in a thread of its own; prompts that come meanwhile go together in the next batch.
 
-    Sampling with a seed repeats itself; without one it draws from torch's own generator.
+    A prompt's answer does not depend on what it shares a batch with. Sampling with a seed repeats
+    itself; without one it draws from torch's own generator. Where time is paid for, prompts that
+    are under way together share it.
     """
 
     def __init__(
@@ -71,13 +84,15 @@ class LocalModel:
         *,
         price: Price | None = None,
         timeout_s: float = 600.0,
+        batch: int = BATCH,
     ) -> None:
         self._network = network.eval()
         self._tokenizer = tokenizer
         self._name = name
         self._price = price
         self._timeout_s = timeout_s
-        self._turn = asyncio.Lock()
+        self._batches: Batching[Prompt, Completion] = Batching(self._answer, batch)
+        self._ends = _ends(network, tokenizer)
 
     @property
     def name(self) -> str:
@@ -85,20 +100,12 @@ class LocalModel:
         return self._name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Answer one prompt; cancelling the task stops the generation at its next token.
+        """Answer one prompt; cancelling the task stops its generation at the next token.
 
         Raises:
             ContextTooLongError: prompt and answer do not fit the model's context.
         """
-        async with self._turn:
-            stop = threading.Event()
-            work = asyncio.create_task(asyncio.to_thread(self._generate, prompt, stop))
-            try:
-                return await asyncio.shield(work)
-            except asyncio.CancelledError:
-                stop.set()
-                await asyncio.wait([work])  # the next prompt needs the network to itself
-                raise
+        return await self._batches.ask(prompt)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
         """Return the most that one call with this prompt can cost, in nano-dollars.
@@ -109,104 +116,123 @@ class LocalModel:
         return largest_cost_nano(self._price, self._name, prompt, self._timeout_s)
 
     async def aclose(self) -> None:
-        """Let go of the weights."""
+        """Wait for what is under way, and let go of the weights."""
+        await self._batches.aclose()
         self._network = None
 
-    def _generate(self, prompt: Prompt, stop: threading.Event) -> Completion:
-        import torch  # noqa: PLC0415 - an extra
+    def _answer(self, jobs: Sequence[Job[Prompt, Completion]]) -> None:
+        """Answer a batch; every prompt as soon as it has ended."""
+        from farthing.models.generation import as_they_end  # noqa: PLC0415 - torch is an extra
 
-        started = time.perf_counter()
-        inputs = self._encode(prompt)
-        length = inputs["input_ids"].shape[1]
-        with torch.inference_mode(), torch.random.fork_rng(enabled=prompt.seed is not None):
-            if prompt.seed is not None:
-                torch.manual_seed(prompt.seed)
-            done = self._network.generate(**inputs, **self._arguments(prompt, stop))
-        tokens = done.sequences[0, length:].tolist()
-        text, finish = self._decode(tokens, prompt)
-        seconds = time.perf_counter() - started
-        usage = Usage(length, len(tokens))
-        return Completion(
-            text=text,
-            model=self._name,
-            finish=finish,
-            usage=usage,
-            cost_nano=self._price.cost_nano(usage, seconds) if self._price else None,
-            latency_s=seconds,
-            logprobs=self._logprobs(tokens, done.logits, prompt.top_logprobs),
-        )
+        started = last = time.perf_counter()
+        asked = self._rows(jobs, started + self._timeout_s)
+        paid_s = 0.0
+        ended = as_they_end(self._network, [row for _, row in asked])
+        for before, (number, done) in enumerate(ended):
+            now = time.perf_counter()
+            paid_s += (now - last) / (len(asked) - before)
+            last = now
+            job, row = asked[number]
+            usage = Usage(len(row.ids), len(done.ids))
+            text, finish = self._text(done, job.asked)
+            answer = Completion(
+                text=text,
+                model=self._name,
+                finish=finish,
+                usage=usage,
+                cost_nano=self._price.cost_nano(usage, paid_s) if self._price else None,
+                latency_s=now - started,
+                logprobs=self._logprobs(done) if job.asked.top_logprobs else (),
+            )
+            job.resolve(answer)
 
-    def _encode(self, prompt: Prompt) -> Any:
+    def _rows(
+        self, jobs: Sequence[Job[Prompt, Completion]], deadline: float
+    ) -> list[tuple[Job[Prompt, Completion], "Row"]]:
+        """Return the jobs that fit the context, each with its row; the others fail."""
+        from farthing.models.generation import Row  # noqa: PLC0415 - torch is an extra
+
+        asked = []
+        for job in jobs:
+            prompt = job.asked
+            try:
+                ids = self._encode(prompt)
+            except ContextTooLongError as error:
+                job.fail(error)
+                continue
+            row = Row(
+                ids=ids,
+                max_tokens=prompt.max_tokens,
+                temperature=prompt.temperature,
+                top_p=prompt.top_p,
+                seed=prompt.seed,
+                ends=self._ends,
+                stop=self._stop(job, deadline),
+                top_logprobs=prompt.top_logprobs,
+            )
+            asked.append((job, row))
+        return asked
+
+    def _stop(
+        self, job: Job[Prompt, Completion], deadline: float
+    ) -> Callable[[Sequence[int]], bool]:
+        marks = job.asked.stop
+        # A token is at least a byte, so that a text of n bytes is within the last n tokens.
+        tail = max((len(mark.encode()) for mark in marks), default=0) + _MARGIN
+
+        def stop(taken: Sequence[int]) -> bool:
+            if job.given_up or time.perf_counter() > deadline:
+                return True
+            if not marks:
+                return False
+            text = self._tokenizer.decode(taken[-tail:], skip_special_tokens=True)
+            return any(mark in text for mark in marks)
+
+        return stop
+
+    def _encode(self, prompt: Prompt) -> list[int]:
         messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
         if self._tokenizer.chat_template:
             inputs = self._tokenizer.apply_chat_template(
-                messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+                messages, add_generation_prompt=True, return_dict=True
             )
         else:
             lines = [f"{m.role}: {m.content}" for m in prompt.messages]
-            inputs = self._tokenizer("\n".join([*lines, "assistant:"]), return_tensors="pt")
-        length = inputs["input_ids"].shape[1]
+            inputs = self._tokenizer("\n".join([*lines, "assistant:"]))
+        ids: list[int] = inputs["input_ids"]
         context = getattr(self._network.config, "max_position_embeddings", None)
-        if context is not None and length + prompt.max_tokens > context:
+        if context is not None and len(ids) + prompt.max_tokens > context:
             raise ContextTooLongError(
-                f"model '{self._name}': {length} tokens and {prompt.max_tokens} to come do not fit "
-                f"its context of {context}: shorten the prompt"
+                f"model '{self._name}': {len(ids)} tokens and {prompt.max_tokens} to come do not "
+                f"fit its context of {context}: shorten the prompt"
             )
-        return inputs.to(self._network.device)
+        return ids
 
-    def _arguments(self, prompt: Prompt, stop: threading.Event) -> dict[str, Any]:
-        sampling: dict[str, Any] = {"do_sample": False}
-        if prompt.temperature > 0:
-            sampling = {
-                "do_sample": True,
-                "temperature": prompt.temperature,
-                "top_p": prompt.top_p,
-                "top_k": 0,
-            }
-        end = self._tokenizer.eos_token_id
-        return sampling | {
-            "max_new_tokens": prompt.max_tokens,
-            "max_time": self._timeout_s,
-            "pad_token_id": end if end is not None else 0,
-            "stop_strings": list(prompt.stop) or None,
-            "tokenizer": self._tokenizer if prompt.stop else None,
-            "stopping_criteria": [
-                lambda ids, _, **__: ids.new_full((len(ids),), stop.is_set()).bool()
-            ],
-            "return_dict_in_generate": True,
-            "output_logits": prompt.top_logprobs > 0,
-        }
-
-    def _decode(self, tokens: list[int], prompt: Prompt) -> tuple[str, Finish]:
-        text = self._tokenizer.decode(tokens, skip_special_tokens=True)
+    def _text(self, done: "Generated", prompt: Prompt) -> tuple[str, Finish]:
+        text = self._tokenizer.decode(done.ids, skip_special_tokens=True)
         ends = [at for mark in prompt.stop if (at := text.find(mark)) >= 0]
         if ends:
             return text[: min(ends)], "stop"
-        if len(tokens) >= prompt.max_tokens:
-            return text, "length"
-        return text, "stop" if self._ended(tokens) else "other"
+        if done.reason == "end":
+            return text, "stop"
+        return text, "length" if len(done.ids) >= prompt.max_tokens else "other"
 
-    def _ended(self, tokens: list[int]) -> bool:
-        ends = self._network.generation_config.eos_token_id
-        ends = ends if isinstance(ends, list) else [ends, self._tokenizer.eos_token_id]
-        return bool(tokens) and tokens[-1] in ends
-
-    def _logprobs(
-        self, tokens: list[int], logits: tuple[Any, ...] | None, top: int
-    ) -> tuple[TokenLogprob, ...]:
-        """Read each token's log-probability off the model's own logits, before any sampling."""
-        if logits is None:
-            return ()
-        out = []
-        for token, row in zip(tokens, logits, strict=True):
-            logprob = row[0].float().log_softmax(dim=-1)
-            values, indices = logprob.topk(min(top, len(logprob)))
-            best = tuple(
-                (self._tokenizer.decode([i]), v)
-                for i, v in zip(indices.tolist(), values.tolist(), strict=True)
+    def _logprobs(self, done: "Generated") -> tuple[TokenLogprob, ...]:
+        return tuple(
+            TokenLogprob(
+                self._tokenizer.decode([token]),
+                logprob,
+                tuple((self._tokenizer.decode([other]), value) for other, value in top),
             )
-            out.append(TokenLogprob(self._tokenizer.decode([token]), logprob[token].item(), best))
-        return tuple(out)
+            for token, logprob, top in zip(done.ids, done.logprobs, done.top, strict=True)
+        )
+
+
+def _ends(network: Any, tokenizer: Any) -> frozenset[int]:
+    """Return the tokens that end an answer, as weights and tokenizer say."""
+    said = network.generation_config.eos_token_id
+    ends = [*(said if isinstance(said, list) else [said]), tokenizer.eos_token_id]
+    return frozenset(end for end in ends if end is not None)
 
 
 def _import_transformers() -> Any:

@@ -48,7 +48,9 @@ from farthing.tasks.tools import always
 from farthing.tasks.wikipedia import Wikipedia
 from farthing.traces.system import Setting, System, mark_of
 
-_NOT_SENT = frozenset({"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s"})
+_NOT_SENT = frozenset(
+    {"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s", "batch"}
+)
 """Settings of a model that leave its replies as they are."""
 
 

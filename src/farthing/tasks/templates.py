@@ -30,6 +30,8 @@ PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "policy": frozenset(
         {"question", "answer", "verdict", "guide_answer", "uncertainty", "coverage"}
     ),
+    "controller": frozenset({"question", "mode", "budget", "experts"}),
+    "controller-forbidding": frozenset({"question", "mode", "budget", "experts"}),
 }
 """What may stand in braces in each prompt; every prompt may also have `mark`."""
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

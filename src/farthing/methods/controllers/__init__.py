@@ -1,0 +1,1 @@
+"""A controller: a language model that answers by itself, or calls others in free text."""

@@ -1,0 +1,128 @@
+"""The records of an episode: modes, experts, what was written by whom, what was called and paid.
+
+An *episode* is one question in the hands of a controller. Everything here is frozen, and money is
+integer nano-dollars.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from farthing.errors import InputError
+from farthing.models.base import Message, Usage
+
+CONTROLLER = "controller"
+"""The role of the controller's own calls; no expert has this name."""
+Author = Literal["controller", "environment"]
+Ending = Literal["answer", "turns", "budget", "failure"]
+"""An answer was given; no turn was left; the controller could not be paid; its model failed."""
+_NAME = re.compile(r"[^\s<>](?:[^\n<>]*[^\s<>])?")
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What a controller is told about money.
+
+    >>> Mode("low", 2_000_000).budget_nano
+    2000000
+    """
+
+    name: str
+    """The word in the prompt: `low`, `medium`, `high`, or any other."""
+    budget_nano: int
+    """B(mode): an episode that costs more earns nothing, in nano-dollars."""
+
+    def __post_init__(self) -> None:
+        """Refuse a budget below 0, and a name that is none.
+
+        Raises:
+            InputError: it is so.
+        """
+        if self.budget_nano < 0:
+            raise InputError(f"the mode '{self.name}' has a budget below $0; give at least $0")
+        if not self.name.strip():
+            raise InputError("a mode has no name; give a word, such as 'low'")
+
+
+@dataclass(frozen=True)
+class Expert:
+    """Whom a controller may call, as its prompt says."""
+
+    name: str
+    """What the controller writes to call it."""
+    price: str = ""
+    """What a call costs, in words."""
+
+    def __post_init__(self) -> None:
+        """Refuse a name that cannot be written in a call.
+
+        Raises:
+            InputError: it cannot.
+        """
+        if self.name == CONTROLLER or not _NAME.fullmatch(self.name):
+            raise InputError(
+                f"an expert is called {self.name!r}; give a name on one line, without < and >, "
+                f"other than '{CONTROLLER}'"
+            )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of an episode's text, after the prompt."""
+
+    author: Author
+    text: str
+    ids: tuple[int, ...] = ()
+    """Its tokens as they were sampled; empty where only the text is known."""
+    logprobs: tuple[float, ...] = ()
+    """Of each token when it was sampled; empty where nobody knows."""
+
+
+@dataclass(frozen=True)
+class MadeCall:
+    """One call of an expert."""
+
+    turn: int
+    """The controller's turn that asked for it, from 1."""
+    expert: str
+    asked: str
+    """The question that it was asked."""
+    reply: str
+    """What it replied; empty where it failed."""
+    cost_nano: int
+    """What was paid, also where it failed; the most that it could be where nobody knows."""
+    usage: Usage | None = None
+    error: str = ""
+    """Why it failed; empty where it did not."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What came of one question under a mode."""
+
+    question: str
+    mode: Mode
+    prompt: tuple[Message, ...]
+    segments: tuple[Segment, ...]
+    calls: tuple[MadeCall, ...]
+    answer: str | None
+    """What stands in the controller's `<answer>`; None where it gave none."""
+    ended_by: Ending
+    own_nano: int
+    """What the controller's own writing cost, in nano-dollars."""
+    turns: int
+    """How often the controller wrote."""
+    malformed: int = 0
+    """Turns that could not be read as a call or an answer."""
+    refused: int = 0
+    """Calls that the hard budget did not allow."""
+
+    @property
+    def cost_nano(self) -> int:
+        """What the episode cost: the controller and the experts, in nano-dollars."""
+        return self.own_nano + sum(call.cost_nano for call in self.calls)
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether it cost more than its mode's budget."""
+        return self.cost_nano > self.mode.budget_nano

@@ -1,0 +1,251 @@
+"""Tell whether a training has collapsed, and name the cause in plain words."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from farthing.money import dollars, significant
+from farthing.traces.arrays import FloatArray
+
+Cause = Literal["diverged", "no-calls", "kl", "entropy", "reward"]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What was logged of each update, [U] each, the latest last."""
+
+    reward: FloatArray
+    """Mean reward of the update's episodes."""
+    call_ratio: FloatArray
+    """Share of its episodes that called an expert, in [0, 1]."""
+    entropy: FloatArray
+    """Mean entropy of a controller token, in nats."""
+    kl: FloatArray
+    """Mean KL divergence of a controller token from the reference, in nats."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What calls cost and modes allow, so that a message can say whether they meet."""
+
+    cheapest_call_nano: int
+    """The least that an episode with one call costs, in nano-dollars."""
+    budgets_nano: Mapping[str, int]
+    """B of each mode that episodes are played in, in nano-dollars."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What counts as collapsed; all are ours."""
+
+    updates: int = 20
+    """Means are taken over the last so many updates; before that nothing is decided."""
+    no_reward: float = 1e-3
+    """A mean reward up to this counts as 0."""
+    no_entropy: float = 1e-3
+    """A mean entropy up to this counts as 0, in nats a token."""
+    kept: float = 0.9
+    """Without entropy, a reward above this share of its best is convergence, not collapse."""
+    kl: float = 1.0
+    """A mean KL divergence above this has run away, in nats a token."""
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Why a training should stop."""
+
+    cause: Cause
+    message: str
+    """What was seen, why it happens, and what to change."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The curves' means over the last updates."""
+
+    reward: float
+    best: float
+    """The best mean reward over so many updates in a row, whenever that was."""
+    best_end: int
+    """How many updates were done when it was reached."""
+    called: bool
+    """Whether any of the last episodes called an expert."""
+    called_before: bool
+    """Whether any episode ever did."""
+    entropy: float
+    kl: float
+    limits: Limits
+    prices: Prices | None
+
+
+def collapse(
+    curves: Curves, prices: Prices | None = None, limits: Limits | None = None
+) -> Collapse | None:
+    """Return why the training has collapsed, or None while it has not.
+
+    In this order, over the last N updates:
+
+    1. *diverged*: a logged number is not finite;
+    2. *no-calls*: the reward is 0 and no episode called an expert; where budgets lie below the
+       price of any call, they are named;
+    3. *kl*: the divergence from the reference is above its limit;
+    4. *entropy*: the entropy is 0, and the reward is below what it once was. A policy that has lost
+       its entropy and kept its reward has converged;
+    5. *reward*: the reward is 0, whether it fell to that or never rose.
+
+    Args:
+        curves: what was logged of each update.
+        prices: budgets and the cheapest call, for the message; None: not known.
+        limits: what counts as collapsed; None: the defaults.
+
+    >>> dead = np.zeros(20)
+    >>> seen = Curves(reward=dead, call_ratio=dead, entropy=dead + 1, kl=dead)
+    >>> print(collapse(seen, Prices(5_000_000, {"low": 1_000_000})).message)
+    No episode called an expert in the last 20 updates, and the reward is 0: the budget of mode \
+low ($0.001) is below the price of any call ($0.005). Raise it, or choose cheaper experts.
+    >>> collapse(Curves(reward=dead + 0.5, call_ratio=dead, entropy=dead + 1, kl=dead)) is None
+    True
+    """
+    limits = limits or Limits()
+    if (broken := _diverged(curves)) is not None:
+        return broken
+    if len(curves.reward) < limits.updates:
+        return None
+    seen = _seen(curves, prices, limits)
+    return next((found for check in _CHECKS if (found := check(seen)) is not None), None)
+
+
+def _diverged(curves: Curves) -> Collapse | None:
+    series = {
+        "reward": curves.reward,
+        "call ratio": curves.call_ratio,
+        "entropy": curves.entropy,
+        "KL divergence": curves.kl,
+    }
+    for name, values in series.items():
+        if not np.isfinite(values).all():
+            update = int(np.isfinite(values).argmin()) + 1
+            return Collapse(
+                "diverged",
+                f"The {name} of update {update} is {values[update - 1]}: the training has diverged."
+                " Go back to an earlier checkpoint with a lower learning rate.",
+            )
+    return None
+
+
+def _seen(curves: Curves, prices: Prices | None, limits: Limits) -> _Seen:
+    n = limits.updates
+    means = np.lib.stride_tricks.sliding_window_view(curves.reward, n).mean(axis=1)
+    return _Seen(
+        reward=float(means[-1]),
+        best=float(means.max()),
+        best_end=int(means.argmax()) + n,
+        called=bool(curves.call_ratio[-n:].any()),
+        called_before=bool(curves.call_ratio.any()),
+        entropy=float(curves.entropy[-n:].mean()),
+        kl=float(curves.kl[-n:].mean()),
+        limits=limits,
+        prices=prices,
+    )
+
+
+def _no_calls(seen: _Seen) -> Collapse | None:
+    if seen.called or seen.reward > seen.limits.no_reward:
+        return None
+    return Collapse(
+        "no-calls",
+        f"No episode called an expert in the last {seen.limits.updates} updates, and the reward is "
+        f"{_number(seen.reward)}: {_why_no_calls(seen)}",
+    )
+
+
+def _why_no_calls(seen: _Seen) -> str:
+    if seen.prices is not None and (why := _too_strict(seen.prices)):
+        return why
+    if seen.called_before:
+        return (
+            "it called before, and gave that up. What calls cost may take the reward of right "
+            "answers away: raise the budgets, or the entropy coefficient."
+        )
+    return (
+        "it has never called. The prompt may forbid calls, or the warm start may have shown none: "
+        "state budget and prices in the prompt, and show some calls first."
+    )
+
+
+def _too_strict(prices: Prices) -> str:
+    """Name the modes that cannot pay for any call; '' where all can."""
+    price = prices.cheapest_call_nano
+    low = [f"{m} ({dollars(b)})" for m, b in prices.budgets_nano.items() if b < price]
+    able = [mode for mode, budget in prices.budgets_nano.items() if budget >= price]
+    below = f"below the price of any call ({dollars(price)})"
+    rest = f" Mode {' and '.join(able)} could pay, and did not call." if able else ""
+    if len(low) > 1:
+        return (
+            f"the budgets of modes {' and '.join(low)} are {below}. "
+            f"Raise them, or choose cheaper experts.{rest}"
+        )
+    if low:
+        return f"the budget of mode {low[0]} is {below}. Raise it, or choose cheaper experts.{rest}"
+    return ""
+
+
+def _kl_ran_away(seen: _Seen) -> Collapse | None:
+    if seen.kl <= seen.limits.kl:
+        return None
+    return Collapse(
+        "kl",
+        f"The policy is {_number(seen.kl)} nats a token away from the reference, over the last "
+        f"{seen.limits.updates} updates; the limit is {_number(seen.limits.kl)}. "
+        "Raise the KL coefficient, or lower the learning rate.",
+    )
+
+
+def _no_entropy(seen: _Seen) -> Collapse | None:
+    if seen.entropy > seen.limits.no_entropy or not _lost(seen, seen.limits.kept):
+        return None
+    return Collapse(
+        "entropy",
+        f"The entropy fell to {_number(seen.entropy)} nats a token, so that nothing new is tried, "
+        f"and {_fall(seen)}. Raise the entropy coefficient, or lower the learning rate.",
+    )
+
+
+def _no_reward(seen: _Seen) -> Collapse | None:
+    if seen.reward > seen.limits.no_reward:
+        return None
+    if seen.best > seen.limits.no_reward:
+        fall = _fall(seen)
+        why = f"{fall[0].upper()}{fall[1:]}, though experts are called. "
+        what = "Go back to the checkpoint of that time, with a lower learning rate."
+    else:
+        why = f"The reward has been {_number(seen.reward)} or less from the first update. "
+        what = "Raise the budgets, ask easier questions, or improve the warm start."
+    return Collapse("reward", why + what)
+
+
+_CHECKS: tuple[Callable[[_Seen], Collapse | None], ...] = (
+    _no_calls,
+    _kl_ran_away,
+    _no_entropy,
+    _no_reward,
+)
+
+
+def _lost(seen: _Seen, kept: float) -> bool:
+    """Return whether less than a share of the best reward is left; a best of 0 is none to keep."""
+    return seen.reward <= seen.limits.no_reward or seen.reward < kept * seen.best
+
+
+def _fall(seen: _Seen) -> str:
+    return (
+        f"the reward fell to {_number(seen.reward)} from {_number(seen.best)} at update "
+        f"{seen.best_end}"
+    )
+
+
+def _number(value: float) -> str:
+    sign = "−" if value < 0 else ""
+    return f"{sign}{significant(abs(value))}"

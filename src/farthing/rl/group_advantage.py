@@ -1,0 +1,71 @@
+"""GRPO: an episode's advantage is its reward, compared with the others of the same prompt.
+
+N episodes of P prompts, T tokens. No value model is needed.
+"""
+
+import torch
+from torch import Tensor
+
+
+def groups_of(rollouts: Tensor) -> Tensor:
+    """Return which prompt each episode belongs to, [N], where prompt p gets `rollouts[p]` of them.
+
+    Args:
+        rollouts: [P] how many episodes each prompt gets; 0 is allowed.
+
+    >>> groups_of(torch.tensor([2, 0, 3]))
+    tensor([0, 0, 2, 2, 2])
+    """
+    return torch.repeat_interleave(rollouts)
+
+
+def group_advantage(
+    rewards: Tensor, group: Tensor, *, scaled: bool = True, epsilon: float = 1e-6
+) -> Tensor:
+    """Compute (r - mean) / (std + epsilon) within each group, or r - mean.
+
+    Groups may differ in size. A group of one, or one with equal rewards, gets 0: it says nothing
+    about what is better. The mean includes the episode itself, so a group of n is weighted by
+    (n - 1) / n against REINFORCE with an independent baseline.
+
+    Args:
+        rewards: [N] reward of each episode.
+        group: [N] the prompt's number, in any order; at least 0.
+        scaled: divide by the group's standard deviation (of the sample: n - 1). Without, prompts
+            that are nearly always right or wrong do not weigh more than others (Dr. GRPO).
+        epsilon: keeps the division finite.
+
+    Returns:
+        [N] advantages.
+
+    Source: DeepSeekMath (arXiv 2402.03300), section 4.1.2, with the sample's deviation as TRL and
+    verl have it; Dr. GRPO (arXiv 2503.20783), section 3.
+
+    >>> group_advantage(torch.tensor([1.0, 0.0, 1.0]), torch.tensor([0, 0, 1]), scaled=False)
+    tensor([ 0.5000, -0.5000,  0.0000])
+    >>> group_advantage(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([4, 4, 4]), epsilon=0.0)
+    tensor([ 1., -1.,  0.])
+    """
+    if not len(rewards):
+        return torch.zeros_like(rewards)
+    empty = torch.zeros(int(group.max()) + 1, dtype=rewards.dtype, device=rewards.device)
+    size = empty.index_add(0, group, torch.ones_like(rewards))[group]
+    centred = rewards - empty.index_add(0, group, rewards)[group] / size
+    square = empty.index_add(0, group, centred * centred)[group]
+    deviation = (square / (size - 1.0).clamp_min(1.0)).sqrt()
+    unit = deviation + epsilon if scaled else torch.ones_like(deviation)
+    # Rounding leaves a rest of equal rewards less their mean, and a tiny unit would enlarge it.
+    best, worst = (
+        empty.scatter_reduce(0, group, rewards, way, include_self=False) for way in ("amax", "amin")
+    )
+    return torch.where(best[group] == worst[group], 0.0, centred / unit)
+
+
+def over_tokens(advantage: Tensor, mask: Tensor) -> Tensor:
+    """Give each controller token its episode's advantage: [N] to [N, T]; 0 at masked tokens.
+
+    >>> over_tokens(torch.tensor([2.0, -1.0]), torch.tensor([[True, False], [True, True]]))
+    tensor([[ 2.,  0.],
+            [-1., -1.]])
+    """
+    return torch.where(mask, advantage[:, None], torch.zeros_like(advantage)[:, None])
