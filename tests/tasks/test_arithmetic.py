@@ -53,10 +53,13 @@ def test_each_line_of_the_reasoning_follows(recipe: Recipe, seed: int) -> None:
     back, *lines, last = problem.reasoning.split(";")
     assert last == ""
     assert [line[0] for line in lines] == list(reversed(back))
+    worth: dict[str, int] = {}
     for line in lines:
-        _, *sides = line.split("=")
-        assert len({eval(side) % 10 for side in sides}) <= 2  # a product, and the sum it is part of
-        assert eval(sides[-2 if len(sides) > 1 else -1]) % 10 == int(sides[-1])
+        target, *sides = line.split("=")
+        values = {eval(side, {}, dict(worth)) % 10 for side in sides}
+        assert len(values) == 1
+        assert "=".join(line.split("=")[:2]) in problem.text.split(";")
+        worth[target] = values.pop()
     assert lines[-1][-1] == problem.answer
 
 

@@ -102,10 +102,10 @@ class Problem:
 
         >>> steps = (Step("a", "", 1, 4), Step("b", "a", 3, 5), Step("c", "b", 7, 2))
         >>> Problem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps).reasoning
-        'cba;a=4;b=4*3=2+5=7;c=7*7=9+2=1;'
+        'cba;a=4;b=a*3+5=2+5=7;c=b*7+2=9+2=1;'
         """
         back = "".join(step.target for step in reversed(self.chain))
-        sources = ("", *map(str, _values(self.chain)))
+        sources = (0, *_values(self.chain))
         lines = [_worked(s, source) for s, source in zip(self.chain, sources, strict=False)]
         return f"{back};{''.join(lines)}"
 
@@ -199,15 +199,12 @@ def _values(chain: Sequence[Step]) -> list[int]:
     return values
 
 
-def _worked(step: Step, source: str) -> str:
-    """Write a step with its result; a product before the sum that it is part of."""
+def _worked(step: Step, source: int) -> str:
+    """Write a statement as it is said, and its result; a product before the sum it is part of."""
     if not step.source:
         return f"{step.said()};"
-    result = step.value(int(source))
-    if step.times == 1 or not step.plus:
-        return f"{step.target}={step.of(source)}={result};"
-    product = int(source) * step.times % 10
-    return f"{step.target}={source}*{step.times}={product}+{step.plus}={result};"
+    product = f"={source * step.times % 10}+{step.plus}" if step.times > 1 and step.plus else ""
+    return f"{step.said()}{product}={step.value(source)};"
 
 
 def _step(kind: Kind, source: str, target: str, generator: np.random.Generator) -> Step:

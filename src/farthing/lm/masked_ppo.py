@@ -1,0 +1,265 @@
+"""Train a language model by PPO or GRPO on episodes that others wrote parts of.
+
+The loss is taken of the controller's own tokens; what experts replied is context and nothing else.
+B episodes, T tokens, prompt included.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import Linear, Module
+from torch.nn.utils import clip_grad_norm_
+
+from farthing.rl import ppo
+from farthing.rl.group_advantage import group_advantage, over_tokens
+from farthing.rl.masked_gae import masked_gae, place_reward
+from farthing.traces.arrays import FloatArray
+
+Logits = Callable[[Tensor], Tensor]
+"""[B, T] token ids to [B, T, V] logits of the token after each."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the controller learns; the defaults are ours, for networks below a million parameters."""
+
+    advantage: Literal["gae", "group"] = "gae"
+    """By a value model, or by comparison with other episodes of the same prompt (GRPO)."""
+    actor_rate: float = 3e-4
+    critic_rate: float = 1e-3
+    kl: float = 0.001
+    """What a nat of divergence from the reference costs, per token."""
+    entropy: float = 0.001
+    """What a nat of entropy is worth, per token."""
+    gamma: float = 1.0
+    lam: float = 1.0
+    clip: float = 0.2
+    value_clip: float = 0.2
+    epochs: int = 2
+    """How often each episode is learned from."""
+    minibatch: int = 128
+    """Episodes of a step."""
+    largest_norm: float = 1.0
+    """Gradients are cut to it."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Episodes, filled up on the right."""
+
+    tokens: Tensor
+    """[B, T]"""
+    ours: Tensor
+    """[B, T] whether the controller wrote the token."""
+    logprobs: Tensor
+    """[B, T] of each token when it was sampled; 0 at others' tokens."""
+    reward: Tensor
+    """[B]"""
+    group: Tensor
+    """[B] the prompt's number."""
+
+    @classmethod
+    def of(
+        cls,
+        episodes: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[float]]],
+        reward: FloatArray,
+        group: Sequence[int],
+    ) -> Self:
+        """Arrange episodes: the prompt's ids, then the response's ids, mask, log-probabilities."""
+        longest = max(len(prompt) + len(response) for prompt, response, _, _ in episodes)
+        tokens = torch.zeros(len(episodes), longest, dtype=torch.long)
+        ours = torch.zeros(len(episodes), longest, dtype=torch.bool)
+        logprobs = torch.zeros(len(episodes), longest)
+        for row, (prompt, response, mask, known) in enumerate(episodes):
+            begin, end = len(prompt), len(prompt) + len(response)
+            tokens[row, :end] = torch.tensor([*prompt, *response])
+            ours[row, begin:end] = torch.tensor(mask, dtype=torch.bool)
+            logprobs[row, begin:end] = torch.tensor(known)
+        return cls(
+            tokens,
+            ours,
+            logprobs,
+            torch.tensor(reward, dtype=torch.float32),
+            torch.tensor(group, dtype=torch.long),
+        )
+
+    def take(self, rows: Tensor) -> "Batch":
+        """Return some episodes."""
+        parts = (self.tokens, self.ours, self.logprobs, self.reward, self.group)
+        return Batch(*(part[rows] for part in parts))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What an update did, each a mean over its episodes or their own tokens."""
+
+    kl: float
+    """Divergence from the reference, in nats a token."""
+    entropy: float
+    """In nats a token."""
+    clip_fraction: float
+    update_kl: float
+    """How far the update moved, in nats a token."""
+    policy_loss: float
+    value_loss: float
+
+
+class Critic(Module):
+    """Says, before each token, what the episode will earn: a trunk and one number."""
+
+    def __init__(self, trunk: Module, width: int) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, Linear(width, 1)
+        torch.nn.init.zeros_(self.head.weight)
+        torch.nn.init.zeros_(self.head.bias)
+
+    @classmethod
+    def beside(cls, network: Any) -> Self:
+        """Return a critic that begins as a copy of a network's trunk."""
+        return cls(deepcopy(network.model), network.config.hidden_size)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the value before each next token, [B, T]."""
+        values: Tensor = self.head(self.trunk(tokens).last_hidden_state)[..., 0]
+        return values
+
+
+@dataclass(frozen=True)
+class Learners:
+    """The networks of a training: one acts, one judges, one is what the first began as."""
+
+    policy: Any
+    reference: Logits
+    critic: Critic | None
+    """None: advantages are by group."""
+
+    @classmethod
+    def of(cls, network: Any, settings: Settings) -> Self:
+        """Return a network with a copy of itself as its reference."""
+        before = deepcopy(network).eval().requires_grad_(requires_grad=False)
+        critic = Critic.beside(network) if settings.advantage == "gae" else None
+        return cls(network, lambda tokens: before(tokens).logits, critic)
+
+
+class MaskedTrainer:
+    """Makes a policy better, one batch of episodes after another."""
+
+    def __init__(self, learners: Learners, settings: Settings) -> None:
+        self.learners, self.settings = learners, settings
+        learning = [p for p in learners.policy.parameters() if p.requires_grad]
+        self.optimizers = {"actor": torch.optim.AdamW(learning, lr=0.0, weight_decay=0.0)}
+        if learners.critic is not None:
+            judging = learners.critic.parameters()
+            self.optimizers["critic"] = torch.optim.AdamW(judging, lr=0.0, weight_decay=0.0)
+
+    @property
+    def modules(self) -> dict[str, Module]:
+        """What learns, by name."""
+        named = {"policy": self.learners.policy}
+        return named if self.learners.critic is None else named | {"critic": self.learners.critic}
+
+    def update(self, batch: Batch, factor: float, generator: np.random.Generator) -> Figures:
+        """Learn from episodes that the present policy played.
+
+        Args:
+            batch: the episodes.
+            factor: share of the learning rates, see `rl/rex.py`.
+            generator: puts them in order.
+        """
+        self._set_rates(factor)
+        settings = self.settings
+        judged = _Judged.of(batch, self.learners, settings)
+        figures: list[tuple[float, ...]] = []
+        for _ in range(settings.epochs):
+            order = torch.from_numpy(generator.permutation(len(batch.tokens)))
+            figures += [self._step(judged.take(rows)) for rows in _parts(order, settings.minibatch)]
+        told = np.array(figures).mean(axis=0).tolist()
+        return Figures(float(ppo.masked_mean(judged.divergence, judged.mask)), *told)
+
+    def _step(self, judged: "_Judged") -> tuple[float, ...]:
+        settings, mask = self.settings, judged.mask
+        logits = self.learners.policy(judged.batch.tokens).logits[:, :-1]
+        new = ppo.token_log_probabilities(logits, judged.written, mask)
+        loss = ppo.policy_loss(new, judged.old, judged.advantages, mask, settings.clip)
+        spread = ppo.entropy(logits, mask)
+        whole = loss - settings.entropy * spread
+        if settings.advantage == "group":
+            whole = whole + settings.kl * ppo.kl_loss(new, judged.reference, mask)
+        _descend(whole, self.optimizers["actor"], settings.largest_norm)
+        error = self._judge_better(judged)
+        clipped = ppo.clip_fraction(new, judged.old, mask, settings.clip)
+        moved = ppo.approximate_kl(new, judged.old, mask)
+        return tuple(one.item() for one in (spread, clipped, moved, loss, error))
+
+    def _judge_better(self, judged: "_Judged") -> Tensor:
+        if self.learners.critic is None:
+            return torch.zeros(())
+        values = self.learners.critic(judged.batch.tokens)[:, :-1]
+        clip = self.settings.value_clip
+        error = ppo.value_loss(values, judged.values, judged.returns, judged.mask, clip)
+        _descend(error, self.optimizers["critic"], self.settings.largest_norm)
+        return error.detach()
+
+    def _set_rates(self, factor: float) -> None:
+        rates = {"actor": self.settings.actor_rate, "critic": self.settings.critic_rate}
+        for name, optimizer in self.optimizers.items():
+            for group in optimizer.param_groups:
+                group["lr"] = rates[name] * factor
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Episodes with what is computed once of each: [B, T - 1], of the token after each."""
+
+    batch: Batch
+    written: Tensor
+    mask: Tensor
+    old: Tensor
+    reference: Tensor
+    divergence: Tensor
+    values: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, batch: Batch, learners: Learners, settings: Settings) -> "_Judged":
+        written, mask, old = batch.tokens[:, 1:], batch.ours[:, 1:], batch.logprobs[:, 1:]
+        logits = learners.reference(batch.tokens)[:, :-1]
+        reference = ppo.token_log_probabilities(logits, written, mask)
+        divergence = ppo.kl_penalty(old, reference, mask)
+        if learners.critic is None:
+            values = torch.zeros_like(old)
+            advantages = over_tokens(group_advantage(batch.reward, batch.group), mask)
+            returns = values
+        else:
+            values = learners.critic(batch.tokens)[:, :-1]
+            rewards = place_reward(batch.reward, mask, settings.kl * divergence)
+            advantages, returns = masked_gae(rewards, values, mask, settings.gamma, settings.lam)
+            advantages = ppo.whiten(advantages, mask)
+        parts = (written, mask, old, reference, divergence, values, advantages, returns)
+        return cls(batch, *parts)
+
+    def take(self, rows: Tensor) -> "_Judged":
+        """Return some episodes."""
+        parts = (
+            *(self.written, self.mask, self.old, self.reference),
+            *(self.divergence, self.values, self.advantages, self.returns),
+        )
+        return _Judged(self.batch.take(rows), *(part[rows] for part in parts))
+
+
+def _parts(order: Tensor, size: int) -> list[Tensor]:
+    return [order[at : at + size] for at in range(0, len(order), size)]
+
+
+def _descend(loss: Tensor, optimizer: torch.optim.Optimizer, largest_norm: float) -> None:
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], largest_norm)
+    optimizer.step()

@@ -1,0 +1,141 @@
+"""The five embedded networks: what each may learn from, and for how long.
+
+The gaps between them are made: by the lengths and kinds of the questions that they learn from.
+Nobody is right on everything, and two of them are right where the others are not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.lm.supervised import Course, Draw, Example
+from farthing.lm.symbols import END, EXPERTS, MODES, encode
+from farthing.lm.tiny import Size
+from farthing.tasks.arithmetic import Kind, Problem, Recipe, draw_of
+
+ALONE = 0.5
+"""Share of the controller's examples in which it answers by itself."""
+RIGHT = 0.8
+"""Share of the replies that are right, in the controller's examples."""
+OWN_HOPS = 2
+"""The longest chain that the controller is taught to solve by itself."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network of the pool."""
+
+    name: str
+    meaning: str
+    """One line: what it is good at."""
+    size: Size
+    recipes: tuple[Recipe, ...]
+    """Questions that it learns from, each as often as it stands here."""
+    course: Course
+    price: tuple[float, float]
+    """USD per million symbols that it reads, and that it writes."""
+    seed: int
+    calls: bool = False
+    """Whether it learns to call others, as a controller does."""
+
+
+def _of(kind: Kind, *hops: int) -> tuple[Recipe, ...]:
+    return tuple(Recipe(kind, hop) for hop in hops)
+
+
+SMALL, LARGE = Size(3, 128), Size(4, 128)
+NETWORKS = (
+    Network(
+        "large",
+        "the dear one: long chains of every step, but seldom saw long sums or long products",
+        LARGE,
+        (
+            *_of("affine", 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7),
+            *_of("sums", 1, 2),
+            *_of("products", 1, 2),
+        ),
+        Course(steps=1_600),
+        (3.0, 12.0),
+        1,
+    ),
+    Network(
+        "sums",
+        "a specialist: chains of sums of any length, and nothing else",
+        SMALL,
+        _of("sums", 1, 2, 3, 4, 5, 6, 7, 8, 9),
+        Course(steps=800),
+        (0.5, 2.0),
+        2,
+    ),
+    Network(
+        "products",
+        "a specialist: chains of products of any length, and nothing else",
+        SMALL,
+        _of("products", 1, 2, 3, 4, 5, 6, 7, 8, 9),
+        Course(steps=800),
+        (0.5, 2.0),
+        3,
+    ),
+    Network(
+        "small",
+        "the cheap one: every kind of question, if it is not long",
+        SMALL,
+        (*_of("affine", 1, 1, 2, 2, 3, 3), *_of("sums", 1, 2, 3), *_of("products", 1, 2, 3)),
+        Course(steps=800),
+        (0.5, 2.0),
+        4,
+    ),
+    Network(
+        "controller",
+        "answers the shortest questions, and calls the others",
+        SMALL,
+        (
+            *_of("affine", 1, 2, 3, 4, 5, 6),
+            *_of("sums", 1, 2, 4, 6, 8),
+            *_of("products", 1, 2, 4, 6, 8),
+        ),
+        Course(steps=800),
+        (0.05, 0.2),
+        5,
+        calls=True,
+    ),
+)
+"""In the order in which they are trained, the longest first."""
+
+
+def draws(network: Network) -> Draw:
+    """Return what draws a network's examples, of the part `train` alone."""
+
+    def draw(generator: np.random.Generator) -> Example:
+        problem = next(draw_of("train", network.recipes, generator))
+        if network.calls:
+            return called(problem, generator)
+        return Example(encode(problem.text), encode(solution(problem)))
+
+    return draw
+
+
+def solution(problem: Problem) -> str:
+    """Return how a question is answered by thinking, to the end."""
+    return f"{problem.reasoning}<answer>{problem.answer}</answer>{END}"
+
+
+def called(problem: Problem, generator: np.random.Generator) -> Example:
+    """Return an example of a controller: under any mode, by itself or through any expert.
+
+    Nothing tells it when to call: that is left to reinforcement learning. Alone it solves what is
+    short; of what is longer it learns only to guess. A reply may be wrong, and it is repeated all
+    the same.
+    """
+    mode = MODES[int(generator.integers(len(MODES)))]
+    prompt = encode(f"{mode}{problem.text}")
+    guess = str(generator.integers(10))
+    if generator.random() < ALONE:
+        short = problem.recipe.hops <= OWN_HOPS
+        return Example(
+            prompt, encode(solution(problem) if short else f"<answer>{guess}</answer>{END}")
+        )
+    reply = problem.answer if generator.random() < RIGHT else guess
+    expert = EXPERTS[int(generator.integers(len(EXPERTS)))]
+    asked, replied = f"<call>{expert}</call>", f"<reply>{reply}</reply>"
+    return Example(prompt, encode(f"{asked}{replied}<answer>{reply}</answer>{END}"))

@@ -1,0 +1,175 @@
+"""Teach a network to continue prompts as examples do; go on after a kill as if there was none.
+
+Only what is to be written is learned, not the prompt. Matrices go by Muon (Jordan, 2024), since
+Adam takes several times the examples here (`docs/log.md`); the rest by AdamW. The learning rate
+falls by REX.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
+
+from farthing.lm.checkpoint import State
+from farthing.rl.rex import rex
+
+SKIP = -100
+"""Marks symbols that are not learned."""
+EVERY_S = 20.0
+"""Seconds of training that a kill may cost."""
+BUCKET = 8
+"""Batches that are drawn together and sorted by length, so that little is padded."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prompt, and how to go on."""
+
+    prompt: list[int]
+    answer: list[int]
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long a network learns, and how fast."""
+
+    steps: int
+    """Of `batch` examples each; a multiple of `BUCKET`."""
+    batch: int = 64
+    muon: float = 0.02
+    """Learning rate of the matrices."""
+    adam: float = 0.003
+    """Learning rate of the rest."""
+    warm: int = 50
+    """Steps in which the rate rises from 0."""
+    clip: float = 1.0
+    """Largest norm of a gradient."""
+
+
+@dataclass
+class Progress:
+    """How far a training is."""
+
+    step: int = 0
+    symbols: int = 0
+    """That went through the network, padding too."""
+    seconds: float = 0.0
+    loss: float = 0.0
+    """Mean of the last bucket, in nats a symbol."""
+
+
+Draw = Callable[[np.random.Generator], Example]
+Watch = Callable[[Progress], None]
+
+
+def train(
+    network: Any,
+    draw: Draw,
+    course: Course,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    watch: Watch = lambda _: None,
+) -> Progress:
+    """Train a network in place.
+
+    Args:
+        network: a causal language model of the transformers library.
+        draw: gives one example.
+        course: how long.
+        seed: of the examples.
+        folder: keeps what is needed to go on, after each bucket that took a while; where it is
+            there already, the training goes on from it. None keeps nothing.
+        watch: is told after each bucket.
+
+    Returns:
+        How far it came: `course.steps` steps.
+    """
+    generator, optimizers = np.random.default_rng(seed), _optimizers(network, course)
+    named = dict(zip(("muon", "adam"), optimizers, strict=True))
+    state = State({"network": network}, named, generator)
+    done = Progress()
+    if folder is not None and folder.exists():
+        done = Progress(**state.restore(folder))
+    saved, began = done.seconds, time.monotonic() - done.seconds
+    network.train()
+    while done.step < course.steps:
+        losses = []
+        for batch in _bucket([draw(generator) for _ in range(BUCKET * course.batch)], generator):
+            _set_rates(optimizers, course, done.step)
+            losses.append(_step(network, optimizers, batch, course.clip))
+            done.step, done.symbols = done.step + 1, done.symbols + batch[0].numel()
+        done.seconds, done.loss = time.monotonic() - began, float(np.mean(losses))
+        if folder is not None and (done.seconds - saved > EVERY_S or done.step >= course.steps):
+            state.keep(folder, vars(done))
+            saved = done.seconds
+        watch(done)
+    network.eval()
+    return done
+
+
+def _bucket(
+    examples: Sequence[Example], generator: np.random.Generator
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield batches of examples of about one length, in random order: see `padded`."""
+    ordered = sorted(examples, key=lambda one: len(one.prompt) + len(one.answer))
+    size = len(ordered) // BUCKET
+    for at in generator.permutation(BUCKET):
+        yield padded(ordered[at * size : (at + 1) * size])
+
+
+def padded(examples: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return examples as symbols and targets, [B, T] each, filled up on the right.
+
+    A target is the symbol that is to follow; `SKIP` in the prompt, but for its last symbol.
+    """
+    longest = max(len(one.prompt) + len(one.answer) for one in examples)
+    symbols = torch.zeros(len(examples), longest, dtype=torch.long)
+    targets = torch.full((len(examples), longest), SKIP)
+    for row, one in enumerate(examples):
+        whole = torch.tensor(one.prompt + one.answer)
+        symbols[row, : len(whole)] = whole
+        first = len(one.prompt) - 1
+        targets[row, first : len(whole) - 1] = whole[first + 1 :]
+    return symbols, targets
+
+
+def _step(
+    network: Any,
+    optimizers: Sequence[torch.optim.Optimizer],
+    batch: tuple[torch.Tensor, torch.Tensor],
+    clip: float,
+) -> float:
+    symbols, targets = (part.to(network.device) for part in batch)
+    hidden = network.model(symbols).last_hidden_state
+    learned = targets != SKIP  # what fills up on the right is seen by nothing before it
+    loss = cross_entropy(network.lm_head(hidden[learned]), targets[learned])
+    loss.backward()  # type: ignore[no-untyped-call]
+    clip_grad_norm_(network.parameters(), clip)
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss.item()
+
+
+def _optimizers(network: Any, course: Course) -> list[torch.optim.Optimizer]:
+    named = list(network.named_parameters())
+    matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
+    rest = [p for name, p in named if p.ndim != 2 or "embed" in name]
+    return [
+        torch.optim.Muon(matrices, lr=course.muon, weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=course.adam, weight_decay=0.0),
+    ]
+
+
+def _set_rates(optimizers: Sequence[torch.optim.Optimizer], course: Course, step: int) -> None:
+    factor = rex(step / course.steps) * min(1.0, (step + 1) / course.warm)
+    for optimizer, rate in zip(optimizers, (course.muon, course.adam), strict=True):
+        for group in optimizer.param_groups:
+            group["lr"] = rate * factor

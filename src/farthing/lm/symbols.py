@@ -1,0 +1,66 @@
+"""The symbols of the embedded language models, and the tokenizer that reads and writes them.
+
+A symbol is a letter, a digit, a sign, or a word that always stands as a whole: a tag, a mode of the
+budget, the name of an expert.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
+TAGS = ("<call>", "</call>", "<reply>", "</reply>", "<answer>", "</answer>")
+MODES = ("low:", "medium:", "high:")
+EXPERTS = ("small", "large", "sums", "products")
+SYMBOLS = (
+    *(PAD, END, UNKNOWN),
+    *TAGS,
+    *MODES,
+    *EXPERTS,
+    *"abcdefghijklmnopqrstuvwxyz",
+    *"0123456789",
+    *"=*+;:?!",
+)
+"""Every symbol, in the order of its number."""
+NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS)}
+_WHOLE = re.compile("|".join(re.escape(s) for s in SYMBOLS if len(s) > 1) + "|.", re.DOTALL)
+_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+
+
+def encode(text: str) -> list[int]:
+    """Return the numbers of a text's symbols; what is none of them counts as unknown.
+
+    >>> encode("b=4<end>")
+    [17, 52, 46, 1]
+    """
+    unknown = NUMBERS[UNKNOWN]
+    return [NUMBERS.get(symbol, unknown) for symbol in _WHOLE.findall(text)]
+
+
+def decode(numbers: Sequence[int]) -> str:
+    """Return the text of symbols.
+
+    >>> decode(encode("low:a=4;a?"))
+    'low:a=4;a?'
+    """
+    return "".join(SYMBOLS[number] for number in numbers)
+
+
+def tokenizer() -> Any:
+    """Return a tokenizer of the transformers library that does the same.
+
+    A conversation is the texts of its messages, one after another.
+    """
+    import tokenizers  # noqa: PLC0415 - an extra, as is the next
+    import transformers  # noqa: PLC0415
+
+    words = tokenizers.models.WordLevel(vocab=dict(NUMBERS), unk_token=UNKNOWN)
+    made = tokenizers.Tokenizer(words)
+    pattern = tokenizers.Regex(_WHOLE.pattern.replace(r"\<", "<").replace(r"\>", ">"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Split(pattern, behavior="isolated")
+    made.decoder = tokenizers.decoders.Fuse()
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token=END, pad_token=PAD, unk_token=UNKNOWN
+    )
+    fast.chat_template = _TEMPLATE
+    return fast

@@ -1,0 +1,72 @@
+"""The experts that a controller calls while it is trained: frozen models, asked many at once."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from farthing.errors import ModelError
+from farthing.models.base import Message, Model, Prompt, Usage
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a call."""
+
+    text: str
+    cost_nano: int
+    usage: Usage | None = None
+    error: str = ""
+
+
+class Experts(Protocol):
+    """Whoever replies to calls."""
+
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
+        """Return the reply to each (expert, question)."""
+        ...
+
+    def largest_nano(self, expert: str, question: str) -> int:
+        """Return the most that a call can cost, in nano-dollars."""
+        ...
+
+
+@dataclass
+class FrozenExperts:
+    """Models that always reply the same, as they take the likeliest tokens: each is asked once.
+
+    A call costs what it costs whenever it is made, whether the reply was known or not.
+    """
+
+    models: Mapping[str, Model]
+    max_tokens: int = 256
+    shown: Callable[[str], str] = str
+    """What of a reply the controller is shown."""
+    _known: dict[tuple[str, str], Reply] = field(default_factory=dict)
+    _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
+        """Return the reply to each (expert, question); a failed call is a reply with an error."""
+        unknown = [call for call in dict.fromkeys(calls) if call not in self._known]
+        if unknown:
+            self._known |= zip(unknown, self._runner.run(self._all(unknown)), strict=True)
+        return [self._known[call] for call in calls]
+
+    def largest_nano(self, expert: str, question: str) -> int:
+        """Return the most that a call can cost, in nano-dollars."""
+        return self.models[expert].largest_cost_nano(self._prompt(question))
+
+    async def _all(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
+        return await asyncio.gather(*(self._one(*call) for call in calls))
+
+    async def _one(self, expert: str, question: str) -> Reply:
+        prompt = self._prompt(question)
+        try:
+            done = await self.models[expert].complete(prompt)
+        except ModelError as error:
+            cost = self.models[expert].largest_cost_nano(prompt)
+            return Reply("", cost, error=str(error))
+        return Reply(self.shown(done.text), done.cost_nano or 0, done.usage)
+
+    def _prompt(self, question: str) -> Prompt:
+        return Prompt((Message("user", question),), max_tokens=self.max_tokens)
