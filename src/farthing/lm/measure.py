@@ -9,12 +9,12 @@ import numpy as np
 from farthing.lm.symbols import END, NUMBERS, decode, encode
 from farthing.lm.tiny import CONTEXT
 from farthing.models.generation import Row, generate
-from farthing.tasks.arithmetic import ARITHMETIC, Kind, Problem, Recipe, draw_of
+from farthing.tasks.arithmetic import ARITHMETIC, LONGEST, Kind, Problem, Recipe, draw_of
 
 LENGTHS: dict[Kind, Sequence[int]] = {
-    "affine": range(1, 8),
-    "sums": range(1, 10),
-    "products": range(1, 10),
+    "affine": range(1, LONGEST + 1),
+    "sums": range(1, LONGEST + 1),
+    "products": range(1, LONGEST + 1),
 }
 """What is measured."""
 TOGETHER = 250

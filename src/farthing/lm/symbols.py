@@ -1,12 +1,16 @@
 """The symbols of the embedded language models, and the tokenizer that reads and writes them.
 
-A symbol is a letter, a digit, a sign, or a word that always stands as a whole: a tag, a mode of the
-budget, the name of an expert.
+A symbol is a letter, a digit, a sign, or what always stands as a whole: a letter that a statement is
+about (`b=`), an operation (`*3`, `+5`), a tag, a mode of the budget, the name of an expert. A
+statement is found by its first symbol, then, which a network of this size learns several times
+faster than to find it by two.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Any
+
+from farthing.tasks.arithmetic import LETTERS, MULTIPLIERS, PLUS
 
 PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
 TAGS = ("<call>", "</call>", "<reply>", "</reply>", "<answer>", "</answer>")
@@ -17,9 +21,12 @@ SYMBOLS = (
     *TAGS,
     *MODES,
     *EXPERTS,
-    *"abcdefghijklmnopqrstuvwxyz",
+    *(f"{letter}=" for letter in LETTERS),
+    *(f"*{times}" for times in MULTIPLIERS),
+    *(f"+{plus}" for plus in PLUS),
+    *LETTERS,
     *"0123456789",
-    *"=*+;:?!",
+    *"=;?",
 )
 """Every symbol, in the order of its number."""
 NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS)}
@@ -31,7 +38,7 @@ def encode(text: str) -> list[int]:
     """Return the numbers of a text's symbols; what is none of them counts as unknown.
 
     >>> encode("b=4<end>")
-    [17, 52, 46, 1]
+    [17, 54, 1]
     """
     unknown = NUMBERS[UNKNOWN]
     return [NUMBERS.get(symbol, unknown) for symbol in _WHOLE.findall(text)]

@@ -25,11 +25,13 @@ Kind = Literal["affine", "sums", "products"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """What a step does: `b=a*3+5`, `b=a+5`, `b=a*3`."""
 Part = Literal["train", "calibrate", "test"]
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LETTERS = "abcdefghijk"
 MULTIPLIERS = (3, 7, 9)
 """Coprime with ten, and not 1."""
-LONGEST = 9
+LONGEST = 8
 """Most hops of a chain."""
+PLUS = range(1, 10)
+"""What may be added."""
 _STATEMENT = re.compile(r"([a-z])=(?:([0-9])|([a-z])(?:\*([0-9]))?(?:\+([0-9]))?)")
 _PARTS: tuple[Part, ...] = ("train",) * 8 + ("calibrate", "test")
 
@@ -40,17 +42,18 @@ class Recipe:
 
     kind: Kind
     hops: int
-    """Steps from the letter with a number to the one that is asked for; 1 to 9."""
+    """Steps from the letter with a number to the one that is asked for; 1 to 8."""
     distractors: int = 2
     """Statements that lead nowhere."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(f"the kind is '{self.kind}'; give one of {', '.join(KINDS)}")
-        if not 1 <= self.hops <= LONGEST or not 0 <= self.distractors <= LONGEST:
+        most = len(LETTERS) - 1 - self.hops
+        if not 1 <= self.hops <= LONGEST or not 0 <= self.distractors <= most:
             raise InputError(
-                f"{self.hops} hops and {self.distractors} distractors; give 1 to {LONGEST} hops "
-                f"and 0 to {LONGEST} distractors"
+                f"{self.hops} hops and {self.distractors} distractors; give 1 to {LONGEST} hops, "
+                f"and no more than {len(LETTERS) - 1} of both"
             )
 
 
@@ -137,7 +140,7 @@ def draw(recipe: Recipe, generator: np.random.Generator) -> Problem:
     """Draw one question.
 
     >>> draw(Recipe("sums", 2, 1), np.random.default_rng(0)).text
-    't=4;l=0;k=e+1;e=t+4;k?'
+    'h=g+7;c=g+9;g=e+9;e=6;h?'
     """
     count = recipe.hops + recipe.distractors + 1
     names = [LETTERS[i] for i in generator.permutation(len(LETTERS))[:count]]
@@ -209,7 +212,7 @@ def _worked(step: Step, source: int) -> str:
 
 def _step(kind: Kind, source: str, target: str, generator: np.random.Generator) -> Step:
     times = 1 if kind == "sums" else MULTIPLIERS[int(generator.integers(len(MULTIPLIERS)))]
-    plus = 0 if kind == "products" else int(generator.integers(1, 10))
+    plus = 0 if kind == "products" else PLUS[int(generator.integers(len(PLUS)))]
     return Step(target, source, times, plus)
 
 
