@@ -3,6 +3,7 @@
 paper     [n, T, 2]   base and guide in each of T rounds
 pool      [n, 1, L]   L models side by side, the cheapest first
 cascade   [n, L, 1]   the same models one after another, so that round-based policies apply
+episodes  [n, T, L]   a controller and its experts in each of T turns, the cheapest first
 """
 
 import hashlib
@@ -36,6 +37,7 @@ from farthing.traces.costs import charged_nano
 from farthing.traces.grading import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
 from farthing.traces.shapes import (
+    CONTROLLER,
     PROTOCOL_ROLES,
     Checker,
     answering,
@@ -118,8 +120,8 @@ def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
 
 
 def is_pool(arrays: TraceArrays) -> bool:
-    """Return whether these are models side by side: one round, and not base and guide."""
-    return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES
+    """Return whether these are models side by side: one round, of no protocol and no controller."""
+    return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES and CONTROLLER not in arrays.roles
 
 
 def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArrays:
@@ -228,7 +230,7 @@ def _marked(value: Any) -> dict[str, Any]:
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     # The order in the file means nothing: answers are numbered round by round, role by role.
     calls = [sorted(answering(trace), key=attrgetter("round", "role")) for trace in traces]
-    paper = shape_of(traces[0]) == "paper"
+    paper, pool = (shape_of(traces[0]) == kind for kind in ("paper", "pool"))
     roles = PROTOCOL_ROLES if paper else tuple(sorted({c.role for some in calls for c in some}))
     shape = (len(traces), max(map(rounds_of, traces)), len(roles))
     flat = [call for some in calls for call in some]
@@ -267,7 +269,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         group_names=tuple(groups),
         split=np.array([split_code[trace.split] for trace in traces], dtype=np.int8),
         recorded=np.array([recorded_rounds(trace) for trace in traces], dtype=np.int16),
-        independent=np.array([trace.independent or not paper for trace in traces], dtype=bool),
+        independent=np.array([trace.independent or pool for trace in traces], dtype=bool),
         replies=_replies(traces, roles, shape[1]),
     )
 

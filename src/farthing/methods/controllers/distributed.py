@@ -2,8 +2,8 @@
 
 verl (0.9) trains on what an agent loop returns, `AgentLoopOutput`; TRL (1.8) on what a
 `rollout_func` returns, whose key `env_mask` masks the environment's tokens. Both masks are ours: 1
-for the controller's tokens, 0 for the environment's. So the task, the parsers and the reward are the
-same there, and `AgentLoopOutput(**agent_loop_output(...))` is what is left to write.
+for the controller's tokens, 0 for the environment's. So task, parsers and reward are the same
+there, and `AgentLoopOutput(**agent_loop_output(...))` is what is left to write.
 """
 
 from collections.abc import Mapping, Sequence
