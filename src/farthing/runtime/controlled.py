@@ -68,7 +68,8 @@ class Controller:
 
     model: Model
     experts: Sequence[Agent]
-    """Their roles are the names in the rules."""
+    """Their roles are the names in the rules. An agent is told the turn as its round: one whose
+    temperature depends on that, as `BaseAgent`'s does, is given one."""
     rules: Rules
     task: Task
     meter: Meter = field(default_factory=Meter)
