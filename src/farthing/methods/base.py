@@ -17,9 +17,9 @@ from farthing.traces.system import System
 Kind = Literal["policy", "allocator", "pacer", "planner", "estimator"]
 Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", "text", "generator"]
 """What recorded questions must have for a method to be of use there."""
-Space = Literal["rounds", "cascade", "calls", "pool"]
+Space = Literal["rounds", "cascade", "calls", "pool", "text"]
 """Whole rounds; the models of a pool in a fixed order; single calls of any role; the models of a
-pool in any order."""
+pool in any order; whatever a controller writes."""
 Gives = Literal["one", "set"]
 """A single answer, or a set of them."""
 Calibration = Literal["none", "online", "split"]

@@ -3,6 +3,7 @@
 paper     [n, T, 2]   base and guide in each of T rounds
 pool      [n, 1, L]   L models side by side, the cheapest first
 cascade   [n, L, 1]   the same models one after another, so that round-based policies apply
+episodes  [n, T, L]   a controller and its experts in each of T turns, the cheapest first
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -116,7 +117,7 @@ def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     # The order in the file means nothing: answers are numbered round by round, role by role.
     calls = [sorted(answering(trace), key=attrgetter("round", "role")) for trace in traces]
-    paper = shape_of(traces[0]) == "paper"
+    paper, pool = (shape_of(traces[0]) == kind for kind in ("paper", "pool"))
     roles = PROTOCOL_ROLES if paper else tuple(sorted({c.role for some in calls for c in some}))
     shape = (len(traces), max(map(rounds_of, traces)), len(roles))
     flat = [call for some in calls for call in some]
@@ -155,7 +156,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         group_names=tuple(groups),
         split=np.array([split_code[trace.split] for trace in traces], dtype=np.int8),
         recorded=np.array([recorded_rounds(trace) for trace in traces], dtype=np.int16),
-        independent=np.array([trace.independent or not paper for trace in traces], dtype=bool),
+        independent=np.array([trace.independent or pool for trace in traces], dtype=bool),
         replies=_replies(traces, roles, shape[1]),
     )
 

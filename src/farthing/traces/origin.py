@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 
 from farthing.traces.arrays import NO_ANSWER, RIGHT, TraceArrays
-from farthing.traces.shapes import PROTOCOL_ROLES
+from farthing.traces.shapes import CONTROLLER, PROTOCOL_ROLES
 from farthing.traces.system import System
 
 
@@ -44,7 +44,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def is_pool(self) -> bool:
         """Whether its policy asks models side by side by their names, rather than in rounds."""
-        return self.horizon == 1 and self.roles != PROTOCOL_ROLES
+        return self.horizon == 1 and self.roles != PROTOCOL_ROLES and CONTROLLER not in self.roles
 
     @property
     def actions(self) -> tuple[str, ...]:

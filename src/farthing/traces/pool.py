@@ -7,12 +7,12 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_ANSWER, TraceArrays, asked
-from farthing.traces.shapes import PROTOCOL_ROLES
+from farthing.traces.shapes import CONTROLLER, PROTOCOL_ROLES
 
 
 def is_pool(arrays: TraceArrays) -> bool:
-    """Return whether these are models side by side: one round, and not base and guide."""
-    return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES
+    """Return whether these are models side by side: one round, of no protocol and no controller."""
+    return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES and CONTROLLER not in arrays.roles
 
 
 def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArrays:

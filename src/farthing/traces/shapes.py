@@ -1,10 +1,13 @@
-"""The two shapes of a trace: the paper's protocol (base and guide each round), or a pool of models.
+"""The shapes of a trace: the paper's protocol, a pool of models, or a controller's episode.
+
+The paper's has base and guide in each round; a pool asks every model in round 1. An episode has the
+controller's own call in each round, its turn, and beside it at most one call of an expert.
 
 Roles `policy-NAME` and `exit-NAME` are no answers: they are replies of an LLM that was asked what
 to do, and they may accompany either shape.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -12,11 +15,13 @@ from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
 from farthing.traces.grading import gold_problems
 
-Shape = Literal["paper", "pool"]
+Shape = Literal["paper", "pool", "controlled"]
 Problem = tuple[str, str]
 """The field that is wrong, and what is wrong with it and how to mend it."""
 
 PROTOCOL_ROLES = ("base", "guide")
+CONTROLLER = "controller"
+"""The role that makes a trace an episode of a controller."""
 REPLY_PREFIXES = ("policy-", "exit-")
 _PAIR = frozenset(PROTOCOL_ROLES)
 
@@ -36,12 +41,15 @@ def answering(trace: Trace) -> list[Call]:
 
 
 def shape_of(trace: Trace) -> Shape:
-    """Return the shape of one trace: a base or a guide makes it the paper's.
+    """Return the shape of one trace: a controller makes it an episode, base or guide the paper's.
 
     >>> shape_of(Trace(id="q", calls=[Call(round=1, role="gpt-4o", answer="4", correct=True)]))
     'pool'
     """
-    return "pool" if _PAIR.isdisjoint(call.role for call in trace.calls) else "paper"
+    roles = {call.role for call in trace.calls}
+    if CONTROLLER in roles:
+        return "controlled"
+    return "pool" if _PAIR.isdisjoint(roles) else "paper"
 
 
 def rounds_of(trace: Trace) -> int:
@@ -52,9 +60,10 @@ def rounds_of(trace: Trace) -> int:
 def recorded_rounds(trace: Trace) -> int:
     """Return how many rounds, from the first, were recorded in full.
 
-    A truncated pool has none: which models would have been asked next is not known.
+    A truncated pool has none: which models would have been asked next is not known. Of an episode
+    all were, as far as it went.
     """
-    if not trace.truncated:
+    if not trace.truncated or shape_of(trace) == "controlled":
         return rounds_of(trace)
     if shape_of(trace) == "pool":
         return 0
@@ -160,7 +169,7 @@ def trace_problems(trace: Trace) -> Iterator[Problem]:
     yield from _repeated(trace)
     yield from _dearer_than_possible(trace)
     yield from _ungradable(trace)
-    yield from _pool_problems(trace) if shape_of(trace) == "pool" else _paper_problems(trace)
+    yield from _PROBLEMS[shape_of(trace)](trace)
 
 
 def _repeated(trace: Trace) -> Iterator[Problem]:
@@ -219,3 +228,27 @@ def _paper_problems(trace: Trace) -> Iterator[Problem]:
                     + ("" if trace.truncated else ' or mark the trace "truncated": true')
                 ),
             )
+
+
+def _controlled_problems(trace: Trace) -> Iterator[Problem]:
+    last = rounds_of(trace)
+    asked: dict[int, int] = {}
+    for i, call in enumerate(trace.calls):
+        if call.role == CONTROLLER or is_reply(call.role):
+            continue
+        if (first := asked.setdefault(call.round, i)) != i:
+            yield (
+                f"calls[{i}].role",
+                f"is '{call.role}', and calls[{first}] is an expert's of the same turn already",
+            )
+    turns = {call.round for call in trace.calls if call.role == CONTROLLER}
+    for number in range(1, min(last, len(trace.calls) + 1) + 1):
+        if number not in turns:
+            yield "calls", f"round {number} is missing its {CONTROLLER}; record the call"
+
+
+_PROBLEMS: dict[Shape, Callable[[Trace], Iterator[Problem]]] = {
+    "paper": _paper_problems,
+    "pool": _pool_problems,
+    "controlled": _controlled_problems,
+}

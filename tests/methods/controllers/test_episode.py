@@ -1,6 +1,10 @@
 """An episode step by step: every branch, and what of it reaches a trainer."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from farthing.errors import InputError
 from farthing.methods.controllers.base import Expert, MadeCall, Mode
@@ -123,3 +127,39 @@ def test_rules_are_checked() -> None:
         Rules((), most_turns=0)
     with pytest.raises(InputError, match="name them apart"):
         Rules((Expert("small"), Expert("small")))
+
+
+TEXT = st.lists(
+    st.sampled_from(
+        ["<call>", "</call>", "small", "large", ": a?", "<answer>", "</answer>", "<reply>", "so "]
+    )
+    | st.text(max_size=4),
+    max_size=5,
+).map("".join)
+CALL = st.sampled_from(["<call>small</call>", "<call>large: a?</call>"])
+STEP = st.tuples(TEXT | CALL, TEXT, st.sampled_from(["reply", "fail", "refuse"]))
+
+
+@given(st.lists(STEP, min_size=3, max_size=3))
+def test_whatever_is_written_an_episode_is_sound(steps: list[tuple[str, str, str]]) -> None:
+    play = start()
+    for text, reply, what in steps:
+        if play.over:
+            break
+        play = play.wrote(Written(text, 2))
+        if play.asked is not None and what == "refuse":
+            play = play.refuse()
+        elif play.asked is not None:
+            play = play.heard(reply, call(play, reply, error="timeout" if what == "fail" else ""))
+    episode = play.episode()
+    authors = [segment.author for segment in episode.segments]
+    assert authors[0] == authors[-1] == "controller"
+    assert all(a != b for a, b in pairwise(authors))
+    assert authors.count("controller") == episode.turns <= 3
+    assert episode.cost_nano == 2 * episode.turns + 5 * len(episode.calls)
+    told = authors.count("environment")
+    assert len(episode.calls) + episode.refused <= told <= episode.turns - 1
+    assert episode.malformed + len(episode.calls) + episode.refused >= told
+    assert (episode.answer is None) == (episode.ended_by != "answer")
+    if episode.answer is not None:
+        assert episode.segments[-1].text.count(episode.answer) >= 1

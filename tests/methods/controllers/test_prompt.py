@@ -3,9 +3,10 @@
 import pytest
 
 from farthing.errors import InputError
-from farthing.methods.controllers.base import CONTROLLER, Expert, Mode, Segment
+from farthing.methods.controllers.base import Expert, Mode, Segment
 from farthing.methods.controllers.prompt import STYLES, conversation, prompt
 from farthing.models.base import Message
+from farthing.traces.shapes import CONTROLLER
 
 MODE = Mode("medium", 1_500_000)
 EXPERTS = (Expert("small", "$0.1 in and $0.4 out per million tokens"), Expert("large"))
@@ -55,7 +56,7 @@ def test_a_conversation_is_the_prompt_and_who_wrote_what() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["", " ", "a<b", "two\nlines", " small", CONTROLLER])
+@pytest.mark.parametrize("name", ["", " ", "a<b", "two\nlines", " small", CONTROLLER, "exit-x"])
 def test_names_that_no_call_can_hold_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="an expert is called"):
         Expert(name)

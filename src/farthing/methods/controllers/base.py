@@ -10,9 +10,8 @@ from typing import Literal
 
 from farthing.errors import InputError
 from farthing.models.base import Message, Usage
+from farthing.traces.shapes import CONTROLLER, is_reply
 
-CONTROLLER = "controller"
-"""The role of the controller's own calls; no expert has this name."""
 Author = Literal["controller", "environment"]
 Ending = Literal["answer", "turns", "budget", "failure"]
 """An answer was given; no turn was left; the controller could not be paid; its model failed."""
@@ -59,10 +58,11 @@ class Expert:
         Raises:
             InputError: it cannot.
         """
-        if self.name == CONTROLLER or not _NAME.fullmatch(self.name):
+        taken = self.name == CONTROLLER or is_reply(self.name)
+        if taken or not _NAME.fullmatch(self.name):
             raise InputError(
                 f"an expert is called {self.name!r}; give a name on one line, without < and >, "
-                f"other than '{CONTROLLER}'"
+                f"that is not '{CONTROLLER}' and begins with neither policy- nor exit-"
             )
 
 

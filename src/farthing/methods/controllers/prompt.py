@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from farthing.errors import InputError
-from farthing.methods.controllers.base import CONTROLLER, Expert, Mode, Segment
+from farthing.methods.controllers.base import Expert, Mode, Segment
 from farthing.models.base import Message
 from farthing.money import dollars
 from farthing.tasks.templates import BUILT_IN, Prompts
+from farthing.traces.shapes import CONTROLLER
 
 Style = Literal["compact", "plain", "forbidding"]
 STYLES: tuple[Style, ...] = get_args(Style)
