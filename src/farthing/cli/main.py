@@ -17,6 +17,7 @@ from farthing.cli import (
     demo,
     generate,
     grade,
+    lm,
     methods,
     pipeline,
     recommend,
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(traces.app, name="traces")
+app.add_typer(lm.app, name="lm")
 app.command("generate")(generate.generate)
 app.command("methods")(methods.methods)
 app.command("collect")(collect.collect)
@@ -54,7 +56,11 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
-for one in (*app.registered_commands, *traces.app.registered_commands):
+for one in (
+    *app.registered_commands,
+    *traces.app.registered_commands,
+    *lm.app.registered_commands,
+):
     one.cls = PlainCommand
 
 

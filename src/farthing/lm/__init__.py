@@ -1,0 +1,1 @@
+"""Language models small enough to train here: their symbols, their networks, their training."""
