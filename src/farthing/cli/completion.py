@@ -35,5 +35,12 @@ def tasks(typed: str) -> list[str]:
     return _begun(plugins.names("tasks"), typed)
 
 
+def embedded(typed: str) -> list[str]:
+    """Offer the names of embedded models."""
+    from farthing.models.embedded import known
+
+    return _begun(sorted(model.name for model in known()), typed)
+
+
 def _begun(names: list[str], typed: str) -> list[str]:
     return [name for name in names if name.startswith(typed)]

@@ -16,6 +16,7 @@ from farthing.cli import (
     demo,
     generate,
     grade,
+    lm,
     methods,
     pipeline,
     recommend,
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(traces.app, name="traces")
+app.add_typer(lm.app, name="lm")
 app.command("generate")(generate.generate)
 app.command("methods")(methods.methods)
 app.command("collect")(collect.collect)
@@ -52,7 +54,11 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
-for one in (*app.registered_commands, *traces.app.registered_commands):
+for one in (
+    *app.registered_commands,
+    *traces.app.registered_commands,
+    *lm.app.registered_commands,
+):
     one.cls = PlainCommand
 
 

@@ -1,7 +1,8 @@
 """A model of the transformers library, run in this process, with log-probabilities."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -49,10 +50,11 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """
         transformers = _import_transformers()
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
-            network = transformers.AutoModelForCausalLM.from_pretrained(
-                self.path, dtype=self.dtype, use_safetensors=True
-            )
+            with _quiet(transformers):
+                tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
+                network = transformers.AutoModelForCausalLM.from_pretrained(
+                    self.path, dtype=self.dtype, use_safetensors=True
+                )
         except ImportError:  # torch, which transformers looks for only now
             raise MissingExtraError("running a local model", "lm") from None
         except (OSError, ValueError) as error:
@@ -93,11 +95,17 @@ class LocalModel:
         self._timeout_s = timeout_s
         self._batches: Batching[Prompt, Completion] = Batching(self._answer, batch)
         self._ends = _ends(network, tokenizer)
+        self._context: int | None = getattr(network.config, "max_position_embeddings", None)
 
     @property
     def name(self) -> str:
         """Name of the model, as prices and traces call it."""
         return self._name
+
+    @property
+    def context(self) -> int | None:
+        """Most tokens of prompt and answer together; None where the weights name no limit."""
+        return self._context
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Answer one prompt; cancelling the task stops its generation at the next token.
@@ -200,11 +208,10 @@ class LocalModel:
             lines = [f"{m.role}: {m.content}" for m in prompt.messages]
             inputs = self._tokenizer("\n".join([*lines, "assistant:"]))
         ids: list[int] = inputs["input_ids"]
-        context = getattr(self._network.config, "max_position_embeddings", None)
-        if context is not None and len(ids) + prompt.max_tokens > context:
+        if self._context is not None and len(ids) + prompt.max_tokens > self._context:
             raise ContextTooLongError(
                 f"model '{self._name}': {len(ids)} tokens and {prompt.max_tokens} to come do not "
-                f"fit its context of {context}: shorten the prompt"
+                f"fit its context of {self._context}: shorten the prompt"
             )
         return ids
 
@@ -233,6 +240,18 @@ def _ends(network: Any, tokenizer: Any) -> frozenset[int]:
     said = network.generation_config.eos_token_id
     ends = [*(said if isinstance(said, list) else [said]), tokenizer.eos_token_id]
     return frozenset(end for end in ends if end is not None)
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Load without bars of progress, which nobody asked for."""
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
 
 
 def _import_transformers() -> Any:

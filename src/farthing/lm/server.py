@@ -1,0 +1,158 @@
+"""An OpenAI-compatible server of local models, in a process of its own.
+
+PyTorch never loads where requests are decided: whoever decides asks this server over HTTP.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from farthing.errors import ContextTooLongError, InputError, ModelError
+from farthing.models.base import MAX_TOKENS, Completion
+from farthing.models.chat_serving import ChatRequest, chunks, problem, read_request, reply
+from farthing.models.local import LocalModel
+
+LARGEST_BODY = 4 * 2**20
+"""Bytes of a request, at most."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def serve(
+    models: Mapping[str, LocalModel], listening: socket.socket, ready: Callable[[str], None]
+) -> None:
+    """Serve until the process is interrupted or asked to end.
+
+    Args:
+        models: by the name that a request gives.
+        listening: a bound socket.
+        ready: told the address, once it answers.
+    """
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    web.run_app(
+        application(models),
+        sock=listening,
+        print=lambda *_: ready(f"http://{shown}:{port}/v1"),
+        access_log=None,
+        handler_cancellation=True,  # a client that goes away is not answered to the end
+    )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; port 0 takes a free one.
+
+    Raises:
+        InputError: the address is taken or none of this machine's.
+    """
+    try:
+        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=kind)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InputError(f"{host}, port {port}: {why}; give others with --host, --port") from None
+
+
+def application(models: Mapping[str, LocalModel]) -> web.Application:
+    """Return the server's routes over some models, which it closes in the end."""
+    served = _Served(models)
+    app = web.Application(client_max_size=LARGEST_BODY, middlewares=[_in_their_form])
+    app.router.add_post("/v1/chat/completions", served.chat)
+    app.router.add_get("/v1/models", served.list)
+    app.router.add_get("/v1/models/{name}", served.one)
+    app.router.add_get("/health", served.health)
+    app.on_cleanup.append(served.close)
+    return app
+
+
+class _Served:
+    """The routes."""
+
+    def __init__(self, models: Mapping[str, LocalModel]) -> None:
+        self._models = models
+
+    async def chat(self, http: web.Request) -> web.StreamResponse:
+        """Answer a conversation, in one piece or as a stream of events."""
+        request = read_request(await http.read())
+        model = self._models.get(request.model)
+        if model is None:
+            return self._unknown(request.model)
+        done = await self._complete(model, request)
+        return await _stream(http, request, done) if request.stream else _json(reply(request, done))
+
+    async def list(self, _: web.Request) -> web.Response:
+        """Name the models."""
+        return _json({"object": "list", "data": [_described(name) for name in self._models]})
+
+    async def one(self, http: web.Request) -> web.Response:
+        """Describe a model."""
+        name = http.match_info["name"]
+        return _json(_described(name)) if name in self._models else self._unknown(name)
+
+    async def health(self, _: web.Request) -> web.Response:
+        """Say that it is there."""
+        return _json({"status": "ok", "models": list(self._models)})
+
+    async def close(self, _: web.Application) -> None:
+        """Let go of the models."""
+        for model in self._models.values():
+            await model.aclose()
+
+    async def _complete(self, model: LocalModel, request: ChatRequest) -> Sequence[Completion]:
+        context = model.context or 2 * MAX_TOKENS
+        prompts = request.prompts(max(1, min(MAX_TOKENS, context // 2)))
+        return await asyncio.gather(*map(model.complete, prompts))
+
+    def _unknown(self, name: str) -> web.Response:
+        known = ", ".join(self._models)
+        said = f"there is no model '{name}' here, but: {known}"
+        return _refusal(404, said, "model_not_found")
+
+
+@web.middleware
+async def _in_their_form(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Say what goes wrong as OpenAI does."""
+    try:
+        return await handler(request)
+    except web.HTTPRequestEntityTooLarge:
+        return _refusal(413, f"the request is longer than {LARGEST_BODY} bytes; shorten it")
+    except web.HTTPException as error:  # 404 and 405
+        return _refusal(error.status, f"{request.method} {request.path}: {error.reason}")
+    except ContextTooLongError as error:
+        return _refusal(400, str(error), "context_length_exceeded")
+    except (InputError, ModelError) as error:
+        return _refusal(400, str(error))
+    except Exception as error:  # noqa: BLE001 - whoever asks gets a reply, whatever it is
+        said = problem(f"unexpected {type(error).__name__}: {error}", "server_error")
+        return _json(said, 500)
+
+
+async def _stream(
+    http: web.Request, request: ChatRequest, done: Sequence[Completion]
+) -> web.StreamResponse:
+    sent = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+    )
+    await sent.prepare(http)
+    for chunk in chunks(request, done):
+        await sent.write(b"data: " + msgspec.json.encode(chunk) + b"\n\n")
+    await sent.write(b"data: [DONE]\n\n")
+    await sent.write_eof()
+    return sent
+
+
+def _described(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "farthing"}
+
+
+def _refusal(status: int, message: str, code: str | None = None) -> web.Response:
+    return _json(problem(message, "invalid_request_error", code), status)
+
+
+def _json(body: dict[str, Any], status: int = 200) -> web.Response:
+    encoded = msgspec.json.encode(body)
+    return web.Response(body=encoded, status=status, content_type="application/json")
