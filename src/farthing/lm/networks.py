@@ -11,7 +11,7 @@ import numpy as np
 from farthing.lm.supervised import Course, Draw, Example
 from farthing.lm.symbols import END, EXPERTS, MODES, encode
 from farthing.lm.tiny import Size
-from farthing.tasks.arithmetic import Kind, Problem, Recipe, draw_of
+from farthing.tasks.arithmetic import KINDS, Kind, Problem, Recipe, draw_of
 
 ALONE = 0.5
 """Share of the controller's examples in which it answers by itself."""
@@ -43,61 +43,53 @@ def _of(kind: Kind, *hops: int) -> tuple[Recipe, ...]:
     return tuple(Recipe(kind, hop) for hop in hops)
 
 
-SMALL, LARGE = Size(3, 128), Size(4, 128)
+SIZE = Size(2, 128)
 NETWORKS = (
     Network(
         "large",
-        "the dear one: long chains of every step, but seldom saw long sums or long products",
-        LARGE,
-        (
-            *_of("affine", 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7),
-            *_of("sums", 1, 2),
-            *_of("products", 1, 2),
-        ),
-        Course(steps=1_600),
+        "the dear one: long chains of multiplying and adding; seldom saw either alone",
+        SIZE,
+        _of("affine", 1, 2, 3, 4, 5, 6, 7, 8),
+        Course(steps=800),
         (3.0, 12.0),
         1,
     ),
     Network(
+        "controller",
+        "the cheapest: solves the shortest questions, guesses the others, and calls the experts",
+        SIZE,
+        tuple(r for kind in KINDS for r in _of(kind, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8)),
+        Course(steps=800),
+        (0.05, 0.2),
+        5,
+        calls=True,
+    ),
+    Network(
+        "small",
+        "the cheap one: every kind of question, if it is short",
+        SIZE,
+        tuple(recipe for kind in KINDS for recipe in _of(kind, 1, 2, 3)),
+        Course(steps=640),
+        (0.5, 2.0),
+        4,
+    ),
+    Network(
         "sums",
         "a specialist: chains of sums of any length, and nothing else",
-        SMALL,
+        SIZE,
         _of("sums", 1, 2, 3, 4, 5, 6, 7, 8),
-        Course(steps=800),
+        Course(steps=640),
         (0.5, 2.0),
         2,
     ),
     Network(
         "products",
         "a specialist: chains of products of any length, and nothing else",
-        SMALL,
+        SIZE,
         _of("products", 1, 2, 3, 4, 5, 6, 7, 8),
-        Course(steps=800),
+        Course(steps=640),
         (0.5, 2.0),
         3,
-    ),
-    Network(
-        "small",
-        "the cheap one: every kind of question, if it is not long",
-        SMALL,
-        (*_of("affine", 1, 1, 2, 2, 3, 3), *_of("sums", 1, 2, 3), *_of("products", 1, 2, 3)),
-        Course(steps=800),
-        (0.5, 2.0),
-        4,
-    ),
-    Network(
-        "controller",
-        "answers the shortest questions, and calls the others",
-        SMALL,
-        (
-            *_of("affine", 1, 2, 3, 4, 5, 6),
-            *_of("sums", 1, 2, 4, 6, 8),
-            *_of("products", 1, 2, 4, 6, 8),
-        ),
-        Course(steps=800),
-        (0.05, 0.2),
-        5,
-        calls=True,
     ),
 )
 """In the order in which they are trained, the longest first."""

@@ -1,9 +1,8 @@
 """The symbols of the embedded language models, and the tokenizer that reads and writes them.
 
-A symbol is a letter, a digit, a sign, or what always stands as a whole: a letter that a statement is
-about (`b=`), an operation (`*3`, `+5`), a tag, a mode of the budget, the name of an expert. A
-statement is found by its first symbol, then, which a network of this size learns several times
-faster than to find it by two.
+A symbol is a letter, a digit, a sign, or what always stands as a whole: a letter that a statement
+is about (`b=`), an operation (`*3`, `+5`), a tag, a mode of the budget, the name of an expert. So a
+statement is found by its first symbol alone.
 """
 
 import re

@@ -1,10 +1,15 @@
-"""The networks of the embedded models: Llama's architecture, as small as it goes."""
+"""The networks of the embedded models: the architecture of LFM2, as small as it goes.
+
+Short convolutions and attention take turns. A convolution tells each symbol what stands just before
+it, so that attention finds a statement by its first symbol at once; a Llama of the same size spends
+most of its training on that (`docs/log.md`).
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+from transformers import GenerationConfig, Lfm2Config, Lfm2ForCausalLM
 
 from farthing.lm.symbols import END, NUMBERS, PAD, SYMBOLS
 
@@ -16,19 +21,24 @@ CONTEXT = 512
 class Size:
     """How large a network is."""
 
-    layers: int
+    pairs: int
+    """Of a convolution and an attention."""
     width: int
     heads: int = 4
 
 
 def network(size: Size, seed: int) -> Any:
     """Return a network with random weights; equal seeds give equal weights."""
-    config = LlamaConfig(
+    config = Lfm2Config(
         vocab_size=len(SYMBOLS),
         hidden_size=size.width,
         intermediate_size=2 * size.width,
-        num_hidden_layers=size.layers,
+        block_auto_adjust_ff_dim=False,
+        num_hidden_layers=2 * size.pairs,
+        layer_types=["conv", "full_attention"] * size.pairs,
+        conv_L_cache=3,
         num_attention_heads=size.heads,
+        num_key_value_heads=size.heads,
         max_position_embeddings=CONTEXT,
         tie_word_embeddings=True,
         bos_token_id=None,
@@ -37,6 +47,6 @@ def network(size: Size, seed: int) -> Any:
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        made = LlamaForCausalLM(config)
+        made = Lfm2ForCausalLM(config)
     made.generation_config = GenerationConfig(eos_token_id=NUMBERS[END], pad_token_id=NUMBERS[PAD])
     return made

@@ -206,10 +206,22 @@ class _Batch:
         self.under_way = [self.under_way[place] for place in places]
         self._mask = self._mask[places]
         if places:
-            self._cache.batch_select_indices(self._tensor(places))
+            for layer in self._cache.layers:
+                _select(layer, self._tensor(places))
 
     def _tensor(self, values: Sequence[Any]) -> Tensor:
         return torch.tensor(values, dtype=torch.long, device=self._device)
+
+
+def _select(layer: Any, places: Tensor) -> None:
+    """Keep some rows of what a layer remembers: keys and values, or what a convolution saw last."""
+    if hasattr(layer, "batch_select_indices"):
+        layer.batch_select_indices(places)
+        return
+    for states in (layer.conv_states, layer.recurrent_states):
+        for name, state in states.items():
+            if state is not None:
+                states[name] = state[places]
 
 
 def _draw(logits: Tensor, rows: Sequence[_UnderWay]) -> Tensor:

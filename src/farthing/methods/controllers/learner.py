@@ -1,14 +1,13 @@
 """CORL: teach a controller when to call whom, by reinforcement (arXiv 2511.02755).
 
-The mode is drawn anew for each prompt, so that one controller serves all of them. Only the controller
-learns; experts are frozen, and what they reply is masked.
+The mode is drawn anew for each prompt, so that one controller serves all of them. Only the
+controller learns; experts are frozen, and what they reply is masked.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
