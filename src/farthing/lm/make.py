@@ -1,7 +1,11 @@
 """Make the embedded networks: train, measure, write what ships."""
 
 import json
+import multiprocessing
+import queue
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +15,7 @@ import torch
 from farthing.lm.measure import Measured, measure
 from farthing.lm.networks import Network, draws
 from farthing.lm.supervised import Progress, train
-from farthing.lm.symbols import MODES, tokenizer
+from farthing.lm.symbols import FIRST, WHOLE, tokenizer
 from farthing.lm.tiny import network as random_network
 
 ASKED = 400
@@ -19,6 +23,10 @@ ASKED = 400
 MEASURED_SEED = 11
 LOG = "training.json"
 """What a folder of weights says of how they were made."""
+
+
+Told = Any
+"""A queue between processes, of (name, progress, steps)."""
 
 
 class Watch(Protocol):
@@ -59,17 +67,55 @@ def make(one: Network, out: Path, watch: Watch) -> Made:
     kept = out / f".{one.name}.training"
     done = train(network, draws(one), one.course, seed=one.seed, folder=kept, watch=told)
     network = network.to("cpu")
-    counts = tuple(measure(network, ASKED, MEASURED_SEED, MODES[-1] if one.calls else ""))
+    counts = tuple(measure(network, ASKED, MEASURED_SEED))
     parameters = sum(parameter.numel() for parameter in network.parameters())
     made = Made(one.name, round(done.seconds, 1), done.symbols, parameters, counts)
-    write(network, out / one.name, {**asdict(made), "device": device, "loss": curve})
+    template = WHOLE if one.skill == "call" else FIRST
+    write(network, template, out / one.name, {**asdict(made), "device": device, "loss": curve})
     return made
 
 
-def write(network: Any, folder: Path, said: dict[str, Any]) -> None:
+def make_all(networks: Sequence[Network], out: Path, *, workers: int, watch: Watch) -> list[Made]:
+    """Train networks side by side, each in a process of its own, and write the list of them.
+
+    Args:
+        networks: what to train, those that take longest first.
+        out: gets a folder for each, and `models.json`.
+        workers: processes; each uses one core.
+        watch: is told how far each is.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    context = multiprocessing.get_context("spawn")
+    told: Told = context.Queue()
+    pool = ProcessPoolExecutor(workers, context, _begin, (told,))
+    with pool:
+        jobs = [pool.submit(_make_one, one, out) for one in networks]
+        while not all(job.done() for job in jobs):
+            with suppress(queue.Empty):
+                watch(*told.get(timeout=0.5))
+        made = [job.result() for job in jobs]
+    (out / "models.json").write_text(catalogue(networks, made))
+    return made
+
+
+def _begin(told: Told) -> None:
+    """Prepare a process: it has one core, and says how far it is to the one that began it."""
+    torch.set_num_threads(1)
+    _TOLD.append(told)
+
+
+def _make_one(one: Network, out: Path) -> Made:
+    return make(one, out, lambda *progress: _TOLD[0].put(progress))
+
+
+_TOLD: list[Told] = []
+"""Where this process says how far it is."""
+
+
+def write(network: Any, template: str, folder: Path, said: dict[str, Any]) -> None:
     """Write a folder that the transformers library reads, with a log of how it was made."""
     network.save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    tokenizer(template).save_pretrained(folder)
     (folder / LOG).write_text(json.dumps(said, indent=1) + "\n")
 
 

@@ -5,20 +5,25 @@ Nobody is right on everything, and two of them are right where the others are no
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from farthing.lm.supervised import Course, Draw, Example
 from farthing.lm.symbols import END, EXPERTS, MODES, encode
 from farthing.lm.tiny import Size
-from farthing.tasks.arithmetic import KINDS, Kind, Problem, Recipe, draw_of
+from farthing.tasks.arithmetic import KINDS, Kind, Problem, Recipe, draw_of, reasoned
 
 ALONE = 0.5
-"""Share of the controller's examples in which it answers by itself."""
+"""Share of examples in which a network with another skill solves by itself."""
 RIGHT = 0.8
 """Share of the replies that are right, in the controller's examples."""
 OWN_HOPS = 2
 """The longest chain that the controller is taught to solve by itself."""
+
+
+Skill = Literal["solve", "judge", "call"]
+"""What a network learns: to solve; to judge the solutions of others, too; to call others, too."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,7 @@ class Network:
     price: tuple[float, float]
     """USD per million symbols that it reads, and that it writes."""
     seed: int
-    calls: bool = False
-    """Whether it learns to call others, as a controller does."""
+    skill: Skill = "solve"
 
 
 def _of(kind: Kind, *hops: int) -> tuple[Recipe, ...]:
@@ -47,29 +51,30 @@ SIZE = Size(2, 128)
 NETWORKS = (
     Network(
         "large",
-        "the dear one: long chains of multiplying and adding; seldom saw either alone",
+        "the dear one: chains of multiplying and adding of any length; never saw either alone",
         SIZE,
-        _of("affine", 1, 2, 3, 4, 5, 6, 7, 8),
-        Course(steps=800),
+        _of("affine", 1, 2, 3, 4, 5, 6, 7),
+        Course(steps=1_000),
         (3.0, 12.0),
         1,
+        "judge",
     ),
     Network(
         "controller",
         "the cheapest: solves the shortest questions, guesses the others, and calls the experts",
         SIZE,
-        tuple(r for kind in KINDS for r in _of(kind, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8)),
+        tuple(r for kind in KINDS for r in _of(kind, 1, 1, 2, 2, 3, 4, 5, 6, 7)),
         Course(steps=800),
         (0.05, 0.2),
         5,
-        calls=True,
+        "call",
     ),
     Network(
         "small",
         "the cheap one: every kind of question, if it is short",
         SIZE,
-        tuple(recipe for kind in KINDS for recipe in _of(kind, 1, 2, 3)),
-        Course(steps=640),
+        tuple(recipe for kind in KINDS for recipe in _of(kind, 1, 2, 3, 4)),
+        Course(steps=800),
         (0.5, 2.0),
         4,
     ),
@@ -77,7 +82,7 @@ NETWORKS = (
         "sums",
         "a specialist: chains of sums of any length, and nothing else",
         SIZE,
-        _of("sums", 1, 2, 3, 4, 5, 6, 7, 8),
+        _of("sums", 1, 2, 3, 4, 5, 6, 7),
         Course(steps=640),
         (0.5, 2.0),
         2,
@@ -86,7 +91,7 @@ NETWORKS = (
         "products",
         "a specialist: chains of products of any length, and nothing else",
         SIZE,
-        _of("products", 1, 2, 3, 4, 5, 6, 7, 8),
+        _of("products", 1, 2, 3, 4, 5, 6, 7),
         Course(steps=640),
         (0.5, 2.0),
         3,
@@ -97,14 +102,31 @@ NETWORKS = (
 
 def draws(network: Network) -> Draw:
     """Return what draws a network's examples, of the part `train` alone."""
+    taught = {"solve": solved, "judge": judged, "call": called}[network.skill]
 
     def draw(generator: np.random.Generator) -> Example:
-        problem = next(draw_of("train", network.recipes, generator))
-        if network.calls:
-            return called(problem, generator)
-        return Example(encode(problem.text), encode(solution(problem)))
+        return taught(next(draw_of("train", network.recipes, generator)), generator)
 
     return draw
+
+
+def solved(problem: Problem, _: np.random.Generator) -> Example:
+    """Return an example of thinking, then answering."""
+    return Example(encode(problem.text), encode(solution(problem)))
+
+
+def judged(problem: Problem, generator: np.random.Generator) -> Example:
+    """Return an example of a judge, or of solving: `QUESTION!REPLY` is to be judged.
+
+    It says yes; or no, and then how the question is solved. A reply is wrong by a slip in one step.
+    """
+    if generator.random() < ALONE:
+        return solved(problem, generator)
+    right = generator.random() < ALONE
+    at, slip = int(generator.integers(len(problem.chain))), int(generator.integers(1, 10))
+    reply = reasoned(problem.chain, {} if right else {at: slip})
+    prompt = f"{problem.text}!{reply}<answer>{reply[-2]}</answer>"
+    return Example(encode(prompt), encode(f"yes{END}" if right else f"no{solution(problem)}"))
 
 
 def solution(problem: Problem) -> str:

@@ -11,12 +11,13 @@ from typing import Any
 
 from farthing.tasks.arithmetic import LETTERS, MULTIPLIERS, PLUS
 
-PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
+PAD, END = "<pad>", "<end>"
 TAGS = ("<call>", "</call>", "<reply>", "</reply>", "<answer>", "</answer>")
 MODES = ("low:", "medium:", "high:")
 EXPERTS = ("small", "large", "sums", "products")
+VERDICTS = ("yes", "no")
 SYMBOLS = (
-    *(PAD, END, UNKNOWN),
+    *(PAD, END),
     *TAGS,
     *MODES,
     *EXPERTS,
@@ -25,22 +26,27 @@ SYMBOLS = (
     *(f"+{plus}" for plus in PLUS),
     *LETTERS,
     *"0123456789",
-    *"=;?",
+    *"=;?!",
+    *VERDICTS,
 )
 """Every symbol, in the order of its number."""
 NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS)}
 _WHOLE = re.compile("|".join(re.escape(s) for s in SYMBOLS if len(s) > 1) + "|.", re.DOTALL)
-_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+_NOT_READ = r"<<(?:quote|end) [0-9a-f]{8}>>|\s+"
+"""Marks around what others wrote, which prompts have, and white space."""
+WHOLE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+"""Reads a conversation as one text."""
+FIRST = "{{ messages[0]['content'] }}"
+"""Reads the first message alone."""
 
 
 def encode(text: str) -> list[int]:
-    """Return the numbers of a text's symbols; what is none of them counts as unknown.
+    """Return the numbers of a text's symbols; what is none of them is 0, which says nothing.
 
-    >>> encode("b=4<end>")
-    [17, 54, 1]
+    >>> encode("b=4<end>"), encode("b=4 ."), decode([16, 51])
+    ([16, 51, 1], [16, 51, 0], 'b=4')
     """
-    unknown = NUMBERS[UNKNOWN]
-    return [NUMBERS.get(symbol, unknown) for symbol in _WHOLE.findall(text)]
+    return [NUMBERS.get(symbol, 0) for symbol in _WHOLE.findall(re.sub(_NOT_READ, "", text))]
 
 
 def decode(numbers: Sequence[int]) -> str:
@@ -52,21 +58,23 @@ def decode(numbers: Sequence[int]) -> str:
     return "".join(SYMBOLS[number] for number in numbers)
 
 
-def tokenizer() -> Any:
+def tokenizer(template: str) -> Any:
     """Return a tokenizer of the transformers library that does the same.
 
-    A conversation is the texts of its messages, one after another.
+    Args:
+        template: how it reads a conversation, `WHOLE` or `FIRST`.
     """
     import tokenizers  # noqa: PLC0415 - an extra, as is the next
     import transformers  # noqa: PLC0415
 
-    words = tokenizers.models.WordLevel(vocab=dict(NUMBERS), unk_token=UNKNOWN)
+    words = tokenizers.models.WordLevel(vocab=dict(NUMBERS), unk_token=PAD)
     made = tokenizers.Tokenizer(words)
     pattern = tokenizers.Regex(_WHOLE.pattern.replace(r"\<", "<").replace(r"\>", ">"))
+    made.normalizer = tokenizers.normalizers.Replace(tokenizers.Regex(_NOT_READ), "")
     made.pre_tokenizer = tokenizers.pre_tokenizers.Split(pattern, behavior="isolated")
     made.decoder = tokenizers.decoders.Fuse()
     fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, eos_token=END, pad_token=PAD, unk_token=UNKNOWN
+        tokenizer_object=made, eos_token=END, pad_token=PAD, unk_token=PAD
     )
-    fast.chat_template = _TEMPLATE
+    fast.chat_template = template
     return fast

@@ -25,10 +25,10 @@ Kind = Literal["affine", "sums", "products"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """What a step does: `b=a*3+5`, `b=a+5`, `b=a*3`."""
 Part = Literal["train", "calibrate", "test"]
-LETTERS = "abcdefghijk"
+LETTERS = "abcdefghij"
 MULTIPLIERS = (3, 7, 9)
 """Coprime with ten, and not 1."""
-LONGEST = 8
+LONGEST = 7
 """Most hops of a chain."""
 PLUS = range(1, 10)
 """What may be added."""
@@ -42,7 +42,7 @@ class Recipe:
 
     kind: Kind
     hops: int
-    """Steps from the letter with a number to the one that is asked for; 1 to 8."""
+    """Steps from the letter with a number to the one that is asked for; 1 to 7."""
     distractors: int = 2
     """Statements that lead nowhere."""
 
@@ -107,10 +107,7 @@ class Problem:
         >>> Problem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps).reasoning
         'cba;a=4;b=a*3+5=2+5=7;c=b*7+2=9+2=1;'
         """
-        back = "".join(step.target for step in reversed(self.chain))
-        sources = (0, *_values(self.chain))
-        lines = [_worked(s, source) for s, source in zip(self.chain, sources, strict=False)]
-        return f"{back};{''.join(lines)}"
+        return reasoned(self.chain)
 
     @property
     def part(self) -> Part:
@@ -128,6 +125,25 @@ class Problem:
         )
 
 
+def reasoned(chain: Sequence[Step], slips: Mapping[int, int] | None = None) -> str:
+    """Return a chain of thought: the letters from the question back, then each value in turn.
+
+    Args:
+        chain: from the letter with a number to the one that is asked for.
+        slips: what is added, by mistake, to the value of a step; later steps go on from there.
+
+    >>> steps = (Step("a", "", 1, 4), Step("b", "a", 3, 5), Step("c", "b", 7, 2))
+    >>> reasoned(steps, slips={1: 1})
+    'cba;a=4;b=a*3+5=2+5=8;c=b*7+2=6+2=8;'
+    """
+    lines, source = [], 0
+    for at, step in enumerate(chain):
+        value = (step.value(source) + (slips or {}).get(at, 0)) % 10
+        lines.append(_worked(step, source, value))
+        source = value
+    return f"{''.join(step.target for step in reversed(chain))};{''.join(lines)}"
+
+
 def part_of(text: str) -> Part:
     """Return the part that a text belongs to, whoever draws it: train (80 %), calibrate or test.
 
@@ -140,7 +156,7 @@ def draw(recipe: Recipe, generator: np.random.Generator) -> Problem:
     """Draw one question.
 
     >>> draw(Recipe("sums", 2, 1), np.random.default_rng(0)).text
-    'h=g+7;c=g+9;g=e+9;e=6;h?'
+    'c=g+9;g=e+6;e=5;h=c+6;c?'
     """
     count = recipe.hops + recipe.distractors + 1
     names = [LETTERS[i] for i in generator.permutation(len(LETTERS))[:count]]
@@ -202,12 +218,12 @@ def _values(chain: Sequence[Step]) -> list[int]:
     return values
 
 
-def _worked(step: Step, source: int) -> str:
-    """Write a statement as it is said, and its result; a product before the sum it is part of."""
+def _worked(step: Step, source: int, value: int) -> str:
+    """Write a statement as it is said, and its value; a product before the sum it is part of."""
     if not step.source:
-        return f"{step.said()};"
+        return f"{step.target}={value};"
     product = f"={source * step.times % 10}+{step.plus}" if step.times > 1 and step.plus else ""
-    return f"{step.said()}{product}={step.value(source)};"
+    return f"{step.said()}{product}={value};"
 
 
 def _step(kind: Kind, source: str, target: str, generator: np.random.Generator) -> Step:

@@ -13,6 +13,7 @@ _ANSWER = re.compile(
     re.IGNORECASE,
 )
 _HASHES = re.compile(r"^.*####[ \t]*(\S.*)$", re.MULTILINE)
+_TAGGED = re.compile(r"<answer>\s*(\S.*?)\s*</answer>", re.DOTALL)
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _WRAPPING = ("**", "__", "`", '"', "“”", "<>")
 _LABEL = r"\W*(?:(?:your\s+|my\s+)?(?:response|reply|verdict|judge?ment|evaluation|action)\W*)?"
@@ -40,8 +41,8 @@ class Verdict:
 def read_answer(reply: str) -> str | None:
     r"""Return the answer that a reasoned reply ends in.
 
-    That is the last `Answer: ...` or "the answer is ..."; failing that what it boxes, or what
-    stands after `####`.
+    That is the last `Answer: ...` or "the answer is ..."; failing that what it boxes, what stands
+    after `####`, or between `<answer>` and `</answer>`.
 
     >>> read_answer("Rome? No: it was Paris.\nAnswer: **Paris**")
     'Paris'
@@ -54,8 +55,8 @@ def read_answer(reply: str) -> str | None:
     if found:
         answer = unwrapped(found[-1]["colon"] or found[-1]["is"])
         return (boxed(answer) or answer) or None
-    hashes = _HASHES.findall(reply)
-    return boxed(reply) or (unwrapped(hashes[-1]) if hashes else None) or None
+    marked = _HASHES.findall(reply) or _TAGGED.findall(reply)
+    return boxed(reply) or (unwrapped(marked[-1]) if marked else None) or None
 
 
 def boxed(text: str) -> str | None:
