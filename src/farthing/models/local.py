@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from farthing.errors import ContextTooLongError, InputError, MissingExtraError
+from farthing.models import smollm2
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.batching import Batching, Job
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
@@ -27,7 +28,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model: str
     """What prices and traces call it."""
     path: str
-    """Folder of the weights (safetensors), or their name on the Hugging Face Hub."""
+    """Folder of the weights (safetensors), their name on the Hugging Face Hub, or `smollm2`."""
     device: str = "cpu"
     """Where it runs: `cpu`, `cuda`, `cuda:1`, ..."""
     dtype: str = "auto"
@@ -51,9 +52,10 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         transformers = _import_transformers()
         try:
             with _quiet(transformers):
-                tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
+                path = smollm2.folder() if self.path == smollm2.NAME else self.path
+                tokenizer = transformers.AutoTokenizer.from_pretrained(path)
                 network = transformers.AutoModelForCausalLM.from_pretrained(
-                    self.path, dtype=self.dtype, use_safetensors=True
+                    path, dtype=self.dtype, use_safetensors=True
                 )
         except ImportError:  # torch, which transformers looks for only now
             raise MissingExtraError("running a local model", "lm") from None
