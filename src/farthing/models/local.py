@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from farthing.errors import ContextTooLongError, InputError, MissingExtraError
+from farthing.errors import (
+    BadRequestError,
+    ContextTooLongError,
+    InputError,
+    MissingExtraError,
+    ModelError,
+)
 from farthing.models import smollm2
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.batching import Batching, Job
@@ -114,6 +120,7 @@ class LocalModel:
 
         Raises:
             ContextTooLongError: prompt and answer do not fit the model's context.
+            BadRequestError: the model's chat template refuses the messages.
         """
         return await self._batches.ask(prompt)
 
@@ -159,28 +166,29 @@ class LocalModel:
     def _rows(
         self, jobs: Sequence[Job[Prompt, Completion]], deadline: float
     ) -> list[tuple[Job[Prompt, Completion], "Row"]]:
-        """Return the jobs that fit the context, each with its row; the others fail."""
+        """Return the jobs that can be answered, each with its row; the others fail."""
         from farthing.models.generation import Row  # noqa: PLC0415 - torch is an extra
 
         asked = []
         for job in jobs:
             prompt = job.asked
             try:
-                ids = self._encode(prompt)
-            except ContextTooLongError as error:
+                row = Row(
+                    ids=self._encode(prompt),
+                    max_tokens=prompt.max_tokens,
+                    temperature=prompt.temperature,
+                    top_p=prompt.top_p,
+                    seed=prompt.seed,
+                    ends=self._ends,
+                    stop=self._stop(job, deadline),
+                    top_logprobs=prompt.top_logprobs,
+                )
+            except ModelError as error:
                 job.fail(error)
-                continue
-            row = Row(
-                ids=ids,
-                max_tokens=prompt.max_tokens,
-                temperature=prompt.temperature,
-                top_p=prompt.top_p,
-                seed=prompt.seed,
-                ends=self._ends,
-                stop=self._stop(job, deadline),
-                top_logprobs=prompt.top_logprobs,
-            )
-            asked.append((job, row))
+            except Exception as error:  # noqa: BLE001 - a chat template may raise what it likes
+                job.fail(BadRequestError(f"model '{self._name}' cannot read the prompt: {error}"))
+            else:
+                asked.append((job, row))
         return asked
 
     def _stop(
