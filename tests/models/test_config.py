@@ -205,12 +205,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 SETTINGS = {
     "any-llm": {"vendor": "anthropic", "model": "m"},
+    "embedded": {"model": "small"},
     "local": {"model": "m", "path": "nowhere"},
     "openai-compatible": {"model": "m", "url": "http://host/v1"},
     "scripted": {"model": "m"},
 }
 EXTRAS = {
     "any-llm": ("any_llm", "anyllm"),
+    "embedded": ("transformers", "lm"),
     "local": ("transformers", "lm"),
     "openai-compatible": ("aiohttp", "live"),
 }

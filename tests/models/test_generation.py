@@ -198,7 +198,12 @@ def test_rows_are_handed_over_as_they_end_with_the_gradient_as_it_was() -> None:
     torch.manual_seed(0)
     network = llama().eval()
     ended = []
-    for number, done in as_they_end(network, [Row([1], 5), Row([2], 2), Row([3], 9)]):
+
+    def watch(logits: torch.Tensor, ids: Sequence[Sequence[int]]) -> torch.Tensor:
+        assert not logits.requires_grad
+        return logits
+
+    for number, done in as_they_end(network, [Row([1], 5), Row([2], 2), Row([3], 9)], [watch]):
         assert torch.is_grad_enabled()
         ended.append((number, len(done.ids)))
     assert ended == [(1, 2), (0, 5), (2, 9)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from farthing.errors import ContextTooLongError, InputError
+from farthing.errors import BadRequestError, ContextTooLongError, InputError
 from farthing.models.base import Completion, Message, Prompt
 from farthing.models.local import LocalModel, LocalSettings
 from farthing.models.prices import PriceTable, SecondPrice
@@ -137,6 +137,23 @@ def test_prompts_that_wait_together_are_answered_together_and_as_if_alone(
         alone = answer(model, prompt)
         assert (done.text, done.finish, done.usage) == (alone.text, alone.finish, alone.usage)
         assert [t.token for t in done.logprobs] == [t.token for t in alone.logprobs]
+
+
+def test_a_chat_template_that_refuses_a_prompt_harms_no_other(folder: Path) -> None:
+    model = LocalSettings(model="tiny", path=str(folder)).open(PriceTable())
+    model._tokenizer.chat_template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system here') }}{% endif %}"
+        "{{ messages[0]['content'] }}"
+    )
+
+    async def together() -> list[Completion | BaseException]:
+        prompts = (Prompt((Message("system", "Hi"),)), ask("Hi", max_tokens=3))
+        return await asyncio.gather(*map(model.complete, prompts), return_exceptions=True)
+
+    refused, done = asyncio.run(together())
+    assert isinstance(refused, BadRequestError)
+    assert "no system here" in str(refused)
+    assert isinstance(done, Completion)
 
 
 def test_prompts_that_are_under_way_together_share_the_time_that_is_paid_for(

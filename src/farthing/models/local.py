@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from farthing.errors import ContextTooLongError, InputError, MissingExtraError
+from farthing.errors import (
+    BadRequestError,
+    ContextTooLongError,
+    InputError,
+    MissingExtraError,
+    ModelError,
+)
+from farthing.models import smollm2
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.batching import Batching, Job
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
@@ -27,7 +34,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model: str
     """What prices and traces call it."""
     path: str
-    """Folder of the weights (safetensors), or their name on the Hugging Face Hub."""
+    """Folder of the weights (safetensors), their name on the Hugging Face Hub, or `smollm2`."""
     device: str = "cpu"
     """Where it runs: `cpu`, `cuda`, `cuda:1`, ..."""
     dtype: str = "auto"
@@ -51,9 +58,10 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         transformers = _import_transformers()
         try:
             with _quiet(transformers):
-                tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
+                path = smollm2.folder() if self.path == smollm2.NAME else self.path
+                tokenizer = transformers.AutoTokenizer.from_pretrained(path)
                 network = transformers.AutoModelForCausalLM.from_pretrained(
-                    self.path, dtype=self.dtype, use_safetensors=True
+                    path, dtype=self.dtype, use_safetensors=True
                 )
         except ImportError:  # torch, which transformers looks for only now
             raise MissingExtraError("running a local model", "lm") from None
@@ -112,6 +120,7 @@ class LocalModel:
 
         Raises:
             ContextTooLongError: prompt and answer do not fit the model's context.
+            BadRequestError: the model's chat template refuses the messages.
         """
         return await self._batches.ask(prompt)
 
@@ -157,28 +166,29 @@ class LocalModel:
     def _rows(
         self, jobs: Sequence[Job[Prompt, Completion]], deadline: float
     ) -> list[tuple[Job[Prompt, Completion], "Row"]]:
-        """Return the jobs that fit the context, each with its row; the others fail."""
+        """Return the jobs that can be answered, each with its row; the others fail."""
         from farthing.models.generation import Row  # noqa: PLC0415 - torch is an extra
 
         asked = []
         for job in jobs:
             prompt = job.asked
             try:
-                ids = self._encode(prompt)
-            except ContextTooLongError as error:
+                row = Row(
+                    ids=self._encode(prompt),
+                    max_tokens=prompt.max_tokens,
+                    temperature=prompt.temperature,
+                    top_p=prompt.top_p,
+                    seed=prompt.seed,
+                    ends=self._ends,
+                    stop=self._stop(job, deadline),
+                    top_logprobs=prompt.top_logprobs,
+                )
+            except ModelError as error:
                 job.fail(error)
-                continue
-            row = Row(
-                ids=ids,
-                max_tokens=prompt.max_tokens,
-                temperature=prompt.temperature,
-                top_p=prompt.top_p,
-                seed=prompt.seed,
-                ends=self._ends,
-                stop=self._stop(job, deadline),
-                top_logprobs=prompt.top_logprobs,
-            )
-            asked.append((job, row))
+            except Exception as error:  # noqa: BLE001 - a chat template may raise what it likes
+                job.fail(BadRequestError(f"model '{self._name}' cannot read the prompt: {error}"))
+            else:
+                asked.append((job, row))
         return asked
 
     def _stop(
