@@ -67,7 +67,7 @@ def make(one: Network, out: Path, watch: Watch) -> Made:
     kept = out / f".{one.name}.training"
     done = train(network, draws(one), one.course, seed=one.seed, folder=kept, watch=told)
     network = network.to("cpu")
-    counts = tuple(measure(network, ASKED, MEASURED_SEED))
+    counts = tuple(measure(network, ASKED, MEASURED_SEED, controls=one.skill == "call"))
     parameters = sum(parameter.numel() for parameter in network.parameters())
     made = Made(one.name, round(done.seconds, 1), done.symbols, parameters, counts)
     template = WHOLE if one.skill == "call" else FIRST

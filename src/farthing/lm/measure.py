@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from farthing.lm.symbols import END, NUMBERS, decode, encode
+from farthing.lm.symbols import END, MODES, NUMBERS, decode, encode
 from farthing.lm.tiny import CONTEXT
-from farthing.models.generation import Row, generate
+from farthing.models.generation import Hook, Row, generate
 from farthing.tasks.arithmetic import ARITHMETIC, LONGEST, Kind, Problem, Recipe, draw_of
 
 LENGTHS: dict[Kind, Sequence[int]] = {
@@ -33,30 +33,36 @@ class Measured:
     """That it wrote."""
 
 
-def measure(network: Any, asked: int, seed: int, prefix: str = "") -> Iterator[Measured]:
+def measure(network: Any, asked: int, seed: int, *, controls: bool = False) -> Iterator[Measured]:
     """Ask a network fresh questions of the part `test`, and count; it takes the likeliest symbols.
 
     Args:
         network: of `symbols.py`.
         asked: questions for each kind and length.
         seed: of the questions.
-        prefix: what stands before each question.
+        controls: it is a controller; it has to answer by itself.
     """
     for kind, lengths in LENGTHS.items():
         for hops in lengths:
             drawn = draw_of("test", [Recipe(kind, hops)], np.random.default_rng([seed, hops]))
             problems = [next(drawn) for _ in range(asked)]
-            replies = answered(network, [prefix + one.text for one in problems])
+            texts = [MODES[-1] + one.text if controls else one.text for one in problems]
+            replies = answered(network, texts, [alone] if controls else [])
             right = sum(_right(*pair) for pair in zip(problems, replies, strict=True))
             yield Measured(kind, hops, right, asked, sum(map(len, map(encode, replies))))
 
 
-def answered(network: Any, texts: Sequence[str]) -> list[str]:
+def alone(logits: Any, _: Sequence[Sequence[int]]) -> Any:
+    """Forbid calls: a hook of the generation."""
+    return logits.index_fill(1, logits.new_tensor([NUMBERS["<call>"]]).long(), float("-inf"))
+
+
+def answered(network: Any, texts: Sequence[str], hooks: Sequence[Hook] = ()) -> list[str]:
     """Return what a network writes after each text, without its end."""
     replies = []
     for at in range(0, len(texts), TOGETHER):
         rows = [_row(text) for text in texts[at : at + TOGETHER]]
-        for row, done in zip(rows, generate(network, rows), strict=True):
+        for row, done in zip(rows, generate(network, rows, hooks), strict=True):
             written = [number for number in done.ids if number not in row.ends]
             replies.append(decode(written))
     return replies
@@ -64,8 +70,7 @@ def answered(network: Any, texts: Sequence[str]) -> list[str]:
 
 def _row(text: str) -> Row:
     ids = encode(text)
-    ends = frozenset({NUMBERS[END], NUMBERS["</call>"]})
-    return Row(ids, max_tokens=CONTEXT - len(ids), ends=ends)
+    return Row(ids, max_tokens=CONTEXT - len(ids), ends=frozenset({NUMBERS[END]}))
 
 
 def _right(problem: Problem, reply: str) -> bool:

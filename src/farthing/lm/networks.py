@@ -83,7 +83,7 @@ NETWORKS = (
         "a specialist: chains of sums of any length, and nothing else",
         SIZE,
         _of("sums", 1, 2, 3, 4, 5, 6, 7),
-        Course(steps=640),
+        Course(steps=1_000),
         (0.5, 2.0),
         2,
     ),
