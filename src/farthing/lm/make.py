@@ -67,10 +67,10 @@ def make(one: Network, out: Path, watch: Watch) -> Made:
     kept = out / f".{one.name}.training"
     done = train(network, draws(one), one.course, seed=one.seed, folder=kept, watch=told)
     network = network.to("cpu")
-    counts = tuple(measure(network, ASKED, MEASURED_SEED, controls=one.skill == "call"))
+    counts = tuple(measure(network, ASKED, MEASURED_SEED, controls=one.calls))
     parameters = sum(parameter.numel() for parameter in network.parameters())
     made = Made(one.name, round(done.seconds, 1), done.symbols, parameters, counts)
-    template = WHOLE if one.skill == "call" else FIRST
+    template = WHOLE if one.calls else FIRST
     write(network, template, out / one.name, {**asdict(made), "device": device, "loss": curve})
     return made
 

@@ -5,25 +5,20 @@ Nobody is right on everything, and two of them are right where the others are no
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from farthing.lm.supervised import Course, Draw, Example
 from farthing.lm.symbols import END, EXPERTS, MODES, encode
 from farthing.lm.tiny import Size
-from farthing.tasks.arithmetic import KINDS, Kind, Problem, Recipe, draw_of, reasoned
+from farthing.tasks.arithmetic import KINDS, Kind, Problem, Recipe, draw_of
 
 ALONE = 0.5
-"""Share of examples in which a network with another skill solves by itself."""
+"""Share of the controller's examples in which it answers by itself."""
 RIGHT = 0.8
 """Share of the replies that are right, in the controller's examples."""
 OWN_HOPS = 2
 """The longest chain that the controller is taught to solve by itself."""
-
-
-Skill = Literal["solve", "judge", "call"]
-"""What a network learns: to solve; to judge the solutions of others, too; to call others, too."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,8 @@ class Network:
     price: tuple[float, float]
     """USD per million symbols that it reads, and that it writes."""
     seed: int
-    skill: Skill = "solve"
+    calls: bool = False
+    """Whether it learns to call others, as a controller does."""
 
 
 def _of(kind: Kind, *hops: int) -> tuple[Recipe, ...]:
@@ -54,20 +50,19 @@ NETWORKS = (
         "the dear one: chains of multiplying and adding of any length; never saw either alone",
         SIZE,
         _of("affine", 1, 2, 3, 4, 5, 6, 7),
-        Course(steps=1_000),
+        Course(steps=640),
         (3.0, 12.0),
         1,
-        "judge",
     ),
     Network(
         "controller",
         "the cheapest: solves the shortest questions, guesses the others, and calls the experts",
         SIZE,
-        tuple(r for kind in KINDS for r in _of(kind, 1, 1, 2, 2, 3, 4, 5, 6, 7)),
-        Course(steps=800),
+        tuple(r for kind in KINDS for r in _of(kind, 1, 1, 1, 2, 2, 2, 3, 4, 5, 6, 7)),
+        Course(steps=1_600),
         (0.05, 0.2),
         5,
-        "call",
+        calls=True,
     ),
     Network(
         "small",
@@ -75,7 +70,7 @@ NETWORKS = (
         SIZE,
         tuple(recipe for kind in KINDS for recipe in _of(kind, 1, 2, 3, 4)),
         Course(steps=800),
-        (0.5, 2.0),
+        (0.3, 1.2),
         4,
     ),
     Network(
@@ -102,31 +97,14 @@ NETWORKS = (
 
 def draws(network: Network) -> Draw:
     """Return what draws a network's examples, of the part `train` alone."""
-    taught = {"solve": solved, "judge": judged, "call": called}[network.skill]
 
     def draw(generator: np.random.Generator) -> Example:
-        return taught(next(draw_of("train", network.recipes, generator)), generator)
+        problem = next(draw_of("train", network.recipes, generator))
+        if network.calls:
+            return called(problem, generator)
+        return Example(encode(problem.text), encode(solution(problem)))
 
     return draw
-
-
-def solved(problem: Problem, _: np.random.Generator) -> Example:
-    """Return an example of thinking, then answering."""
-    return Example(encode(problem.text), encode(solution(problem)))
-
-
-def judged(problem: Problem, generator: np.random.Generator) -> Example:
-    """Return an example of a judge, or of solving: `QUESTION!REPLY` is to be judged.
-
-    It says yes; or no, and then how the question is solved. A reply is wrong by a slip in one step.
-    """
-    if generator.random() < ALONE:
-        return solved(problem, generator)
-    right = generator.random() < ALONE
-    at, slip = int(generator.integers(len(problem.chain))), int(generator.integers(1, 10))
-    reply = reasoned(problem.chain, {} if right else {at: slip})
-    prompt = f"{problem.text}!{reply}<answer>{reply[-2]}</answer>"
-    return Example(encode(prompt), encode(f"yes{END}" if right else f"no{solution(problem)}"))
 
 
 def solution(problem: Problem) -> str:

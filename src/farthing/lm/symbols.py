@@ -15,7 +15,6 @@ PAD, END = "<pad>", "<end>"
 TAGS = ("<call>", "</call>", "<reply>", "</reply>", "<answer>", "</answer>")
 MODES = ("low:", "medium:", "high:")
 EXPERTS = ("small", "large", "sums", "products")
-VERDICTS = ("yes", "no")
 SYMBOLS = (
     *(PAD, END),
     *TAGS,
@@ -27,7 +26,6 @@ SYMBOLS = (
     *LETTERS,
     *"0123456789",
     *"=;?!",
-    *VERDICTS,
 )
 """Every symbol, in the order of its number."""
 NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS)}

@@ -107,7 +107,10 @@ class Problem:
         >>> Problem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps).reasoning
         'cba;a=4;b=a*3+5=2+5=7;c=b*7+2=9+2=1;'
         """
-        return reasoned(self.chain)
+        back = "".join(step.target for step in reversed(self.chain))
+        sources = (0, *_values(self.chain))
+        lines = [_worked(s, source) for s, source in zip(self.chain, sources, strict=False)]
+        return f"{back};{''.join(lines)}"
 
     @property
     def part(self) -> Part:
@@ -123,25 +126,6 @@ class Problem:
             group=f"{self.recipe.kind}-{self.recipe.hops}",
             split=self.part,
         )
-
-
-def reasoned(chain: Sequence[Step], slips: Mapping[int, int] | None = None) -> str:
-    """Return a chain of thought: the letters from the question back, then each value in turn.
-
-    Args:
-        chain: from the letter with a number to the one that is asked for.
-        slips: what is added, by mistake, to the value of a step; later steps go on from there.
-
-    >>> steps = (Step("a", "", 1, 4), Step("b", "a", 3, 5), Step("c", "b", 7, 2))
-    >>> reasoned(steps, slips={1: 1})
-    'cba;a=4;b=a*3+5=2+5=8;c=b*7+2=6+2=8;'
-    """
-    lines, source = [], 0
-    for at, step in enumerate(chain):
-        value = (step.value(source) + (slips or {}).get(at, 0)) % 10
-        lines.append(_worked(step, source, value))
-        source = value
-    return f"{''.join(step.target for step in reversed(chain))};{''.join(lines)}"
 
 
 def part_of(text: str) -> Part:
@@ -218,12 +202,12 @@ def _values(chain: Sequence[Step]) -> list[int]:
     return values
 
 
-def _worked(step: Step, source: int, value: int) -> str:
+def _worked(step: Step, source: int) -> str:
     """Write a statement as it is said, and its value; a product before the sum it is part of."""
     if not step.source:
-        return f"{step.target}={value};"
+        return f"{step.said()};"
     product = f"={source * step.times % 10}+{step.plus}" if step.times > 1 and step.plus else ""
-    return f"{step.said()}{product}={value};"
+    return f"{step.said()}{product}={step.value(source)};"
 
 
 def _step(kind: Kind, source: str, target: str, generator: np.random.Generator) -> Step:
