@@ -192,7 +192,8 @@ def test_hooks_of_a_sampler_change_what_is_sampled() -> None:
         return logits.new_full(logits.shape, -100.0).index_fill(1, torch.tensor([0]), 0.0)
 
     def hooked(*given: Any) -> list[Episode]:
-        return rollouts(*given, Sampling(hooks=(only_pad,)))
+        speaker, rules, asked, experts, generator = given
+        return rollouts(speaker, rules, asked, experts, generator, Sampling(hooks=(only_pad,)))
 
     log = learn(lesson(tiny(), sampler=hooked), Course(updates=1, prompts=2), QUICK, seed=0)
     assert (log.updates[0].malformed, log.updates[0].tokens) == (1.0, 2 * 3 * 12)
@@ -210,10 +211,10 @@ def test_modes_are_drawn_for_each_prompt_and_all_come() -> None:
 
     three = (LOW, Mode("medium", 5_000), HIGH)
     log = learn(
-        lesson(tiny(), modes=three, sampler=sampled), Course(updates=1, prompts=300), QUICK, seed=1
+        lesson(tiny(), modes=three, sampler=sampled), Course(updates=1, prompts=120), QUICK, seed=1
     )
     assert set(modes) == {"low", "medium", "high"}
-    assert min(modes.values()) > 70
+    assert min(modes.values()) > 25
     assert set(log.updates[0].by_mode) == set(modes)
 
 
@@ -248,18 +249,17 @@ def test_a_sampler_that_does_not_say_how_likely_it_was_is_refused() -> None:
 
 
 def warm(net: Any) -> Any:
-    """Teach a network the syntax: to call, or to guess, about as often; it never solves."""
+    """Teach a network to guess, to call now and then, and to repeat a reply; it never solves."""
 
     def shown(generator: np.random.Generator) -> Example:
-        asked = question(generator)
-        prompt = encode(f"high:{asked.text}")
-        if generator.random() < 0.8:
-            return Example(prompt, encode(f"<answer>{generator.integers(10)}</answer><end>"))
-        reply = generator.integers(10)
-        text = f"<call>small</call><reply>{reply}</reply><answer>{reply}</answer><end>"
-        return Example(prompt, encode(text))
+        asked = f"high:{question(generator).text}"
+        guess = f"<answer>{generator.integers(10)}</answer><end>"
+        call, reply = "<call>small</call>", f"<reply>{guess[8]}</reply>"
+        if generator.random() < 0.5:
+            return Example(encode(f"{asked}{call}{reply}"), encode(guess))
+        return Example(encode(asked), encode(call if generator.random() < 0.3 else guess))
 
-    train(net, shown, Lessons(steps=160, batch=32, warm=20), seed=0)
+    train(net, shown, Lessons(steps=240, batch=24, warm=10), seed=0)
     return net
 
 
@@ -276,13 +276,12 @@ def test_a_controller_learns_to_call_whom_it_pays_to_call(settings: Settings, ea
     net = warm(network(Size(1, 32), 1))
     rules = replace(RULES, experts=RULES.experts[:1], most_turns=2)
     taught = lesson(net, rules=rules, modes=(HIGH,))
-    course = Course(updates=20, prompts=64 // each, rollouts=each)
+    course = Course(updates=30, prompts=64 // each, rollouts=each)
     log = learn(taught, course, settings, seed=0)
     reward, calls = (
         np.array([getattr(one, name) for one in log.updates]) for name in ("reward", "call_ratio")
     )
-    # 3 updates are 192 episodes: a reward's standard error is 0.035 at most
-    assert reward[-3:].mean() > reward[:3].mean() + 0.3
-    assert reward[-3:].mean() > 0.8
-    assert calls[-3:].mean() > calls[:3].mean() + 0.3
+    # 5 updates are 320 episodes: a mean's standard error is 0.028 at most
+    assert reward[-5:].mean() > reward[:5].mean() + 0.3
+    assert calls[-5:].mean() > calls[:5].mean() + 0.3
     assert log.stopped == ""
