@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
-from masked_update_by_hand import GROUP, REWARD, Parts, by_hand, played, tiny
+from masked_update_by_hand import GROUP, OTHER, REWARD, Parts, by_hand, played, tiny
 from torch import Tensor
 
 from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
@@ -71,7 +71,11 @@ def test_before_learning_nothing_has_moved(kind: Kind) -> None:
     ids=lambda s: f"{s.advantage}-{s.kl}",
 )
 def test_an_update_is_that_of_a_slow_reference(settings: Settings) -> None:
-    trainer, figures = trained(settings)
+    net, other = tiny(), tiny(OTHER)
+    learners = Learners.of(net, settings)
+    learners = replace(learners, reference=lambda tokens: other(tokens).logits)
+    trainer = MaskedTrainer(learners, settings)
+    figures = trainer.update(Batch.of(played(net), REWARD, GROUP), 1.0, np.random.default_rng(0))
     expected, said = by_hand(settings)
     mine = {
         f"{name}.{inner}": p.grad
