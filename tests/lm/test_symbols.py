@@ -1,6 +1,8 @@
 """The project's own reading of texts is that of the tokenizer which ships with the weights."""
 
+import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from farthing.lm.symbols import (
 from farthing.methods.controllers.base import Expert, Mode
 from farthing.methods.controllers.prompt import prompt
 from farthing.methods.controllers.syntax import message, replied
+from farthing.models.embedded import WEIGHTS
 from farthing.tasks.arithmetic import KINDS, Problem, Recipe, draw
 from farthing.tasks.templates import BUILT_IN
 
@@ -120,3 +123,10 @@ def test_what_ends_and_fills_up_is_known_to_the_tokenizer() -> None:
     assert (fast.eos_token_id, fast.pad_token_id) == (NUMBERS[END], NUMBERS[PAD])
     assert fast.decode(encode(f"4{END}"), skip_special_tokens=True) == "4"
     assert len(fast) == len(SYMBOLS)
+
+
+@pytest.mark.parametrize("folder", sorted(WEIGHTS.glob("*/tokenizer.json")), ids=str)
+def test_what_ships_reads_texts_as_this_does(folder: Path) -> None:
+    made = json.loads(reader(WHOLE).backend_tokenizer.to_str())
+    shipped = json.loads(folder.read_text())
+    assert {**shipped, "padding": None, "truncation": None} == made
