@@ -176,7 +176,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller: str
     style: Style = "plain"
     most_turns: Annotated[int, msgspec.Meta(ge=1)] = 4
-    max_tokens: Annotated[int, msgspec.Meta(ge=1)] = 512
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] = 200
 
 
 def read_pool(file: Path) -> Pool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from farthing.errors import InputError
 from farthing.experiments.corl.opened import Opened
 from farthing.methods.controllers.base import Episode, Mode
 from farthing.methods.controllers.experts import Reply
@@ -35,11 +36,15 @@ def recorded(
         opened: the pool.
         questions: with gold answers; their groups are the cells.
         cells: the groups in order, each with a question; None: those that occur, sorted.
+
+    Raises:
+        InputError: an expert never replied.
     """
     names = opened.rules.names
     calls = [(name, question.text) for name in names for question in questions]
     replies = opened.experts.ask(calls)
     by_expert = [replies[k * len(questions) :][: len(questions)] for k in range(len(names))]
+    _check_replies(names, by_expert)
     own = alone(opened, questions)
     calling, passing = _writing(opened, questions, by_expert)
     return Population(
@@ -111,6 +116,12 @@ def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
         return np.zeros(len(questions), dtype=np.int64)
     places = {name: at for at, name in enumerate(cells)}
     return np.array([places[question.group or ALL] for question in questions])
+
+
+def _check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -> None:
+    for name, replies in zip(names, by_expert, strict=True):
+        if all(reply.error for reply in replies):
+            raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
 
 
 def _without(token: int) -> Hook:

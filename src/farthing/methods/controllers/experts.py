@@ -56,6 +56,14 @@ class FrozenExperts:
         """Return the most that a call can cost, in nano-dollars."""
         return self.models[expert].largest_cost_nano(self._prompt(question))
 
+    def close(self) -> None:
+        """Close the models' connections and let go of memory; nobody can be asked any more."""
+        self._runner.run(self._close())
+        self._runner.close()
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(model.aclose() for model in self.models.values()))
+
     async def _all(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
         return await asyncio.gather(*(self._one(*call) for call in calls))
 
