@@ -231,7 +231,7 @@ def _with_folder(models: ModelsConfig, folder: Path, file: str) -> ModelsConfig:
 
 
 def _modes(table: object, file: str) -> tuple[Mode, ...]:
-    budgets = convert(table, dict[str, Annotated[float, msgspec.Meta(gt=0)]], file, "modes")
+    budgets = convert(table, dict[str, Annotated[float, msgspec.Meta(ge=0)]], file, "modes")
     if not budgets:
         raise ConfigError(file, "modes", "there is none; add for instance low = 0.0002")
     modes = tuple(Mode(name, nano_from_usd(usd)) for name, usd in budgets.items())
