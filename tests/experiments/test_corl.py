@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from chat_server import Endpoint
 from controller_pool import answers, calls, write_pool
 from safetensors.torch import load_file
 
@@ -304,6 +305,37 @@ def test_a_live_answer_costs_what_its_steps_cost(pool_file: Path) -> None:
         ask(read_pool(pool_file), " ", "high")
     with pytest.raises(InputError, match="unknown mode 'middle'"):
         ask(read_pool(pool_file), "a=2;a?", "middle")
+
+
+HTTP = """
+provider = "openai-compatible"
+model = "remote"
+url = "{url}"
+retries = {{ tries = 1 }}
+
+[prices]
+"remote" = {{ input_per_million = 1.0, output_per_million = 4.0 }}
+"""
+
+
+def test_experts_may_be_behind_http(pool_file: Path, tmp_path: Path) -> None:
+    with Endpoint(lambda said: f"<answer>{solve(said[-1]['content'])}</answer>") as endpoint:
+        before, _ = pool_file.read_text().split("[models.small]")
+        file = tmp_path / "pool.toml"
+        file.write_text(f"{before}[models.far]{HTTP.format(url=endpoint.url)}")
+        pool = read_pool(file)
+        with Opened.of(pool) as opened:
+            found = evaluate(opened, 6)
+        assert found.modes[0].baselines["far"].accuracy == 1
+        assert found.modes[0].best_single.cost_usd > 0
+        assert max(endpoint.answered.values()) == 1  # nobody is asked anything twice
+        asked = sum(endpoint.answered.values())
+        live = ask(pool, "b=a+1;a=2;b?", "high", known_usd={"far": 0.5})
+        called = sum(endpoint.answered.values()) - asked
+    assert called == len(live.done.episode.calls)
+    assert live.dearest.measured == bool(called)
+    if not called:
+        assert live.dearest.cost_nano == CENT * 50
 
 
 class Chat:

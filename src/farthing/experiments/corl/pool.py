@@ -129,10 +129,10 @@ BUILT_IN = {
 }
 """Experts, kinds and lengths of the pools that ship."""
 MODES = {
-    "two": (60_000, 200_000, 900_000),
-    "four": (60_000, 200_000, 900_000),
+    "two": (108_600, 884_300, 1_396_500),
+    "four": (92_700, 129_200, 2_787_250),
 }
-"""B(mode) of low, medium and high, in nano-dollars: see `budgets.chosen`."""
+"""B(mode) of low, medium and high, in nano-dollars, as `population.chosen_modes` chose them."""
 NAMES = ("low", "medium", "high")
 
 

@@ -152,26 +152,25 @@ def _writing(
 ) -> tuple[IntArray, IntArray]:
     """Return what a call, and an answer after one, cost the controller's writing, [N] each.
 
-    It writes nothing but the call or the answer; where experts differ, the longest counts.
+    It writes nothing but the call or the answer; of the experts' replies the middle one counts.
     """
     voice, names = opened.voice, opened.rules.names
-    begins = [_length(opened, question) for question in questions]
     called = max(len(voice.encode(f"<call>{name}</call>")) for name in names)
     between = len(voice.encode(voice.layout.before_reply + voice.layout.after_reply))
-    said = [
-        max(len(voice.encode(replied(r.text))) for r in some)
-        for some in zip(*by_expert, strict=True)
-    ]
-    final = [
-        max(len(voice.encode(f"<answer>{opened.task.normalise(r.text)}</answer>")) for r in some)
-        for some in zip(*by_expert, strict=True)
-    ]
-    calling = [voice.price.cost_nano(Usage(n, called), 0.0) for n in begins]
-    passing = [
-        voice.price.cost_nano(Usage(begun + called + between + read, wrote), 0.0)
-        for begun, read, wrote in zip(begins, said, final, strict=True)
-    ]
+    calling, passing = [], []
+    for question, *replies in zip(questions, *by_expert, strict=True):
+        begun = _length(opened, question)
+        texts = [opened.task.normalise(reply.text) for reply in replies]
+        said = _middle([len(voice.encode(replied(reply.text))) for reply in replies])
+        wrote = _middle([len(voice.encode(f"<answer>{text}</answer>")) for text in texts])
+        read = begun + called + between + said
+        calling.append(voice.price.cost_nano(Usage(begun, called), 0.0))
+        passing.append(voice.price.cost_nano(Usage(read, wrote), 0.0))
     return np.array(calling), np.array(passing)
+
+
+def _middle(lengths: Sequence[int]) -> int:
+    return sorted(lengths)[(len(lengths) - 1) // 2]
 
 
 def _length(opened: Opened, question: Question) -> int:

@@ -42,6 +42,8 @@ class FrozenExperts:
     max_tokens: int = 256
     shown: Callable[[str], str] = str
     """What of a reply the controller is shown."""
+    together: int = 256
+    """Most calls that are under way at once."""
     _known: dict[tuple[str, str], Reply] = field(default_factory=dict)
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
 
@@ -65,7 +67,13 @@ class FrozenExperts:
         await asyncio.gather(*(model.aclose() for model in self.models.values()))
 
     async def _all(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
-        return await asyncio.gather(*(self._one(*call) for call in calls))
+        places = asyncio.Semaphore(self.together)
+
+        async def one(expert: str, question: str) -> Reply:
+            async with places:
+                return await self._one(expert, question)
+
+        return await asyncio.gather(*(one(*call) for call in calls))
 
     async def _one(self, expert: str, question: str) -> Reply:
         prompt = self._prompt(question)
