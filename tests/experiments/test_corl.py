@@ -20,6 +20,7 @@ from farthing.experiments.corl.pool import BUILT_IN, built_in, find, read_pool
 from farthing.experiments.corl.population import chosen_modes, every_plan, recorded
 from farthing.lm import symbols
 from farthing.methods.controllers.experts import FrozenExperts
+from farthing.methods.controllers.optimum import best, outcome
 from farthing.methods.controllers.rollouts import Voice
 from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
@@ -274,3 +275,23 @@ def test_what_a_chat_template_writes_between_turns_is_read_off_it() -> None:
     assert (layout.before_reply, layout.after_reply) == ("</s><u>", "</s><a>")
     with pytest.raises(InputError, match="changes earlier turns"):
         chat_layout(Chat(lambda said: said[-1]["content"]), Path("weights"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_best_plans_of_a_pool_that_ships_cost_and_call_more_from_mode_to_mode(
+    name: str,
+) -> None:
+    with Opened.of(built_in(name)) as opened:
+        questions = opened.pool.questions.sample("calibrate", 30 * len(BUILT_IN[name][2]), 7)
+        played = every_plan(opened, recorded(opened, questions))
+    found = [
+        outcome(played, best(played, mode.budget_nano), mode.budget_nano) for mode in opened.modes
+    ]
+    for figures in (
+        [one.cost_nano for one in found],
+        [one.call_ratio for one in found],
+        [one.reward for one in found],
+    ):
+        assert figures == sorted(set(figures))
+    assert max(one.over_budget for one in found) <= 0.02

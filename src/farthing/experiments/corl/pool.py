@@ -129,8 +129,8 @@ BUILT_IN = {
 }
 """Experts, kinds and lengths of the pools that ship."""
 MODES = {
-    "two": (108_600, 884_300, 1_396_500),
-    "four": (92_700, 129_200, 2_787_250),
+    "two": (68_800, 83_200, 1_165_500),
+    "four": (52_200, 110_400, 2_555_550),
 }
 """B(mode) of low, medium and high, in nano-dollars, as `population.chosen_modes` chose them."""
 NAMES = ("low", "medium", "high")
