@@ -133,12 +133,18 @@ def test_an_evaluation_counts_each_question_once_in_each_mode(scripted: Scripted
             assert figure.low <= figure.value <= figure.high
 
 
-def test_no_episode_exceeds_a_hard_budget(scripted: Scripted) -> None:
+@pytest.mark.parametrize(("hard_nano", "refused", "ended"), [(20_000, 6, 0), (10, 0, 6), (0, 0, 6)])
+def test_no_episode_exceeds_a_hard_budget(
+    scripted: Scripted, hard_nano: int, refused: int, ended: int
+) -> None:
     opened = scripted(calls("large"))
-    [one, *_] = evaluate(opened, 6, hard_nano=1000).modes
+    one, *_ = evaluate(opened, 6, hard_nano=hard_nano).modes
     assert one.call_ratio.value == 0
-    assert one.refused == 6
-    assert one.dearest_usd < 1e-4
+    assert one.refused == refused
+    assert one.dearest_usd <= hard_nano / 1e9
+    questions = opened.pool.questions.sample("test", 6, 0)
+    ends = [e.ended_by for e in greedy(opened, questions, opened.modes[0], hard_nano)]
+    assert ends.count("budget") == ended
 
 
 def test_an_expert_that_never_replies_ends_an_evaluation(scripted: Scripted) -> None:

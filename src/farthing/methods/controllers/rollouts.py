@@ -99,6 +99,13 @@ def _turn(
     generator: np.random.Generator,
     sampling: Sampling,
 ) -> list[Play]:
+    if sampling.hard_nano is not None:
+        payable = [_payable(voice, play, sampling.hard_nano) for play in plays]
+        if not all(payable):
+            going = [play for play, can in zip(plays, payable, strict=True) if can]
+            after = iter(_turn(voice, going, experts, generator, sampling) if going else [])
+            pairs = zip(plays, payable, strict=True)
+            return [next(after) if can else play.stop("budget") for play, can in pairs]
     contexts = [voice.ids(play) for play in plays]
     seeds = generator.integers(2**62, size=len(plays)).tolist()
     rows = [
@@ -118,6 +125,16 @@ def _turn(
         for play, ids, one in zip(plays, contexts, done, strict=True)
     ]
     return _replied(wrote, experts, sampling.hard_nano)
+
+
+def _payable(voice: Voice, play: Play, hard_nano: int) -> bool:
+    """Return whether what is left pays for the controller's next turn, however long."""
+    most = Usage(len(voice.ids(play)), voice.max_tokens)
+    return _spent(play) + voice.price.largest_nano(most, 0.0) <= hard_nano
+
+
+def _spent(play: Play) -> int:
+    return play.own_nano + sum(call.cost_nano for call in play.calls)
 
 
 def _stop(voice: Voice) -> Callable[[Sequence[int]], bool]:
@@ -145,6 +162,5 @@ def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> 
 def _refused(play: Play, experts: Experts, hard_nano: int | None) -> Play:
     if play.asked is None or hard_nano is None:
         return play
-    spent = play.own_nano + sum(call.cost_nano for call in play.calls)
     most = experts.largest_nano(play.asked.expert, play.asks)
-    return play if spent + most <= hard_nano else play.refuse()
+    return play if _spent(play) + most <= hard_nano else play.refuse()
