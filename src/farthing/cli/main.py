@@ -13,6 +13,7 @@ from farthing.cli import (
     check,
     collect,
     compare,
+    corl,
     demo,
     generate,
     grade,
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.add_typer(traces.app, name="traces")
 app.add_typer(lm.app, name="lm")
+app.add_typer(corl.app, name="corl")
 app.command("generate")(generate.generate)
 app.command("methods")(methods.methods)
 app.command("collect")(collect.collect)
@@ -58,6 +60,7 @@ for one in (
     *app.registered_commands,
     *traces.app.registered_commands,
     *lm.app.registered_commands,
+    *corl.app.registered_commands,
 ):
     one.cls = PlainCommand
 

@@ -86,6 +86,8 @@ class InMode:
     """Share of the questions with a turn that could not be read."""
     refused: int
     """Calls that the hard budget did not allow."""
+    failed: int
+    """Calls that failed; each is charged at the most that it can cost."""
     dearest_usd: float
     """What the dearest question cost."""
     best_plan: Outcome
@@ -109,8 +111,8 @@ class Evaluation:
     modes: tuple[InMode, ...]
 
 
-Watch = Callable[[str, int, int], None]
-"""Is told what is done, and how many steps of how many."""
+Watch = Callable[[int, int], None]
+"""Is told how many steps of how many are done."""
 
 
 def evaluate(
@@ -137,16 +139,16 @@ def evaluate(
     if not set(cells) <= set(cells_of(others)):
         cells = ("all",)
     others = [one for one in others if len(cells) == 1 or (one.group or "all") in cells]
-    watch("asking every expert", 0, steps)
+    watch(0, steps)
     before = every_plan(opened, recorded(opened, others, cells))
-    watch("asking every expert", 1, steps)
+    watch(1, steps)
     here = every_plan(opened, recorded(opened, questions, cells))
     found = []
     for at, mode in enumerate(opened.modes):
-        watch(f"playing {mode.name}", 2 + at, steps)
+        watch(2 + at, steps)
         episodes = greedy(opened, questions, mode, hard_nano)
         found.append(_in_mode(opened, questions, episodes, _Plans(cells, before, here)))
-    watch("done", steps, steps)
+    watch(steps, steps)
     hard = None if hard_nano is None else usd_from_nano(hard_nano)
     return Evaluation(opened.pool.name, len(questions), seed, hard, tuple(found))
 
@@ -194,6 +196,7 @@ def _in_mode(
         reward=share(right & (cost <= budget)),
         malformed=float(np.mean([bool(episode.malformed) for episode in episodes])),
         refused=sum(episode.refused for episode in episodes),
+        failed=sum(bool(call.error) for episode in episodes for call in episode.calls),
         dearest_usd=usd_from_nano(cost.max()),
         best_plan=outcome(plans.here, chosen, budget),
         hindsight=outcome(plans.here, hindsight, budget),

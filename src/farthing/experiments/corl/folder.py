@@ -1,7 +1,7 @@
 """The folder of a trained controller: weights, tokenizer, and a card that says how it was made."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ TRAINING = ".training"
 """What a training needs to go on, within the folder, while it is under way."""
 SHIPPED = "corl-four"
 """The controller that ships, beside the embedded models."""
+UNTRAINED = "no trained controller ships with this version; the untrained one plays"
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -63,30 +64,53 @@ def read_card(folder: Path) -> Card | None:
         raise InputError(f"{file}: is no card of a controller ({error})") from None
 
 
-def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> tuple[Pool, str]:
-    """Return the pool that a controller plays in, and a remark, empty where there is none.
+@dataclass(frozen=True)
+class Found:
+    """A controller in its pool."""
+
+    pool: Pool
+    card: Card | None
+    remark: str = ""
+    """What a user should know of it; mostly empty."""
+
+
+def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> Found:
+    """Return the pool that a controller plays in.
 
     Args:
-        folder: of the controller; None: the one that ships, or where there is none the embedded
-            controller as it was before any reinforcement.
+        folder: of the controller; None: the pool's own, which for `four` is the one that ships, or
+            where there is none the embedded controller as it is before any reinforcement.
         name: of the pool; None: the one that the controller was trained in, else `four`.
         weights: where the controller lies that ships.
 
     Raises:
         InputError: there is no such folder or pool.
     """
-    remark = ""
     if folder is None and name in {None, "four"}:
         folder = weights / SHIPPED
         if not folder.is_dir():
-            folder, remark = None, "no trained controller ships here; this is the untrained one"
+            return Found(find("four"), None, UNTRAINED)
     if folder is None:
-        return find(name or "four"), remark
+        return Found(find(name or "four"), None)
     card = read_card(folder)
     pool = find(name or (card.pool if card else "four"))
     if card is not None and card.pool == pool.name:
         pool = replace(pool, modes=card.modes, style=card.style, most_turns=card.most_turns)
-    return pool.speaking(folder), remark
+    return Found(pool.speaking(folder), card)
+
+
+def pool_to_train(name: str, folder: Path | None, style: Style | None) -> Pool:
+    """Return a pool with other weights to begin with, or another style, where these are given.
+
+    Raises:
+        InputError: there is no such pool or folder.
+    """
+    pool = find(name)
+    if folder is not None:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder of weights; check the path")
+        pool = pool.speaking(folder)
+    return pool if style is None else replace(pool, style=style)
 
 
 def check_out(out: Path) -> None:

@@ -49,6 +49,14 @@ class Opened:
         experts = FrozenExperts(models, pool.max_tokens, shown)
         return cls(pool, voice, tokenizer, experts, rules, task)
 
+    def __enter__(self) -> Self:
+        """Return itself; leaving closes the experts."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the experts."""
+        self.experts.close()
+
     @property
     def modes(self) -> tuple[Mode, ...]:
         """The pool's modes, from the cheapest."""

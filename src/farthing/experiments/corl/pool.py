@@ -129,10 +129,10 @@ BUILT_IN = {
 }
 """Experts, kinds and lengths of the pools that ship."""
 MODES = {
-    "two": (60_000, 200_000, 900_000),
-    "four": (60_000, 200_000, 900_000),
+    "two": (68_800, 83_200, 1_165_500),
+    "four": (52_200, 110_400, 2_555_550),
 }
-"""B(mode) of low, medium and high, in nano-dollars: see `budgets.chosen`."""
+"""B(mode) of low, medium and high, in nano-dollars, as `population.chosen_modes` chose them."""
 NAMES = ("low", "medium", "high")
 
 
@@ -176,7 +176,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller: str
     style: Style = "plain"
     most_turns: Annotated[int, msgspec.Meta(ge=1)] = 4
-    max_tokens: Annotated[int, msgspec.Meta(ge=1)] = 512
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] = 200
 
 
 def read_pool(file: Path) -> Pool:
@@ -231,7 +231,7 @@ def _with_folder(models: ModelsConfig, folder: Path, file: str) -> ModelsConfig:
 
 
 def _modes(table: object, file: str) -> tuple[Mode, ...]:
-    budgets = convert(table, dict[str, Annotated[float, msgspec.Meta(gt=0)]], file, "modes")
+    budgets = convert(table, dict[str, Annotated[float, msgspec.Meta(ge=0)]], file, "modes")
     if not budgets:
         raise ConfigError(file, "modes", "there is none; add for instance low = 0.0002")
     modes = tuple(Mode(name, nano_from_usd(usd)) for name, usd in budgets.items())

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from farthing.errors import InputError
 from farthing.experiments.corl.opened import Opened
 from farthing.methods.controllers.base import Episode, Mode
 from farthing.methods.controllers.experts import Reply
@@ -35,11 +36,15 @@ def recorded(
         opened: the pool.
         questions: with gold answers; their groups are the cells.
         cells: the groups in order, each with a question; None: those that occur, sorted.
+
+    Raises:
+        InputError: an expert never replied.
     """
     names = opened.rules.names
     calls = [(name, question.text) for name in names for question in questions]
     replies = opened.experts.ask(calls)
     by_expert = [replies[k * len(questions) :][: len(questions)] for k in range(len(names))]
+    _check_replies(names, by_expert)
     own = alone(opened, questions)
     calling, passing = _writing(opened, questions, by_expert)
     return Population(
@@ -113,6 +118,12 @@ def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
     return np.array([places[question.group or ALL] for question in questions])
 
 
+def _check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -> None:
+    for name, replies in zip(names, by_expert, strict=True):
+        if all(reply.error for reply in replies):
+            raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
+
+
 def _without(token: int) -> Hook:
     def forbid(logits: Any, _: Sequence[Sequence[int]]) -> Any:
         return logits.index_fill(1, logits.new_tensor([token]).long(), float("-inf"))
@@ -141,26 +152,25 @@ def _writing(
 ) -> tuple[IntArray, IntArray]:
     """Return what a call, and an answer after one, cost the controller's writing, [N] each.
 
-    It writes nothing but the call or the answer; where experts differ, the longest counts.
+    It writes nothing but the call or the answer; of the experts' replies the middle one counts.
     """
     voice, names = opened.voice, opened.rules.names
-    begins = [_length(opened, question) for question in questions]
     called = max(len(voice.encode(f"<call>{name}</call>")) for name in names)
     between = len(voice.encode(voice.layout.before_reply + voice.layout.after_reply))
-    said = [
-        max(len(voice.encode(replied(r.text))) for r in some)
-        for some in zip(*by_expert, strict=True)
-    ]
-    final = [
-        max(len(voice.encode(f"<answer>{opened.task.normalise(r.text)}</answer>")) for r in some)
-        for some in zip(*by_expert, strict=True)
-    ]
-    calling = [voice.price.cost_nano(Usage(n, called), 0.0) for n in begins]
-    passing = [
-        voice.price.cost_nano(Usage(begun + called + between + read, wrote), 0.0)
-        for begun, read, wrote in zip(begins, said, final, strict=True)
-    ]
+    calling, passing = [], []
+    for question, *replies in zip(questions, *by_expert, strict=True):
+        begun = _length(opened, question)
+        texts = [opened.task.normalise(reply.text) for reply in replies]
+        said = _middle([len(voice.encode(replied(reply.text))) for reply in replies])
+        wrote = _middle([len(voice.encode(f"<answer>{text}</answer>")) for text in texts])
+        read = begun + called + between + said
+        calling.append(voice.price.cost_nano(Usage(begun, called), 0.0))
+        passing.append(voice.price.cost_nano(Usage(read, wrote), 0.0))
     return np.array(calling), np.array(passing)
+
+
+def _middle(lengths: Sequence[int]) -> int:
+    return sorted(lengths)[(len(lengths) - 1) // 2]
 
 
 def _length(opened: Opened, question: Question) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import transformers
 
 from farthing import plugins
 from farthing.errors import InputError
@@ -19,6 +20,7 @@ from farthing.experiments.corl.folder import CARD, TRAINING, Card, check_out, se
 from farthing.experiments.corl.opened import Opened
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course, Lesson, Log, Watch, learn
+from farthing.models.local import quiet
 from farthing.money import usd_from_nano
 from farthing.rl.collapse import Prices
 from farthing.traces.arrays import IntArray
@@ -128,8 +130,9 @@ def _card(opened: Opened, plan: Plan, costs: Mapping[str, IntArray], log: Log) -
 def _write(opened: Opened, out: Path, card: Card) -> None:
     """Write the controller; the card comes last, so that where it is, all is."""
     made = out / TRAINING / "made"
-    opened.voice.network.save_pretrained(made)
-    opened.tokenizer.save_pretrained(made)
+    with quiet(transformers):
+        opened.voice.network.save_pretrained(made)
+        opened.tokenizer.save_pretrained(made)
     (made / CARD).write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=1) + b"\n")
     settle(made, out)
     shutil.rmtree(out / TRAINING)

@@ -43,6 +43,8 @@ class FrozenExperts:
     max_tokens: int = 256
     shown: Callable[[str], str] = str
     """What of a reply the controller is shown."""
+    together: int = 256
+    """Most calls that are under way at once."""
     _known: dict[tuple[str, str], Reply] = field(default_factory=dict)
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
 
@@ -65,8 +67,22 @@ class FrozenExperts:
         """Return the most that a call can cost, in nano-dollars."""
         return self.models[expert].largest_cost_nano(self._prompt(question))
 
+    def close(self) -> None:
+        """Close the models' connections and let go of memory; nobody can be asked any more."""
+        self._runner.run(self._close())
+        self._runner.close()
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(model.aclose() for model in self.models.values()))
+
     async def _all(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
-        return await asyncio.gather(*(self._one(*call) for call in calls))
+        places = asyncio.Semaphore(self.together)
+
+        async def one(expert: str, question: str) -> Reply:
+            async with places:
+                return await self._one(expert, question)
+
+        return await asyncio.gather(*(one(*call) for call in calls))
 
     async def _one(self, expert: str, question: str) -> Reply:
         prompt = self._prompt(question)

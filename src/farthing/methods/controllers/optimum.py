@@ -106,7 +106,10 @@ def baselines(
 
 
 def modes_between(
-    played: Played, names: Sequence[str] = ("low", "medium", "high"), steps: int = 200
+    played: Played,
+    names: Sequence[str] = ("low", "medium", "high"),
+    steps: int = 200,
+    most_over: float = 0.01,
 ) -> tuple[Mode, ...]:
     """Return budgets under which the best plans' cost and call ratio rise strictly with the mode.
 
@@ -119,13 +122,18 @@ def modes_between(
         played: the plans on a population, with the controller alone among them.
         names: what the modes are called, from the cheapest.
         steps: the most budgets to try.
+        most_over: the largest share of the questions on which the best plan may cost more than the
+            budget: where it is more, the budget lies amid the costs of a cell.
 
     Raises:
         InputError: there is no such row.
     """
-    budgets = _budgets(played, steps)
     alone = np.full(played.cells, played.plans.index(Plan()))
-    found = [outcome(played, best(played, nano), nano) for nano in budgets]
+    tried = [(nano, outcome(played, best(played, nano), nano)) for nano in _budgets(played, steps)]
+    kept = [(nano, one) for nano, one in tried if one.over_budget <= most_over]
+    if not kept:
+        raise InputError("the best plans overspend under every budget; take fewer, larger cells")
+    budgets, found = (list(column) for column in zip(*kept, strict=True))
     reward = np.array([one.reward for one in found])
     base = [outcome(played, alone, nano).reward for nano in budgets]
     gain = np.where(_rises(found), reward - reward[:, None], 0.0)

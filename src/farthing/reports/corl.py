@@ -1,0 +1,215 @@
+"""What CORL's commands show: tables for a terminal, and the same as JSON values."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farthing.experiments.corl.evaluate import Estimate, Evaluation, InMode
+from farthing.experiments.corl.live import Live
+from farthing.methods.controllers.optimum import Outcome
+from farthing.money import dollars, significant, usd_from_nano
+
+Record = dict[str, Any]
+ESTIMATES = ("accuracy", "cost_usd", "call_ratio", "over_budget", "reward")
+"""What has an interval in each mode."""
+
+
+def evaluation_record(found: Evaluation) -> Record:
+    """Return an evaluation as JSON values; `NAME_interval` stands beside each estimate."""
+    return {
+        "pool": found.pool,
+        "questions": found.questions,
+        "seed": found.seed,
+        "hard_budget_usd": found.hard_usd,
+        "modes": {one.mode.name: _mode(one) for one in found.modes},
+    }
+
+
+def _mode(found: InMode) -> Record:
+    record: Record = {"budget_usd": usd_from_nano(found.mode.budget_nano)}
+    for name in ESTIMATES:
+        record |= _estimate(name, getattr(found, name))
+    single = found.best_single
+    return {
+        **record,
+        "malformed": found.malformed,
+        "refused": found.refused,
+        "failed": found.failed,
+        "dearest_usd": found.dearest_usd,
+        "best_plan": _outcome(found.best_plan),
+        "best_plan_in_hindsight": _outcome(found.hindsight),
+        "baselines": {name: _outcome(one) for name, one in found.baselines.items()},
+        "best_single": {
+            "expert": single.expert,
+            "accuracy": single.accuracy,
+            "cost_usd": single.cost_usd,
+            **_estimate("accuracy_difference", single.accuracy_difference),
+            **_estimate("cost_difference_usd", single.cost_difference_usd),
+        },
+        "cells": [asdict(cell) for cell in found.cells],
+    }
+
+
+def _estimate(name: str, one: Estimate) -> Record:
+    return {name: one.value, f"{name}_interval": [one.low, one.high]}
+
+
+def _outcome(one: Outcome) -> Record:
+    return {
+        "reward": one.reward,
+        "accuracy": one.accuracy,
+        "cost_usd": usd_from_nano(one.cost_nano),
+        "call_ratio": one.call_ratio,
+        "over_budget": one.over_budget,
+    }
+
+
+def evaluation(found: Evaluation) -> RenderableType:
+    """Return an evaluation as tables: the modes, then other ways to choose."""
+    hard = "" if found.hard_usd is None else f", no more than ${significant(found.hard_usd)} each"
+    head = f"{found.questions:,} fresh questions of the pool {found.pool} (seed {found.seed}){hard}"
+    best = found.modes[-1].best_single
+    explained = (
+        "Below each figure its 95 % interval. B: the mode's budget, in USD. called: share of the "
+        "questions on which an expert was; over B: share that cost more; reward: share right "
+        "within B; best plan: the reward of the best fixed plan, chosen on other questions."
+    )
+    beside = (
+        f"{found.modes[-1].mode.name} beside {best.expert} alone, the best single expert: accuracy "
+        f"{_signed(best.accuracy_difference)}, cost a question "
+        f"{_signed(best.cost_difference_usd, '$')}."
+    )
+    return Group(
+        Text(f"{head}\n"),
+        _modes(found),
+        Text(f"\n{explained}\n"),
+        _others(found),
+        Text(f"\n{beside}"),
+    )
+
+
+def _modes(found: Evaluation) -> Table:
+    table = _table(
+        *("Mode", "USD a question", "accuracy", "called", "over B", "reward", "best plan")
+    )
+    for one in found.modes:
+        cost = one.cost_usd
+        table.add_row(
+            f"{one.mode.name}\nB {significant(usd_from_nano(one.mode.budget_nano), 2)}",
+            f"{significant(cost.value)}\n{significant(cost.low, 2)}–{significant(cost.high, 2)}",
+            *map(_shared, (one.accuracy, one.call_ratio, one.over_budget, one.reward)),
+            f"{one.best_plan.reward:.3f}",
+        )
+    return table
+
+
+def _shared(one: Estimate) -> str:
+    return f"{one.value:.3f}\n{one.low:.2f}–{one.high:.2f}"
+
+
+def _others(found: Evaluation) -> Table:
+    """Return what others come to; cost and accuracy of `threshold` are those of the last mode."""
+    names = [one.mode.name for one in found.modes]
+    table = _table("Instead of it", "USD a question", "accuracy", *(f"reward {n}" for n in names))
+    for name, last in found.modes[-1].baselines.items():
+        rewards = [f"{one.baselines[name].reward:.3f}" for one in found.modes]
+        cost = significant(usd_from_nano(last.cost_nano))
+        table.add_row(name, cost, f"{last.accuracy:.3f}", *rewards)
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", min_width=len(name) if len(name) < 10 else None)
+    return table
+
+
+def _signed(one: Estimate, unit: str = "") -> str:
+    def said(value: float) -> str:
+        size = significant(abs(value)) if unit else f"{abs(value):.3f}"
+        return f"{'−' if value < 0 else '+'}{unit}{size}"
+
+    return f"{said(one.value)} (95 % interval {said(one.low)} to {said(one.high)})"
+
+
+def live_record(live: Live) -> Record:
+    """Return an answered question as JSON values."""
+    episode, dearest = live.done.episode, live.dearest
+    nano = dearest.cost_nano
+    return {
+        "question": episode.question,
+        "answer": episode.answer,
+        "mode": live.mode.name,
+        "budget_usd": usd_from_nano(live.mode.budget_nano),
+        "cost_usd": usd_from_nano(episode.cost_nano),
+        "over_budget": episode.over_budget,
+        "ended_by": episode.ended_by,
+        "why": live.done.why,
+        "refused": episode.refused,
+        "malformed": episode.malformed,
+        "steps": [{"by": who, "text": text, "cost_usd": usd} for who, text, usd in steps(live)],
+        "dearest": {
+            "expert": dearest.expert,
+            "cost_usd": None if nano is None else usd_from_nano(nano),
+            "measured": dearest.measured,
+        },
+    }
+
+
+def steps(live: Live) -> list[tuple[str, str, float | None]]:
+    """Return who wrote what for how much; messages of the environment cost nothing."""
+    episode = live.done.episode
+    own = [call for call in live.done.trace.calls if call.role == "controller"]
+    calls, found = list(episode.calls), []
+    turn = 0
+    for segment in episode.segments:
+        if segment.author == "controller":
+            cost = own[turn].cost_usd if turn < len(own) else None
+            turn += 1
+            found.append(("controller", segment.text, cost))
+        elif calls and calls[0].turn == turn:
+            call = calls.pop(0)
+            found.append((call.expert, segment.text, usd_from_nano(call.cost_nano)))
+        else:
+            found.append(("", segment.text, None))
+    return found
+
+
+def live(found: Live) -> RenderableType:
+    """Return an answered question as its steps, the answer, and what it cost."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column("cost", no_wrap=True, justify="right")
+    table.add_column("who", no_wrap=True)
+    table.add_column("text", ratio=1)
+    for who, text, usd in steps(found):
+        table.add_row("" if usd is None else f"${significant(usd)}", who, Text(text))
+    return Group(table, Text(f"\n{_answered(found)}\n{_paid(found)}"))
+
+
+def _answered(found: Live) -> str:
+    episode = found.done.episode
+    if episode.answer is not None:
+        return f"answer  {episode.answer}"
+    ended = {
+        "turns": "no turn was left",
+        "budget": "the budget cannot pay for another turn",
+        "failure": "the controller failed",
+        "answer": "",
+    }[episode.ended_by]
+    return f"no answer: {ended}{f' ({found.done.why})' if found.done.why else ''}"
+
+
+def _paid(found: Live) -> str:
+    episode, dearest = found.done.episode, found.dearest
+    over = f"mode {found.mode.name}: {'above' if episode.over_budget else 'within'} its "
+    paid = f"cost    {dollars(episode.cost_nano)} ({over}{dollars(found.mode.budget_nano)})"
+    if dearest.cost_nano is None:
+        return paid
+    about = "" if dearest.measured else "about "
+    return f"{paid}; {dearest.expert} alone costs {about}{dollars(dearest.cost_nano)}"

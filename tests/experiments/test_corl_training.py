@@ -1,0 +1,100 @@
+"""CORL's controllers, trained with tiny networks: kills, folders, cards."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from controller_pool import write_pool
+from safetensors.torch import load_file
+
+from farthing.errors import InputError
+from farthing.experiments.corl import folder as folders
+from farthing.experiments.corl.opened import Opened, load_voice
+from farthing.experiments.corl.pool import read_pool
+from farthing.experiments.corl.training import Plan, train
+from farthing.lm.masked_ppo import Settings
+from farthing.methods.controllers import learner
+from farthing.methods.controllers.learner import Course, Update
+from farthing.models.prices import FREE
+
+
+@pytest.fixture(scope="module")
+def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pool(tmp_path_factory.mktemp("corl"))
+
+
+PLAN = Plan(course=Course(updates=3, prompts=4, rollouts=1), settings=Settings(minibatch=4))
+
+
+@pytest.mark.parametrize("advantage", ["gae", "group"])
+def test_a_training_goes_on_after_a_kill_as_if_there_was_none(
+    pool_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advantage: Any
+) -> None:
+    monkeypatch.setattr(learner, "EVERY_S", 0.0)
+    plan = replace(
+        PLAN,
+        course=Course(updates=3, prompts=4, rollouts=2),
+        settings=Settings(minibatch=4, advantage=advantage),
+    )
+
+    def killed(update: Update) -> None:
+        if update.update == 2:
+            raise KeyboardInterrupt
+
+    outs = tmp_path / "whole", tmp_path / "killed"
+    for out, watch in ((outs[0], None), (outs[1], killed), (outs[1], None)):
+        with Opened.of(read_pool(pool_file)) as opened:
+            if watch is not None:
+                with pytest.raises(KeyboardInterrupt):
+                    train(opened, plan, out, watch)
+                assert (out / folders.TRAINING).is_dir()
+            else:
+                train(opened, plan, out)
+    whole, again = (load_file(out / "model.safetensors") for out in outs)
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+    cards = [folders.read_card(out) for out in outs]
+    assert [[one["reward"] for one in card.updates] for card in cards if card] == [
+        [one["reward"] for one in cards[0].updates] if cards[0] else []
+    ] * 2
+    assert not (outs[1] / folders.TRAINING).exists()
+
+
+def test_a_trained_folder_says_how_it_is_played(pool_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    with Opened.of(read_pool(pool_file)) as opened:
+        log = train(opened, replace(PLAN, course=Course(1, 4)), out)
+        voice = opened.voice
+    card = folders.read_card(out)
+    assert card is not None
+    assert list(card.modes_usd) == ["low", "high"]
+    assert card.call_cost_usd["small"] < card.call_cost_usd["large"]
+    assert card.updates[0]["reward"] == log.updates[0].reward
+    assert card.settings["reward"] == "hard-gate"
+    found = folders.pool_of(out, None)
+    assert found.pool.name == str(pool_file)
+    assert found.pool.price("writer") == read_pool(pool_file).price("writer")
+    loaded, _ = load_voice(found.pool.weights(), FREE, 9)
+    ours, theirs = (one.network.state_dict() for one in (voice, loaded))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    with pytest.raises(InputError, match="holds a controller already"):
+        folders.check_out(out)
+
+
+def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) -> None:
+    def killed(_: Update) -> None:
+        raise KeyboardInterrupt
+
+    with Opened.of(read_pool(pool_file)) as opened:
+        with pytest.raises(KeyboardInterrupt):
+            train(opened, PLAN, tmp_path / "out", killed)
+        with pytest.raises(InputError, match=r"begun with other settings \(seed\)"):
+            train(opened, replace(PLAN, seed=1), tmp_path / "out")
+
+
+def test_without_a_controller_that_ships_the_untrained_one_plays(tmp_path: Path) -> None:
+    assert folders.pool_of(None, None, tmp_path).remark == folders.UNTRAINED
+    assert folders.pool_of(None, "two", tmp_path).remark == ""
+    (tmp_path / folders.SHIPPED).mkdir()
+    assert folders.pool_of(None, None, tmp_path).remark == ""
