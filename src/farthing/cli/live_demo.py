@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from farthing.traces.base import Call
 
 JOB, STORE, BUNDLE = "job.toml", "traces.db", "bundle"
+NAME = "demo: base is small, guide is large"
+"""What the report is about."""
 HOPS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6)
 """Lengths of the questions, each as often as it stands here: most are short."""
 ALPHA = Fraction(1, 10)
@@ -160,7 +162,7 @@ def _fitted(job: "Job", out: Path) -> "Evaluated":
     from farthing.traces.files import read_arrays
 
     traces, system = read_arrays(out / STORE), job.system()
-    dataset, bundle = Dataset(STORE, traces, system=system), out / BUNDLE
+    dataset, bundle = Dataset(NAME, traces, system=system), out / BUNDLE
     with trainings() as shown:
         pipeline.train(dataset, POLICY, ALPHA, bundle, progress=Learning(shown, POLICY))
     serving = pipeline.Serving(system=system)

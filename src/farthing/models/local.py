@@ -255,7 +255,7 @@ def _ends(network: Any, tokenizer: Any) -> frozenset[int]:
 
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Load without bars of progress and without advice on faster kernels, which nobody asked for."""
+    """Load without bars of progress and advice on faster kernels, which nobody asked for."""
     logging.getLogger("transformers.integrations.hub_kernels").setLevel(logging.ERROR)
     shown = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
