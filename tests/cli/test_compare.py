@@ -1,4 +1,4 @@
-"""`farthing compare` and `farthing demo --generated`: a table on the terminal, three files in a folder."""
+"""`farthing compare`, `farthing demo --generated`: a table on the terminal, a folder of files."""
 
 import json
 from collections.abc import Callable

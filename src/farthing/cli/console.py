@@ -21,7 +21,7 @@ BESIDE_FIGURES = 34
 """Columns of a progress line that its bar, its count, its time and what parts them take up."""
 STAGES = {"evaluate": "judging the policies", "optimum": "playing fresh questions"}
 """What is said of the stages in which nothing is trained."""
-FIGURES = ("cost", "coverage", "kappa", "violation")
+FIGURES = ("cost", "coverage", "kappa", "violation", "loss")
 """What is shown of a training; cost in units of the mean cost of a round."""
 
 

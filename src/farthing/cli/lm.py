@@ -8,8 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli import completion
-from farthing.cli.console import remark, show, show_json
+from farthing.cli import completion, files
+from farthing.cli.console import interruptible, remark, show, show_json, trainings
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, MissingExtraError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from farthing.models.local import LocalSettings
 
 app = typer.Typer(
-    cls=PlainGroup, help="List and serve small language models.", no_args_is_help=True
+    cls=PlainGroup, help="List, serve and train small language models.", no_args_is_help=True
 )
 
 
@@ -99,6 +99,61 @@ def serve(
     remark("loading the models")
     models = {settings.model: settings.open(PriceTable()) for settings in chosen}
     serve_models(models, listening, lambda url: remark(f"serving {', '.join(models)} at {url}"))
+
+
+@app.command()
+def train(
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the weights go.")],
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="One of the embedded models; give it again for several.",
+            show_default="all of them",
+            autocompletion=completion.embedded,
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Models that are trained at once, a core each.")
+    ] = 2,
+) -> None:
+    """Train the embedded models from nothing, as those that ship were; go on where it stopped.
+
+    Example: farthing lm train --out weights
+    """
+    from farthing.models.embedded import find
+
+    names = {find(name).name for name in model}
+    files.check_folder(out)
+    try:
+        from farthing.lm.make import make_all
+        from farthing.lm.networks import NETWORKS
+    except ModuleNotFoundError:
+        raise MissingExtraError("training language models", "lm") from None
+    wanted = [one for one in NETWORKS if not names or one.name in names]
+    with trainings() as shown, interruptible(f"the same command goes on from {out}"):
+        made = make_all(
+            wanted,
+            out,
+            workers=workers,
+            watch=lambda name, done, steps: shown.update(
+                name, done.step, steps, {"loss": done.loss}
+            ),
+        )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    for title in ("Model", "Minutes", "Symbols read", "Right, of fresh questions"):
+        table.add_column(title, no_wrap=True, justify="left" if title == "Model" else "right")
+    for one in made:
+        right, asked = (sum(getattr(m, what) for m in one.measured) for what in ("right", "asked"))
+        said = f"{right / asked:.3f} of {asked:,}"
+        table.add_row(one.name, f"{one.seconds / 60:.1f}", f"{one.symbols:,}", said)
+    show(table)
+    show(Text(f'Use them: provider = "embedded", folder = "{out}". How each did: {out}/NAME/{LOG}'))
+
+
+LOG = "training.json"
+"""What each model's folder says of its training."""
 
 
 def _chosen(

@@ -50,7 +50,7 @@ NETWORKS = (
         "the dear one: chains of multiplying and adding of any length; never saw either alone",
         SIZE,
         _of("affine", 1, 2, 3, 4, 5, 6, 7),
-        Course(steps=640),
+        Course(steps=1_000),
         (3.0, 12.0),
         1,
     ),

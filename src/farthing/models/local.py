@@ -58,7 +58,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """
         transformers = _import_transformers()
         try:
-            with _quiet(transformers):
+            with quiet(transformers):
                 path = smollm2.folder() if self.path == smollm2.NAME else self.path
                 tokenizer = transformers.AutoTokenizer.from_pretrained(path)
                 network = transformers.AutoModelForCausalLM.from_pretrained(
@@ -103,7 +103,7 @@ class LocalModel:
         self._price = price
         self._timeout_s = timeout_s
         self._batches: Batching[Prompt, Completion] = Batching(self._answer, batch)
-        self._ends = _ends(network, tokenizer)
+        self._ends = ends_of(network, tokenizer)
         self._context: int | None = getattr(network.config, "max_position_embeddings", None)
 
     @property
@@ -246,7 +246,7 @@ class LocalModel:
         )
 
 
-def _ends(network: Any, tokenizer: Any) -> frozenset[int]:
+def ends_of(network: Any, tokenizer: Any) -> frozenset[int]:
     """Return the tokens that end an answer, as weights and tokenizer say."""
     said = network.generation_config.eos_token_id
     ends = [*(said if isinstance(said, list) else [said]), tokenizer.eos_token_id]
@@ -254,7 +254,7 @@ def _ends(network: Any, tokenizer: Any) -> frozenset[int]:
 
 
 @contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
+def quiet(transformers: Any) -> Iterator[None]:
     """Load without bars of progress and advice on faster kernels, which nobody asked for."""
     logging.getLogger("transformers.integrations.hub_kernels").setLevel(logging.ERROR)
     shown = transformers.utils.logging.is_progress_bar_enabled()

@@ -1,0 +1,108 @@
+"""The folder of a trained controller: weights, tokenizer, and a card that says how it was made."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from farthing.errors import InputError
+from farthing.experiments.corl.pool import Pool, find
+from farthing.methods.controllers.base import Mode
+from farthing.methods.controllers.prompt import Style
+from farthing.models.embedded import WEIGHTS
+from farthing.money import nano_from_usd
+
+CARD = "controller.json"
+TRAINING = ".training"
+"""What a training needs to go on, within the folder, while it is under way."""
+SHIPPED = "corl-four"
+"""The controller that ships, beside the embedded models."""
+
+
+class Card(msgspec.Struct, frozen=True):
+    """What is known of a controller beside its weights."""
+
+    pool: str
+    """The name of a pool that ships, or its file."""
+    modes_usd: dict[str, float]
+    """B of each mode, the cheapest first."""
+    style: Style
+    most_turns: int
+    call_cost_usd: dict[str, float]
+    """What a call of each expert costs on average."""
+    seed: int
+    settings: dict[str, Any]
+    """The reward, the course, and PPO's or GRPO's settings."""
+    updates: list[dict[str, Any]]
+    """A line an update."""
+    stopped: str = ""
+    """Why it stopped early; empty where it did not."""
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """The modes, the cheapest first."""
+        return tuple(Mode(name, nano_from_usd(usd)) for name, usd in self.modes_usd.items())
+
+
+def read_card(folder: Path) -> Card | None:
+    """Return the card of a controller's folder; None where the weights have none.
+
+    Raises:
+        InputError: there is no such folder, or its card cannot be read.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder of a controller; check the path")
+    file = folder / CARD
+    if not file.exists():
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Card)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: is no card of a controller ({error})") from None
+
+
+def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> tuple[Pool, str]:
+    """Return the pool that a controller plays in, and a remark, empty where there is none.
+
+    Args:
+        folder: of the controller; None: the one that ships, or where there is none the embedded
+            controller as it was before any reinforcement.
+        name: of the pool; None: the one that the controller was trained in, else `four`.
+        weights: where the controller lies that ships.
+
+    Raises:
+        InputError: there is no such folder or pool.
+    """
+    remark = ""
+    if folder is None and name in {None, "four"}:
+        folder = weights / SHIPPED
+        if not folder.is_dir():
+            folder, remark = None, "no trained controller ships here; this is the untrained one"
+    if folder is None:
+        return find(name or "four"), remark
+    card = read_card(folder)
+    pool = find(name or (card.pool if card else "four"))
+    if card is not None and card.pool == pool.name:
+        pool = replace(pool, modes=card.modes, style=card.style, most_turns=card.most_turns)
+    return pool.speaking(folder), remark
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder that holds anything but a training that is under way.
+
+    Raises:
+        InputError: it does.
+    """
+    if (out / CARD).exists():
+        raise InputError(f"{out}: holds a controller already; name another folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / TRAINING).is_dir():
+        raise InputError(f"{out}: is not empty; name another folder")
+
+
+def settle(made: Path, out: Path, last: Sequence[str] = (CARD,)) -> None:
+    """Move files into a folder, those that say that it is whole at the end."""
+    names = sorted((file.name for file in made.iterdir()), key=lambda name: (name in last, name))
+    for name in names:
+        (made / name).replace(out / name)

@@ -1,0 +1,68 @@
+"""Where a pool's questions come from: drawn by recipes, or listed in a file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.tasks.arithmetic import Part, Recipe, draw_of, part_of
+from farthing.tasks.base import Question
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Chains of arithmetic, as many as wanted, each recipe as often as the others."""
+
+    recipes: tuple[Recipe, ...]
+
+    def draw(self, part: Part, generator: np.random.Generator) -> Question:
+        """Draw one question of a part."""
+        return next(draw_of(part, self.recipes, generator)).question()
+
+    def sample(self, part: Part, n: int, seed: int) -> list[Question]:
+        """Return n questions of a part, no two alike; any prefix has all recipes about equally.
+
+        >>> some = Drawn((Recipe("sums", 1), Recipe("sums", 2))).sample("test", 4, seed=0)
+        >>> sorted(question.group for question in some)
+        ['sums-1', 'sums-1', 'sums-2', 'sums-2']
+        """
+        found: dict[str, Question] = {}
+        for question in self._in_turn(part, np.random.default_rng(seed)):
+            found.setdefault(question.text, question)
+            if len(found) == n:
+                break
+        return list(found.values())
+
+    def _in_turn(self, part: Part, generator: np.random.Generator) -> Iterator[Question]:
+        while True:
+            for at in generator.permutation(len(self.recipes)):
+                yield next(draw_of(part, self.recipes[at : at + 1], generator)).question()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Questions of a file. Where it names no part, four of five train."""
+
+    questions: tuple[Question, ...]
+
+    def draw(self, part: Part, generator: np.random.Generator) -> Question:
+        """Draw one question of a part; raises like `sample`."""
+        some = self._of(part)
+        return some[int(generator.integers(len(some)))]
+
+    def sample(self, part: Part, n: int, seed: int) -> list[Question]:
+        """Return n questions of a part, or all that there are.
+
+        Raises:
+            InputError: there is none of that part.
+        """
+        some = self._of(part)
+        order = np.random.default_rng(seed).permutation(len(some))
+        return [some[at] for at in order[:n]]
+
+    def _of(self, part: Part) -> list[Question]:
+        some = [one for one in self.questions if (one.split or part_of(one.text)) == part]
+        if not some:
+            raise InputError(f"the file of questions has none to {part}; add some")
+        return some
