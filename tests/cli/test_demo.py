@@ -62,7 +62,8 @@ def test_the_demo_collects_proves_answers_and_goes_on(
     assert Path("demo-out/report.html").exists()
     assert verdicts(Path("demo-out/traces.db")) > 0.95
 
-    again = farthing("demo", "--n", "93")
+    job = live_demo.write_job(Path("demo-out"), 93)
+    again = farthing("collect", job, "--store", "demo-out/traces.db", "--max-cost", "10")
     assert "3 questions recorded into demo-out/traces.db, 90 were there" in again.out
 
 
