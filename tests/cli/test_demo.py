@@ -8,16 +8,13 @@ from typing import Any
 import pytest
 
 from farthing.cli import live_demo
-from farthing.models.embedded import WEIGHTS, find
+from farthing.models.embedded import find
 from farthing.tasks.arithmetic import part_of, solve
 from farthing.tasks.questions import load_questions
 from farthing.traces.files import read_arrays
 from farthing.traces.store import Store
 
 Farthing = Callable[..., Any]
-needs_weights = pytest.mark.skipif(
-    not (WEIGHTS / "large" / "model.safetensors").exists(), reason="the weights are not there"
-)
 
 
 def test_questions_keep_their_part_and_more_begin_with_the_same(tmp_path: Path) -> None:
@@ -43,7 +40,6 @@ def test_a_missing_package_is_one_line_and_nothing_is_written(
     assert not Path("shown").exists()
 
 
-@needs_weights
 def test_the_demo_collects_proves_answers_and_goes_on(
     farthing: Farthing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +52,7 @@ def test_the_demo_collects_proves_answers_and_goes_on(
     assert max(map(len, lines)) <= 90
     assert re.search(r"90 questions recorded into demo-out/traces.db, 0 were there", done.out)
     saved = done.out.index("Saved against always asking large")
-    assert saved < done.out.index("Promise: At least 90 of 100") < done.out.index("5 new questions")
+    assert saved < done.out.index("Promise: ") < done.out.index("5 new questions")
     assert "was promised: " in " ".join(done.out.split())
     assert "on average" in lines[-1]
     assert Path("demo-out/report.html").exists()
@@ -78,5 +74,6 @@ def verdicts(store: Path) -> float:
     assert {True, False} <= set(said)
     arrays = read_arrays(store)
     base, guide = arrays.correct.mean(axis=(0, 1))
-    assert 0.3 < base < 0.9 < guide
+    assert 0.5 < base < 0.9  # both err
+    assert 0.7 < guide < 1
     return sum(verdict is not None for verdict in said) / len(said)

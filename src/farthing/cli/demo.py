@@ -45,7 +45,7 @@ def demo(
 ) -> None:
     """Ask two small language models, learn when the dear one is needed, and prove it.
 
-    It takes about two minutes. Stopped, it goes on from what was collected.
+    It takes a minute or two. Stopped, it goes on from what was collected.
 
     Example: farthing demo
     """
