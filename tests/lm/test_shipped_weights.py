@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from scipy.stats import fisher_exact
@@ -38,7 +39,7 @@ def test_fresh_questions_are_answered_as_often_as_the_page_says(
     fresh = list(measure(networks[one.name], 60, 4_711, controls=one.calls))
     assert [(m.kind, m.hops) for m in fresh] == [(m.kind, m.hops) for m in said(one.name)]
     for now, before in zip(fresh, said(one.name), strict=True):
-        counts = [[m.right, m.asked - m.right] for m in (now, before)]
+        counts = np.array([[m.right, m.asked - m.right] for m in (now, before)])
         assert fisher_exact(counts).pvalue > 1e-4, (now, before)  # 105 such tests
 
 
@@ -46,7 +47,8 @@ def test_a_few_fresh_questions_are_answered(networks: dict[str, Any]) -> None:
     """Quickly: the large one solves a chain that the small one does not."""
     text = "c=b*7+2;d=c*3+9;a=4;e=d*9+1;b=a*3+5;h=b*7;f=e*3+4;f?"
     large, small = (answered(networks[name], [text])[0] for name in ("large", "small"))
-    assert large == "fedcba;a=4;b=a*3+5=2+5=7;c=b*7+2=9+2=1;d=c*3+9=3+9=2;e=d*9+1=8+1=9;" + (
+    assert large == (
+        "fedcba;a=4;b=a*3+5=2+5=7;c=b*7+2=9+2=1;d=c*3+9=3+9=2;e=d*9+1=8+1=9;"
         "f=e*3+4=7+4=1;<answer>1</answer>"
     )
     assert small != large

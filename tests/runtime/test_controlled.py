@@ -29,9 +29,10 @@ from farthing.runtime.meter import Meter
 from farthing.runtime.plain_agent import PlainAgent
 from farthing.tasks.arithmetic import ARITHMETIC
 from farthing.tasks.base import Question
-from farthing.traces.assemble import assemble, is_pool
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Trace
 from farthing.traces.jsonl import decode, encode
+from farthing.traces.pool import is_pool
 from farthing.traces.store import Store
 
 QUESTION = Question("q1", "a=4;b=a+3;b?", ("7",), group="sums-1", split="test")

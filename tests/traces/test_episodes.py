@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from farthing.errors import InputError, TraceFormatError
-from farthing.traces.assemble import assemble, cascade, is_pool
+from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import decode, encode
+from farthing.traces.pool import cascade, is_pool
 from farthing.traces.shapes import recorded_rounds, shape_of
 
 

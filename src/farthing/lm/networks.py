@@ -92,7 +92,7 @@ NETWORKS = (
         3,
     ),
 )
-"""In the order in which they are trained, the longest first."""
+"""In the order in which they are trained, those that take longest first."""
 
 
 def draws(network: Network) -> Draw:

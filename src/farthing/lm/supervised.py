@@ -16,6 +16,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
+from farthing.errors import InputError
 from farthing.lm.checkpoint import State
 from farthing.rl.rex import rex
 
@@ -50,6 +51,10 @@ class Course:
     """Steps in which the rate rises from 0."""
     clip: float = 1.0
     """Largest norm of a gradient."""
+
+    def __post_init__(self) -> None:
+        if self.steps % BUCKET or self.steps < 1:
+            raise InputError(f"{self.steps} steps; give a multiple of {BUCKET}")
 
 
 @dataclass

@@ -30,8 +30,9 @@ SYMBOLS = (
 """Every symbol, in the order of its number."""
 NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS)}
 _WHOLE = re.compile("|".join(re.escape(s) for s in SYMBOLS if len(s) > 1) + "|.", re.DOTALL)
-_NOT_READ = r"<<(?:quote|end) [0-9a-f]{8}>>|\s+"
-"""Marks around what others wrote, which prompts have, and white space."""
+_NOT_READ = r"<<(?:quote|end) [0-9a-f]{8}>>|[\t-\r ]+"
+"""Marks around what others wrote, which prompts have, and white space; Python and the tokenizer do
+not mean the same by `\\s`."""
 WHOLE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """Reads a conversation as one text."""
 FIRST = "{{ messages[0]['content'] }}"

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from farthing.errors import ModelError
 from farthing.models.base import Message, Model, Prompt, Usage
@@ -35,7 +35,8 @@ class Experts(Protocol):
 class FrozenExperts:
     """Models that always reply the same, as they take the likeliest tokens: each is asked once.
 
-    A call costs what it costs whenever it is made, whether the reply was known or not.
+    A call costs what it costs whenever it is made, whether the reply was known or not. They are
+    asked in an event loop of their own, which `with` closes.
     """
 
     models: Mapping[str, Model]
@@ -44,6 +45,14 @@ class FrozenExperts:
     """What of a reply the controller is shown."""
     _known: dict[tuple[str, str], Reply] = field(default_factory=dict)
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the loop; the models are whose they were."""
+        self._runner.close()
 
     def ask(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
         """Return the reply to each (expert, question); a failed call is a reply with an error."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -186,7 +187,7 @@ class _Training:
     def restore(self, folder: Path) -> None:
         """Take over what was kept."""
         said = self.state.restore(folder)
-        self.log = Log([Update(**one) for one in said["updates"]], said["stopped"])
+        self.log = Log([_update(one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))
         self.began -= self.log.updates[-1].seconds if self.log.updates else 0.0
 
@@ -247,12 +248,19 @@ _LEAST = 1e-3
 def _batch(
     episodes: Sequence[Episode], reward: FloatArray, groups: Sequence[int], voice: Voice
 ) -> Batch:
-    made = [trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes]
-    parts = [
-        (one.prompt_ids, one.response_ids, one.response_mask, one.response_logprobs or ())
-        for one in made
-    ]
+    parts = []
+    for one in (trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes):
+        if one.response_logprobs is None:
+            raise ValueError("the sampler gave no log-probabilities of what the controller wrote")
+        known = one.response_logprobs
+        parts.append((one.prompt_ids, one.response_ids, one.response_mask, known))
     return Batch.of(parts, reward, groups)
+
+
+def _update(kept: Mapping[str, Any]) -> Update:
+    """Return a line of the log that was kept; JSON knows no tuples."""
+    by_mode = {mode: (called, reward) for mode, (called, reward) in kept["by_mode"].items()}
+    return Update(**{**kept, "by_mode": by_mode})
 
 
 def _written(episodes: Sequence[Episode]) -> int:

@@ -36,6 +36,10 @@ class Voice:
         pieces = (s.ids or self.encode(self.layout.text(s)) for s in play.segments)
         return [*begun, *(number for piece in pieces for number in piece)]
 
+    def largest_nano(self, read: int) -> int:
+        """Return the most that a turn can cost whose context has so many tokens."""
+        return self.price.largest_nano(Usage(read, self.max_tokens), 0.0)
+
     def written(self, read: int, done: Generated) -> Written:
         """Return a turn: `read` tokens were its context."""
         kept = done.ids[:-1] if done.ids[-1] in self.ends else done.ids
@@ -53,7 +57,8 @@ class Sampling:
     hooks: tuple[Hook, ...] = ()
     """Change the logits, one after another."""
     hard_nano: int | None = None
-    """What an episode may cost at most, whatever its mode says; None: no such limit."""
+    """What an episode may cost at most, whatever its mode says; None: no such limit. A call that
+    may cost more than is left is refused; such a turn of the controller's own ends the episode."""
     together: int = 256
     """Episodes of a batch."""
 
@@ -99,8 +104,10 @@ def _turn(
     generator: np.random.Generator,
     sampling: Sampling,
 ) -> list[Play]:
-    contexts = [voice.ids(play) for play in plays]
-    seeds = generator.integers(2**62, size=len(plays)).tolist()
+    after = [_unpaid(voice, play, sampling.hard_nano) for play in plays]
+    going = [at for at, play in enumerate(after) if not play.over]
+    contexts = [voice.ids(after[at]) for at in going]
+    seeds = generator.integers(2**62, size=len(plays))[going].tolist()
     rows = [
         Row(
             ids,
@@ -113,11 +120,17 @@ def _turn(
         for ids, seed in zip(contexts, seeds, strict=True)
     ]
     done = generate(voice.network, rows, sampling.hooks)
-    wrote = [
-        play.wrote(voice.written(len(ids), one))
-        for play, ids, one in zip(plays, contexts, done, strict=True)
-    ]
-    return _replied(wrote, experts, sampling.hard_nano)
+    for at, ids, one in zip(going, contexts, done, strict=True):
+        after[at] = after[at].wrote(voice.written(len(ids), one))
+    return _replied(after, experts, sampling.hard_nano)
+
+
+def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
+    """End an episode whose next turn may cost more than is left."""
+    if hard_nano is None:
+        return play
+    most = voice.largest_nano(len(voice.ids(play)))
+    return play if _spent(play) + most <= hard_nano else play.stop("budget")
 
 
 def _stop(voice: Voice) -> Callable[[Sequence[int]], bool]:
@@ -145,6 +158,9 @@ def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> 
 def _refused(play: Play, experts: Experts, hard_nano: int | None) -> Play:
     if play.asked is None or hard_nano is None:
         return play
-    spent = play.own_nano + sum(call.cost_nano for call in play.calls)
     most = experts.largest_nano(play.asked.expert, play.asks)
-    return play if spent + most <= hard_nano else play.refuse()
+    return play if _spent(play) + most <= hard_nano else play.refuse()
+
+
+def _spent(play: Play) -> int:
+    return play.own_nano + sum(call.cost_nano for call in play.calls)
