@@ -22,7 +22,7 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: setup ## set up, then compare policies on generated traces and write demo-out/report.html
+demo: setup ## set up, then ask two small language models, fit, prove, and write demo-out/report.html
 	$(BIN)/farthing demo
 
 # A page's blocks build on one another, so that a file stays in one process.

@@ -1,4 +1,4 @@
-"""`farthing compare` and `farthing demo`: a table on the terminal, three files in a folder."""
+"""`farthing compare`, `farthing demo --generated`: a table on the terminal, a folder of files."""
 
 import json
 from collections.abc import Callable
@@ -103,11 +103,11 @@ def test_an_interrupted_comparison_reports_what_it_has(
     assert "interrupted" in done.err.splitlines()[-1]
 
 
-def test_the_demo_ends_with_what_to_do_next(
+def test_the_generated_demo_ends_with_what_to_do_next(
     farthing: Farthing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("farthing.cli.demo.POLICIES", ("fixed-1", "stopping", "optimum"))
-    done = farthing("demo", "--out", "shown")
+    done = farthing("demo", "--generated", "--out", "shown")
     assert done.code == 0
     saw, look, own = done.err.splitlines()[-3:]
     assert saw.startswith("What you see")

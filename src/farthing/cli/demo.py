@@ -1,4 +1,4 @@
-"""`farthing demo`: the whole of it in a minute, on made-up questions."""
+"""`farthing demo`: the whole of it in a few minutes, with two small language models."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +9,7 @@ import typer
 from farthing.cli import files
 from farthing.cli.compare import generated, run
 from farthing.cli.console import remark
+from farthing.cli.live_demo import play
 
 PRESET = "hotpotqa-llama2-7b"
 POLICIES = (
@@ -28,16 +29,36 @@ POLICIES = (
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where the report goes.")
+        Path, typer.Option("--out", metavar="FOLDER", help="Where everything goes.")
     ] = Path("demo-out"),
+    n: Annotated[
+        int,
+        typer.Option(min=90, metavar="N", help="Questions: a third each trains, proves, tests."),
+    ] = 900,
+    made_up: Annotated[
+        bool,
+        typer.Option(
+            "--generated",
+            help="Compare policies on made-up questions with a known optimum instead.",
+        ),
+    ] = False,
 ) -> None:
-    """Compare policies on made-up questions, in about a minute, and write a report.
+    """Ask two small language models, learn when the dear one is needed, and prove it.
+
+    It takes a minute or two. Stopped, it goes on from what was collected.
 
     Example: farthing demo
     """
+    files.check_folder(out)
+    if made_up:
+        _compare(out)
+    else:
+        play(out, n)
+
+
+def _compare(out: Path) -> None:
     from farthing.experiments.plan import Plan
 
-    files.check_folder(out)
     dataset, sizes = generated(PRESET, None, 0, {})
     run(dataset, Plan((Fraction(1, 10),), POLICIES, sizes=sizes), out)
     remark(

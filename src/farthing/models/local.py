@@ -1,5 +1,6 @@
 """A model of the transformers library, run in this process, with log-probabilities."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -254,7 +255,8 @@ def ends_of(network: Any, tokenizer: Any) -> frozenset[int]:
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:
-    """Load without bars of progress, which nobody asked for."""
+    """Load without bars of progress and advice on faster kernels, which nobody asked for."""
+    logging.getLogger("transformers.integrations.hub_kernels").setLevel(logging.ERROR)
     shown = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     try:

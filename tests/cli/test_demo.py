@@ -1,0 +1,79 @@
+"""`farthing demo`: two small language models, from questions to answers, and going on."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farthing.cli import live_demo
+from farthing.models.embedded import find
+from farthing.tasks.arithmetic import part_of, solve
+from farthing.tasks.questions import load_questions
+from farthing.traces.files import read_arrays
+from farthing.traces.store import Store
+
+Farthing = Callable[..., Any]
+
+
+def test_questions_keep_their_part_and_more_begin_with_the_same(tmp_path: Path) -> None:
+    few, many = (
+        load_questions(
+            "arithmetic", live_demo.write_job(tmp_path / str(n), n).parent / "questions.jsonl"
+        )
+        for n in (90, 120)
+    )
+    assert {question.id for question in few} < {question.id for question in many}
+    for question in few:
+        assert question.split == part_of(question.text)
+        assert question.gold == (solve(question.text),)
+
+
+def test_a_missing_package_is_one_line_and_nothing_is_written(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_demo, "find_spec", lambda name: None if name == "torch" else name)
+    said = refused("demo", "--out", "shown")
+    assert "farthing demo (torch) needs an optional dependency" in said
+    assert "[lm]" in said
+    assert not Path("shown").exists()
+
+
+def test_the_demo_collects_proves_answers_and_goes_on(
+    farthing: Farthing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_demo, "SPLITS", 5)
+    done = farthing("demo", "--n", "90")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].startswith("Real: two language models")
+    assert f"large costs {_ratio():.0f} times as much as small" in " ".join(done.out.split())
+    assert max(map(len, lines)) <= 90
+    assert re.search(r"90 questions recorded into demo-out/traces.db, 0 were there", done.out)
+    saved = done.out.index("Saved against always asking large")
+    assert saved < done.out.index("Promise: ") < done.out.index("5 new questions")
+    assert "was promised: " in " ".join(done.out.split())
+    assert "on average" in lines[-1]
+    assert Path("demo-out/report.html").exists()
+    assert verdicts(Path("demo-out/traces.db")) > 0.95
+
+    job = live_demo.write_job(Path("demo-out"), 93)
+    again = farthing("collect", job, "--store", "demo-out/traces.db", "--max-cost", "10")
+    assert "3 questions recorded into demo-out/traces.db, 90 were there" in again.out
+
+
+def _ratio() -> float:
+    return find("large").output_per_million / find("small").output_per_million
+
+
+def verdicts(store: Path) -> float:
+    """Return the share of the guide's calls whose verdict could be read; both ways are there."""
+    with Store.read(store) as traces:
+        said = [c.verdict for t in traces.traces() for c in t.calls if c.role == "guide"]
+    assert {True, False} <= set(said)
+    arrays = read_arrays(store)
+    base, guide = arrays.correct.mean(axis=(0, 1))
+    assert 0.5 < base < 0.9  # both err
+    assert 0.7 < guide < 1
+    return sum(verdict is not None for verdict in said) / len(said)
