@@ -169,7 +169,7 @@ def test_the_rate_rises_and_falls_by_rex(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_matrices_go_by_muon_and_everything_is_learned_by_one() -> None:
     net = network(SIZE, 1)
-    muon, adam = supervised._optimizers(net, Course(steps=BUCKET))
+    muon, adam = supervised.optimizers_of(net, Course(steps=BUCKET))
     by_muon, by_adam = (
         {id(p) for group in one.param_groups for p in group["params"]} for one in (muon, adam)
     )

@@ -96,7 +96,7 @@ def train(
     Returns:
         How far it came: `course.steps` steps.
     """
-    generator, optimizers = np.random.default_rng(seed), _optimizers(network, course)
+    generator, optimizers = np.random.default_rng(seed), optimizers_of(network, course)
     named = dict(zip(("muon", "adam"), optimizers, strict=True))
     state = State({"network": network}, named, generator)
     done = Progress()
@@ -163,7 +163,8 @@ def _step(
     return loss.item()
 
 
-def _optimizers(network: Any, course: Course) -> list[torch.optim.Optimizer]:
+def optimizers_of(network: Any, course: Course) -> list[torch.optim.Optimizer]:
+    """Return Muon for the matrices, and AdamW for embeddings, convolutions and norms."""
     named = list(network.named_parameters())
     matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
     rest = [p for name, p in named if p.ndim != 2 or "embed" in name]

@@ -1,0 +1,75 @@
+"""How fast networks of one size learn chains of sums: by architecture, and by optimizer.
+
+    .venv/bin/python benchmarks/tiny_networks.py [--steps 240]
+
+The loss, in nats a symbol, of the last eight steps before each line; one core, one seed.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from farthing.lm import supervised
+from farthing.lm.networks import NETWORKS, draws
+from farthing.lm.supervised import Course, Progress, train
+from farthing.lm.symbols import NUMBERS, PAD, SYMBOLS
+from farthing.lm.tiny import CONTEXT, network
+
+SUMS = next(one for one in NETWORKS if one.name == "sums")
+EVERY = 80
+
+
+def llama(seed: int) -> Any:
+    """Return three layers of Llama: as wide, and with three quarters of the parameters."""
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(SYMBOLS),
+            hidden_size=128,
+            intermediate_size=256,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            max_position_embeddings=CONTEXT,
+            tie_word_embeddings=True,
+            pad_token_id=NUMBERS[PAD],
+        )
+    )
+
+
+def by_adam(of: Any, _: Course) -> Sequence[torch.optim.Optimizer]:
+    """Return AdamW for everything, in the place of Muon, and nothing for the rest."""
+    adam = torch.optim.AdamW(of.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01)
+    return [adam, torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=0.0)]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--steps", type=int, default=240)
+    steps = arguments.parse_args().steps
+    torch.set_num_threads(1)
+    muon = supervised.optimizers_of
+    for title, make, optimizers, rate in (
+        ("LFM2, Muon", lambda: network(SUMS.size, 0), muon, 0.02),
+        ("LFM2, AdamW", lambda: network(SUMS.size, 0), by_adam, 0.003),
+        ("Llama, Muon", lambda: llama(0), muon, 0.02),
+        ("Llama, AdamW", lambda: llama(0), by_adam, 0.003),
+    ):
+        supervised.optimizers_of = optimizers
+        began = time.process_time()
+
+        def say(done: Progress, title: str = title, began: float = began) -> None:
+            if done.step % EVERY == 0:
+                seconds = time.process_time() - began
+                print(
+                    f"{title}: {done.step} steps, {seconds:.0f} s, loss {done.loss:.3f}", flush=True
+                )
+
+        train(make(), draws(SUMS), Course(steps, muon=rate), seed=2, watch=say)
+
+
+if __name__ == "__main__":
+    main()
