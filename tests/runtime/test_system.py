@@ -286,7 +286,7 @@ def test_a_store_with_imports_is_known_once_a_job_declares_them(
     store, file, job = folder / "traces.db", folder / "more.jsonl", folder / "job.toml"
     with Store.open(store) as opened:
         (first, *_) = opened.traces()
-    write_traces(file, [msgspec.structs.replace(first, id="imported")])
+    write_traces(file, [msgspec.structs.replace(first, id="imported", question="Another one?")])
     assert farthing("traces", "import", file, "--store", store) == 0
     new, made = folder / "new", ("--traces", store)
     assert farthing("train", *made, "--policy", "stopping", "--out", new) == 0
