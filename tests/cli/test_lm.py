@@ -33,3 +33,6 @@ def test_names_are_checked_before_a_model_is_loaded(refused: Callable[..., str])
     assert "two folders have the same name" in refused(
         "lm", "serve", "--path", "a/tiny", "--path", "b/tiny", "--port", "0"
     )
+    assert "nowhere: there is no such folder of weights; check the path" in refused(
+        "lm", "serve", "--path", "nowhere", "--port", "0"
+    )

@@ -228,6 +228,8 @@ def test_a_live_answer_costs_what_its_steps_cost(pool_file: Path) -> None:
     assert found.dearest.measured
     with pytest.raises(InputError, match="the question is empty"):
         ask(read_pool(pool_file), " ", "high")
+    with pytest.raises(InputError, match="does not end with a letter and a question mark"):
+        ask(built_in("two"), "what is 2 + 2", "high")
     with pytest.raises(InputError, match="unknown mode 'middle'"):
         ask(read_pool(pool_file), "a=2;a?", "middle")
 

@@ -143,11 +143,7 @@ TAKES_BASE = r"it takes model, search, max_tokens and temperature$"
 @pytest.mark.parametrize(
     ("agent", "line", "says"),
     [
-        (
-            "guide",
-            'search = "own"',
-            r"guide: takes no `search`; it takes model, solves, max_tokens, temp",
-        ),
+        ("guide", 'search = "own"', r"guide: takes no `search`; it takes model, max_tokens, temp"),
         ("guide", "sample = 3", r"guide: takes no `sample`; .* samples and top_logprobs$"),
         ("guide", "samples = -1", r"guide.samples: must be a whole number, at least 0"),
         ("guide", "temperature = 3", r"guide.temperature: must be a number, at most 2"),

@@ -161,6 +161,7 @@ def _chosen(
 ) -> "list[EmbeddedSettings | LocalSettings]":
     from farthing.models.embedded import EmbeddedSettings, find, known
     from farthing.models.local import BATCH, LocalSettings
+    from farthing.models.smollm2 import NAME as SMOLLM2
 
     batch = batch or BATCH
     names = names or ([] if paths else [one.name for one in known()])
@@ -169,6 +170,9 @@ def _chosen(
         raise InputError(f"two models are called '{min(twice)}'; name each once")
     if len(placed) < len(paths):
         raise InputError("two folders have the same name; rename one, which names its model")
+    for where in paths:
+        if where != SMOLLM2 and not Path(where).is_dir():
+            raise InputError(f"{where}: there is no such folder of weights; check the path")
     return [
         *(EmbeddedSettings(model=find(n).name, device=device, batch=batch) for n in names),
         *(

@@ -90,8 +90,15 @@ class Batch:
 
     def take(self, rows: Tensor) -> "Batch":
         """Return some episodes."""
-        parts = (self.tokens, self.ours, self.logprobs, self.reward, self.group)
-        return Batch(*(part[rows] for part in parts))
+        return Batch(*(part[rows] for part in self._parts))
+
+    def on(self, device: torch.device) -> "Batch":
+        """Return the episodes where a network is."""
+        return Batch(*(part.to(device) for part in self._parts))
+
+    @property
+    def _parts(self) -> tuple[Tensor, ...]:
+        return (self.tokens, self.ours, self.logprobs, self.reward, self.group)
 
 
 @dataclass(frozen=True)
@@ -173,7 +180,8 @@ class MaskedTrainer:
         """
         self._set_rates(factor)
         settings = self.settings
-        judged = _Judged.of(batch, self.learners, settings)
+        device = next(self.learners.policy.parameters()).device
+        judged = _Judged.of(batch.on(device), self.learners, settings)
         figures: list[tuple[float, ...]] = []
         for _ in range(settings.epochs):
             order = torch.from_numpy(generator.permutation(len(batch.tokens)))

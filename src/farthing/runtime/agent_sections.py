@@ -22,34 +22,22 @@ from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.llm_agents import LlmExitAgent, LlmPolicyAgent
 from farthing.runtime.react_agent import ReactAgent
-from farthing.runtime.solving_guide import SolvingGuide
-from farthing.tasks.base import Task
 from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
 from farthing.tasks.templates import Prompts
 from farthing.tasks.tools import Toolbox, always
 from farthing.tasks.wikipedia import Wikipedia
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
-Kind = Literal["base", "react", "guide", "solving", "policy", "exit"]
+Kind = Literal["base", "react", "guide", "policy", "exit"]
 
 _TAKES: dict[Kind, tuple[str, ...]] = {
     "base": ("max_tokens", "temperature"),
     "react": ("max_tokens", "temperature", "max_steps"),
     "guide": ("max_tokens", "temperature", "samples", "top_logprobs"),
-    "solving": ("max_tokens", "temperature"),
     "policy": ("max_tokens", "temperature", "coverage"),
     "exit": ("max_tokens", "temperature"),
 }
 """What is handed to each kind of agent, beside its model, its prompts and its tools."""
-
-
-_CHOICES: dict[Kind, tuple[str, ...]] = {
-    "base": ("search",),
-    "react": ("search",),
-    "guide": ("solves",),
-    "solving": ("solves",),
-}
-"""What says which of two kinds an agent is."""
 
 
 class AgentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,8 +57,6 @@ class AgentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How often a guide without log-probabilities is asked again."""
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     """Alternatives to the guide's tokens to ask for; 0 asks for no log-probabilities."""
-    solves: bool = False
-    """Whether a guide works the question out by itself, see `solving_guide.py`."""
     coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     """What an LLM as the policy is told to aim at."""
 
@@ -98,9 +84,8 @@ def _read(name: str, table: Any, file: str, *, alone: bool) -> AgentSection:
         raise ConfigError(file, field, "must be a table")
     if not is_role(name, alone=alone):
         return convert(dict(table), AgentSection, file, field)  # the job refuses it
-    solves = table.get("solves") is True
-    kind = _kind(name, searches="search" in table, solves=solves, alone=alone)
-    known = ("model", *_CHOICES.get(kind, ()), *_TAKES[kind])
+    kind = _kind(name, searches="search" in table, alone=alone)
+    known = ("model", *(["search"] if kind in {"base", "react"} else []), *_TAKES[kind])
     if foreign := [f"`{given}`" for given in table if given not in known]:
         raise ConfigError(file, field, f"takes no {', '.join(foreign)}; it takes {_joined(known)}")
     return convert(dict(table), AgentSection, file, field)
@@ -115,13 +100,13 @@ def _joined(names: tuple[str, ...]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _kind(name: str, *, searches: bool, solves: bool, alone: bool) -> Kind:
+def _kind(name: str, *, searches: bool, alone: bool) -> Kind:
     if name.startswith("policy-"):
         return "policy"
     if name.startswith("exit-"):
         return "exit"
     if name == "guide" and not alone:
-        return "solving" if solves else "guide"
+        return "guide"
     return "react" if searches else "base"
 
 
@@ -133,7 +118,6 @@ class Parts:
     prompts: Prompts
     toolbox: Callable[[str], Toolbox]
     """What is searched to the tools for it."""
-    task: Task
 
 
 def toolboxes(wikipedia: Wikipedia | None) -> Callable[[str], Toolbox]:
@@ -151,8 +135,7 @@ def toolboxes(wikipedia: Wikipedia | None) -> Callable[[str], Toolbox]:
 
 def agent_of(name: str, section: AgentSection, parts: Parts, *, alone: bool) -> Agent:
     """Return the agent of a section; `alone` as in `read_agents`."""
-    searches = section.search is not None
-    kind = _kind(name, searches=searches, solves=section.solves, alone=alone)
+    kind = _kind(name, searches=section.search is not None, alone=alone)
     given = {field: getattr(section, field) for field in _TAKES[kind]}
     said: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     model, prompts = parts.models[section.model], parts.prompts
@@ -162,8 +145,6 @@ def agent_of(name: str, section: AgentSection, parts: Parts, *, alone: bool) -> 
         return LlmExitAgent(model, name.removeprefix("exit-"), prompts, **said)
     if kind == "guide":
         return GuideAgent(model, prompts, **said)
-    if kind == "solving":
-        return SolvingGuide(model, parts.task, prompts, **said)
     if section.search is not None:
         return ReactAgent(model, parts.toolbox(section.search), prompts, name, **said)
     return BaseAgent(model, prompts, name, **said)

@@ -125,7 +125,7 @@ class Job:
             model.largest_cost_nano(Prompt(()))
         task: Task = plugins.load("tasks", self.section.task)
         wikipedia = Wikipedia() if self._searches("wikipedia") else None
-        plan = self._plan(Parts(models, self._prompts(), toolboxes(wikipedia), task), task)
+        plan = self._plan(Parts(models, self._prompts(), toolboxes(wikipedia)), task)
         closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
         last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
         return Recording(plan, task, self._parameters(), last or None), closing
@@ -141,7 +141,7 @@ class Job:
             for name, section in self.models.sections.items()
         }
         task: Task = plugins.load("tasks", self.section.task)
-        plan = self._plan(Parts(names, self._prompts(), lambda _: always(), task), task)
+        plan = self._plan(Parts(names, self._prompts(), lambda _: always()), task)
         return system_of(plan, {role: self._sold(role, name) for role, name in self._roles()})
 
     def _sold(self, role: str, name: str) -> Sold:

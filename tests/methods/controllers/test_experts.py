@@ -1,7 +1,5 @@
 """Frozen experts: asked once, paid each time, and right about what a call can cost."""
 
-import gc
-import warnings
 from decimal import Decimal
 
 import pytest
@@ -63,13 +61,18 @@ def test_no_call_costs_more_than_is_said_before() -> None:
         assert experts.ask([("small", "a")])[0].cost_nano <= experts.largest_nano("small", "a")
 
 
-def test_nothing_is_left_open() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with FrozenExperts({"small": model()}) as experts:
-            experts.ask([("small", "a")])
-        del experts
-        gc.collect()
+def test_the_models_and_the_loop_are_closed() -> None:
+    closed = []
+
+    class Closing(ScriptedModel):
+        async def aclose(self) -> None:
+            closed.append(self.name)
+
+    with FrozenExperts({"small": Closing({}, name="small")}) as experts:
+        assert closed == []
+    assert closed == ["small"]
+    with pytest.raises(RuntimeError, match="closed"):
+        experts._runner.get_loop()
 
 
 def test_a_name_that_there_is_not_is_an_error() -> None:

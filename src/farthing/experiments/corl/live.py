@@ -55,11 +55,12 @@ def ask(
         known_usd: what a call of each expert costs on average, where that is known.
 
     Raises:
-        InputError: the question is empty, or a model cannot be opened.
+        InputError: the question is empty or none of the pool's, or a model cannot be opened.
         UnknownNameError: there is no such mode.
     """
     if not question.strip():
         raise InputError("the question is empty; give its text")
+    pool.questions.check(question)
     rules = pool.rules
     chosen = ControllerPolicy(rules, pool.modes).mode(mode)
     models = pool.models.open()

@@ -55,7 +55,7 @@ class Opened:
 
     def __exit__(self, *_: object) -> None:
         """Close the experts."""
-        self.experts.close()
+        self.experts.__exit__()
 
     @property
     def modes(self) -> tuple[Mode, ...]:

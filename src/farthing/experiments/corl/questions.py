@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.tasks.arithmetic import Part, Recipe, draw_of, part_of
+from farthing.tasks.arithmetic import Part, Recipe, draw_of, part_of, solve
 from farthing.tasks.base import Question
 
 
@@ -15,6 +15,14 @@ class Drawn:
     """Chains of arithmetic, as many as wanted, each recipe as often as the others."""
 
     recipes: tuple[Recipe, ...]
+
+    def check(self, text: str) -> None:
+        """Refuse what is no such question: the networks leave out symbols that they do not know.
+
+        Raises:
+            InputError: it is none; the message says why.
+        """
+        solve(text)
 
     def draw(self, part: Part, generator: np.random.Generator) -> Question:
         """Draw one question of a part."""
@@ -45,6 +53,9 @@ class Listed:
     """Questions of a file. Where it names no part, four of five train."""
 
     questions: tuple[Question, ...]
+
+    def check(self, text: str) -> None:
+        """Take any question: nobody knows what these models can read."""
 
     def draw(self, part: Part, generator: np.random.Generator) -> Question:
         """Draw one question of a part; raises like `sample`."""

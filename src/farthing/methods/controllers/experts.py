@@ -36,7 +36,7 @@ class FrozenExperts:
     """Models that always reply the same, as they take the likeliest tokens: each is asked once.
 
     A call costs what it costs whenever it is made, whether the reply was known or not. They are
-    asked in an event loop of their own, which `with` closes.
+    asked in an event loop of their own; `with` closes it, and them.
     """
 
     models: Mapping[str, Model]
@@ -53,7 +53,8 @@ class FrozenExperts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the loop; the models are whose they were."""
+        """Close the models' connections and the loop; nobody can be asked any more."""
+        self._runner.run(self._close())
         self._runner.close()
 
     def ask(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
@@ -66,11 +67,6 @@ class FrozenExperts:
     def largest_nano(self, expert: str, question: str) -> int:
         """Return the most that a call can cost, in nano-dollars."""
         return self.models[expert].largest_cost_nano(self._prompt(question))
-
-    def close(self) -> None:
-        """Close the models' connections and let go of memory; nobody can be asked any more."""
-        self._runner.run(self._close())
-        self._runner.close()
 
     async def _close(self) -> None:
         await asyncio.gather(*(model.aclose() for model in self.models.values()))
