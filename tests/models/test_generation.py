@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 import torch
 from scipy.stats import chisquare
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    Lfm2Config,
+    Lfm2ForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 from farthing.errors import InputError
 from farthing.models.generation import Generated, Row, as_they_end, generate
@@ -44,7 +51,25 @@ def gpt2() -> Any:
     return GPT2LMHeadModel(config)
 
 
-@pytest.fixture(params=[llama, gpt2], ids=["llama", "gpt2"])
+def lfm2() -> Any:
+    """Convolutions remember what they saw last: padding, and rows that end, would show."""
+    config = Lfm2Config(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=64,
+        block_auto_adjust_ff_dim=False,
+        layer_types=["conv", "full_attention"],
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        initializer_range=0.3,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    return Lfm2ForCausalLM(config)
+
+
+@pytest.fixture(params=[llama, gpt2, lfm2], ids=["llama", "gpt2", "lfm2"])
 def network(request: pytest.FixtureRequest) -> Any:
     torch.manual_seed(0)
     return request.param().eval()
