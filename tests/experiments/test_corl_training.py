@@ -25,7 +25,9 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pool(tmp_path_factory.mktemp("corl"))
 
 
-PLAN = Plan(course=Course(updates=3, prompts=4, rollouts=1), settings=Settings(minibatch=4))
+PLAN = Plan(
+    course=Course(updates=3, prompts=4, rollouts=1), settings=Settings(advantage="gae", minibatch=4)
+)
 
 
 @pytest.mark.parametrize("advantage", ["gae", "group"])
@@ -64,7 +66,7 @@ def test_a_training_goes_on_after_a_kill_as_if_there_was_none(
 def test_a_trained_folder_says_how_it_is_played(pool_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "made"
     with Opened.of(read_pool(pool_file)) as opened:
-        log = train(opened, replace(PLAN, course=Course(1, 4)), out)
+        log = train(opened, replace(PLAN, course=Course(1, 4, 1)), out)
         voice = opened.voice
     card = folders.read_card(out)
     assert card is not None

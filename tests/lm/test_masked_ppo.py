@@ -65,6 +65,7 @@ def test_before_learning_nothing_has_moved(kind: Kind) -> None:
     [
         Settings("gae", epochs=1),
         Settings("gae", epochs=1, gamma=0.9, lam=0.7, kl=0.5, entropy=0.1),
+        Settings("gae", epochs=1, gamma=0.9, lam=0.7, kl=0.4, kl_in="reward", entropy=0.1),
         Settings("group", epochs=1),
         Settings("group", epochs=1, kl=0.5, entropy=0.1, largest_norm=0.01),
     ],
@@ -138,7 +139,7 @@ def test_logits_and_values_where_others_write_have_a_gradient_of_exactly_0(kind:
     for gradient in gradients.values():
         of_place = gradient.abs().reshape(*drew.shape, -1).sum(-1)
         assert (of_place[~drew] == 0).all()
-        assert (of_place[drew] > 0).float().mean() > 0.8
+        assert (of_place[drew] > 0).float().mean() > 0.4  # where nothing was earned, V = R = 0
 
 
 def test_what_others_wrote_is_read_all_the_same() -> None:
@@ -147,14 +148,14 @@ def test_what_others_wrote_is_read_all_the_same() -> None:
         reply = ~batch.ours & (torch.arange(batch.ours.shape[1]) > first[:, None])
         return replace(batch, tokens=torch.where(reply, 40, batch.tokens))
 
-    settings = Settings(epochs=1)
+    settings = Settings("gae")
     plain, changed = (parameters(trained(settings, c)[0]) for c in (lambda b: b, other_reply))
     assert not all(torch.equal(plain[name], changed[name]) for name in plain)
 
 
 def test_the_reference_stays_as_the_policy_began() -> None:
     net = tiny()
-    settings = Settings(actor_rate=0.01)
+    settings = Settings("gae", actor_rate=0.01)
     learners = Learners.of(net, settings)
     tokens = torch.arange(12).reshape(2, 6)
     before = learners.reference(tokens)
@@ -171,7 +172,7 @@ def test_the_reference_stays_as_the_policy_began() -> None:
 
 
 def test_the_factor_is_a_share_of_the_rates() -> None:
-    settings = Settings(actor_rate=0.5, critic_rate=0.25)
+    settings = Settings("gae", actor_rate=0.5, critic_rate=0.25)
     net = tiny()
     trainer = MaskedTrainer(Learners.of(net, settings), settings)
     trainer.update(Batch.of(played(net), REWARD, GROUP), 0.1, np.random.default_rng(0))
@@ -184,7 +185,13 @@ def test_a_bandit_of_one_symbol_is_learned(kind: Kind) -> None:
     """The right symbol depends on the prompt, and an environment's token follows it."""
     net = network(Size(1, 16), 1)
     settings = Settings(
-        advantage=kind, actor_rate=0.02, critic_rate=0.02, entropy=0.0, minibatch=32
+        advantage=kind,
+        actor_rate=0.02,
+        critic_rate=0.02,
+        kl=0.001,
+        entropy=0.0,
+        epochs=2,
+        minibatch=32,
     )
     trainer, generator = (
         MaskedTrainer(Learners.of(net, settings), settings),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farthing.lm.measure import LENGTHS
-from farthing.lm.networks import NETWORKS, OWN_HOPS, RIGHT, Network, called, draws
+from farthing.lm.networks import NETWORKS, OWN_HOPS, RIGHT, Network, called, draws, noted
 from farthing.lm.supervised import BUCKET, Example
 from farthing.lm.symbols import END, EXPERTS, MODES, decode
 from farthing.lm.tiny import CONTEXT, network
@@ -74,7 +74,8 @@ def test_a_controller_is_shown_calls_that_its_syntax_reads() -> None:
         mode = prompt.removesuffix(problem.text)
         assert mode in MODES
         modes[mode] += 1
-        if not text.startswith("<call>"):
+        assert text.startswith(noted(problem, mode))
+        if "<call>" not in text:
             continue
         call, rest = text.split("<reply>")
         reply, turn = rest.split("</reply>")
@@ -96,12 +97,14 @@ def test_a_controller_alone_solves_what_is_short_and_guesses_the_rest() -> None:
     right = Counter[bool]()
     for problem, example in controlled(2_000):
         text = decode(example.answer).removesuffix(END)
-        if text.startswith("<call>"):
+        if "<call>" in text:
             continue
         move = read(text, EXPERTS)
         assert isinstance(move, Answer)
+        mode = decode(example.prompt).removesuffix(problem.text)
+        text = text.removeprefix(noted(problem, mode))
         if problem.recipe.hops <= OWN_HOPS:
-            assert text == f"{problem.reasoning}<answer>{problem.answer}</answer>"
+            assert text == f"{problem.worked}<answer>{problem.answer}</answer>"
         else:
             assert text == f"<answer>{move.text}</answer>"
             right[move.text == problem.answer] += 1

@@ -75,7 +75,8 @@ class _Slow:
 
     def gae(self, values: list[float], kl: list[float], settings: Settings) -> list[float]:
         """Return the advantages, by the textbook."""
-        earned = [-settings.kl * one for one in kl]
+        price = settings.kl if settings.kl_in == "reward" else 0.0
+        earned = [-price * one for one in kl]
         earned[-1] += self.reward
         gain, after, made = 0.0, 0.0, []
         for reward, value in zip(reversed(earned), reversed(values), strict=True):
@@ -139,7 +140,8 @@ def by_hand(settings: Settings) -> tuple[dict[str, Tensor], Figures]:
     ]
     loss, entropy, k3 = (torch.stack(column).mean() for column in zip(*tokens, strict=True))
     whole = loss - settings.entropy * entropy
-    _backward(whole + settings.kl * k3 if settings.advantage == "group" else whole)
+    in_loss = settings.advantage == "group" or settings.kl_in == "loss"
+    _backward(whole + settings.kl * k3 if in_loss else whole)
     gradients = _cut(_gradients("policy", net), settings.largest_norm)
     if settings.advantage == "gae":
         _backward(error)

@@ -28,24 +28,32 @@ Logits = Callable[[Tensor], Tensor]
 class Settings:
     """How the controller learns; the defaults are ours, for networks below a million parameters."""
 
-    advantage: Literal["gae", "group"] = "gae"
+    advantage: Literal["gae", "group"] = "group"
     """By a value model, or by comparison with other episodes of the same prompt (GRPO)."""
-    actor_rate: float = 3e-4
-    critic_rate: float = 1e-3
-    kl: float = 0.001
+    actor_rate: float = 1e-3
+    critic_rate: float = 2e-3
+    kl: float = 0.3
     """What a nat of divergence from the reference costs, per token."""
+    kl_in: Literal["loss", "reward"] = "loss"
+    """By its gradient, which draws back what hardly occurs any more; or out of the reward, as
+    InstructGPT has it, where it says nothing of what never occurs. By group always the first."""
     entropy: float = 0.001
     """What a nat of entropy is worth, per token."""
     gamma: float = 1.0
     lam: float = 1.0
     clip: float = 0.2
     value_clip: float = 0.2
-    epochs: int = 2
+    epochs: int = 1
     """How often each episode is learned from."""
     minibatch: int = 128
     """Episodes of a step."""
     largest_norm: float = 1.0
     """Gradients are cut to it."""
+
+    @property
+    def penalised(self) -> bool:
+        """Whether the divergence is in the loss."""
+        return self.kl_in == "loss" or self.advantage == "group"
 
 
 @dataclass(frozen=True)
@@ -196,7 +204,7 @@ class MaskedTrainer:
         loss = ppo.policy_loss(new, judged.old, judged.advantages, mask, settings.clip)
         spread = ppo.entropy(logits, mask)
         whole = loss - settings.entropy * spread
-        if settings.advantage == "group":
+        if settings.penalised:
             whole = whole + settings.kl * ppo.kl_loss(new, judged.reference, mask)
         _descend(whole, self.optimizers["actor"], settings.largest_norm)
         error = self._judge_better(judged)
@@ -247,7 +255,8 @@ class _Judged:
             returns = values
         else:
             values = learners.critic(batch.tokens)[:, :-1]
-            rewards = place_reward(batch.reward, mask, settings.kl * divergence)
+            price = 0.0 if settings.penalised else settings.kl
+            rewards = place_reward(batch.reward, mask, price * divergence)
             advantages, returns = masked_gae(rewards, values, mask, settings.gamma, settings.lam)
             advantages = ppo.whiten(advantages, mask)
         parts = (written, mask, old, reference, divergence, values, advantages, returns)

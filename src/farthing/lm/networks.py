@@ -58,8 +58,8 @@ NETWORKS = (
         "controller",
         "the cheapest: solves the shortest questions, guesses the others, and calls the experts",
         SIZE,
-        tuple(r for kind in KINDS for r in _of(kind, 1, 1, 1, 2, 2, 2, 3, 4, 5, 6, 7)),
-        Course(steps=1_600),
+        tuple(r for kind in KINDS for r in _of(kind, 1, 1, 1, 1, 2, 2, 2, 2, 3, 4, 5, 6, 7)),
+        Course(steps=2_800),
         (0.05, 0.2),
         5,
         calls=True,
@@ -115,19 +115,30 @@ def solution(problem: Problem) -> str:
 def called(problem: Problem, generator: np.random.Generator) -> Example:
     """Return an example of a controller: under any mode, by itself or through any expert.
 
-    Nothing tells it when to call: that is left to reinforcement learning. Alone it solves what is
-    short; of what is longer it learns only to guess. A reply may be wrong, and it is repeated all
-    the same.
+    First it takes note of what it sees. Nothing tells it when to call: that is left to
+    reinforcement learning. Alone it solves what is short; of what is longer it learns only to
+    guess. A reply may be wrong, and it is repeated all the same.
     """
     mode = MODES[int(generator.integers(len(MODES)))]
-    prompt = encode(f"{mode}{problem.text}")
     guess = str(generator.integers(10))
     if generator.random() < ALONE:
         short = problem.recipe.hops <= OWN_HOPS
-        return Example(
-            prompt, encode(solution(problem) if short else f"<answer>{guess}</answer>{END}")
-        )
-    reply = problem.answer if generator.random() < RIGHT else guess
-    expert = EXPERTS[int(generator.integers(len(EXPERTS)))]
-    asked, replied = f"<call>{expert}</call>", f"<reply>{reply}</reply>"
-    return Example(prompt, encode(f"{asked}{replied}<answer>{reply}</answer>{END}"))
+        rest = problem.worked if short else ""
+        answer = problem.answer if short else guess
+    else:
+        answer = problem.answer if generator.random() < RIGHT else guess
+        expert = EXPERTS[int(generator.integers(len(EXPERTS)))]
+        rest = f"<call>{expert}</call><reply>{answer}</reply>"
+    written = f"{noted(problem, mode)}{rest}<answer>{answer}</answer>{END}"
+    return Example(encode(f"{mode}{problem.text}"), encode(written))
+
+
+def noted(problem: Problem, mode: str) -> str:
+    """Return what a controller notes first: the chain, the mode, its length, its last operation.
+
+    >>> from farthing.tasks.arithmetic import Step
+    >>> steps = (Step("a", "", 1, 4), Step("b", "a", 3, 5), Step("c", "b", 7, 2))
+    >>> noted(Problem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps), "low:")
+    'cba;low:2;*7+2;'
+    """
+    return f"{problem.traced}{mode}{problem.recipe.hops};{problem.chain[-1].of('')};"

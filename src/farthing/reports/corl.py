@@ -50,6 +50,10 @@ def _mode(found: InMode) -> Record:
             **_estimate("accuracy_difference", single.accuracy_difference),
             **_estimate("cost_difference_usd", single.cost_difference_usd),
         },
+        "reward_ahead_of": {
+            name: {"value": one.value, "interval": [one.low, one.high]}
+            for name, one in found.ahead.items()
+        },
         "cells": [asdict(cell) for cell in found.cells],
     }
 

@@ -107,10 +107,19 @@ class Problem:
         >>> Problem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps).reasoning
         'cba;a=4;b=a*3+5=2+5=7;c=b*7+2=9+2=1;'
         """
-        back = "".join(step.target for step in reversed(self.chain))
+        return self.traced + self.worked
+
+    @property
+    def traced(self) -> str:
+        """The first part of the reasoning: the letters from the question back."""
+        return "".join(step.target for step in reversed(self.chain)) + ";"
+
+    @property
+    def worked(self) -> str:
+        """The second part of the reasoning: each value in turn."""
         sources = (0, *_values(self.chain))
         lines = [_worked(s, source) for s, source in zip(self.chain, sources, strict=False)]
-        return f"{back};{''.join(lines)}"
+        return "".join(lines)
 
     @property
     def part(self) -> Part:

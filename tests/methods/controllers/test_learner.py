@@ -29,7 +29,7 @@ from farthing.tasks.base import Question
 from farthing.traces.arrays import FloatArray, IntArray
 
 PRICES = {"small": 700, "large": 30_000}
-QUICK = Settings(minibatch=4, actor_rate=1e-3)
+QUICK = Settings(advantage="gae", minibatch=4, actor_rate=1e-3)
 
 
 def question(generator: np.random.Generator) -> Question:
@@ -111,7 +111,7 @@ def test_a_budget_below_any_price_is_named_when_nobody_calls(tmp_path: Path) -> 
     taught = lesson(
         tiny(), modes=broke, sampler=mute, prices=Prices(700, {"low": 100, "high": 200})
     )
-    course = Course(updates=30, prompts=2)
+    course = Course(updates=30, prompts=2, rollouts=1)
     log = learn(taught, course, QUICK, seed=0, folder=tmp_path / "kept")
     assert len(log.updates) == 20
     assert log.stopped == (
@@ -195,7 +195,9 @@ def test_hooks_of_a_sampler_change_what_is_sampled() -> None:
         speaker, rules, asked, experts, generator = given
         return rollouts(speaker, rules, asked, experts, generator, Sampling(hooks=(only_pad,)))
 
-    log = learn(lesson(tiny(), sampler=hooked), Course(updates=1, prompts=2), QUICK, seed=0)
+    log = learn(
+        lesson(tiny(), sampler=hooked), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0
+    )
     assert (log.updates[0].malformed, log.updates[0].tokens) == (1.0, 2 * 3 * 12)
 
 
@@ -211,7 +213,10 @@ def test_modes_are_drawn_for_each_prompt_and_all_come() -> None:
 
     three = (LOW, Mode("medium", 5_000), HIGH)
     log = learn(
-        lesson(tiny(), modes=three, sampler=sampled), Course(updates=1, prompts=120), QUICK, seed=1
+        lesson(tiny(), modes=three, sampler=sampled),
+        Course(updates=1, prompts=120, rollouts=1),
+        QUICK,
+        seed=1,
     )
     assert set(modes) == {"low", "medium", "high"}
     assert min(modes.values()) > 25
@@ -222,7 +227,7 @@ def test_the_figures_of_an_update_are_those_of_its_episodes() -> None:
     sampler = scripted({"low": "<call>sums</call>", "high": "<call>large</call>"})
     broke = replace(HIGH, budget_nano=30_000)  # no room for the controller's own words
     taught = lesson(tiny(), sampler=sampler, modes=(LOW, broke))
-    [one] = learn(taught, Course(updates=1, prompts=40), QUICK, seed=0).updates
+    [one] = learn(taught, Course(updates=1, prompts=40, rollouts=1), QUICK, seed=0).updates
     share = one.call_ratio
     assert 0.2 < share < 0.8
     assert one.calls == share
@@ -245,7 +250,9 @@ def test_a_sampler_that_does_not_say_how_likely_it_was_is_refused() -> None:
         return [answered("<answer>4</answer>", ()) for _ in asked]
 
     with pytest.raises(ValueError, match="log-probabilities"):
-        learn(lesson(tiny(), sampler=silent), Course(updates=1, prompts=2), QUICK, seed=0)
+        learn(
+            lesson(tiny(), sampler=silent), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0
+        )
 
 
 def warm(net: Any) -> Any:
@@ -267,7 +274,12 @@ def warm(net: Any) -> Any:
 @pytest.mark.parametrize(
     ("settings", "each"),
     [
-        (Settings(actor_rate=3e-3, critic_rate=3e-3, minibatch=64), 1),
+        (
+            Settings(
+                advantage="gae", actor_rate=3e-3, critic_rate=3e-3, kl=0.001, epochs=2, minibatch=64
+            ),
+            1,
+        ),
         (Settings("group", actor_rate=3e-3, minibatch=64), 4),
     ],
     ids=["gae", "group"],

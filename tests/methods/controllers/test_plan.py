@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from farthing.errors import InputError
-from farthing.methods.controllers.optimum import baselines, best, modes_between, outcome
+from farthing.methods.controllers.optimum import (
+    baselines,
+    best,
+    modes_between,
+    outcome,
+    rewards,
+    simple_ways,
+)
 from farthing.methods.controllers.plan import Plan, Played, Population, plans, play
 
 
@@ -141,6 +148,10 @@ def test_an_outcome_is_the_mean_over_questions(of: Population) -> None:
     assert found.call_ratio == pytest.approx((weight * (asked > 0)).sum())
     assert found.calls == pytest.approx((weight * asked).sum())
     assert found.over_budget == pytest.approx((weight * (costs > budget)).sum())
+    assert rewards(played, chosen, budget) == pytest.approx(rights * (costs <= budget))
+    for odds in simple_ways(played, budget, np.arange(played.cells)).values():
+        each = rewards(played, odds, budget)
+        assert weight @ each == pytest.approx(outcome(played, odds, budget).reward)
 
 
 def test_a_majority_of_equals_is_better_than_each() -> None:

@@ -20,7 +20,7 @@ from farthing.experiments.corl.population import (
 )
 from farthing.experiments.significance import accuracy_difference, clopper_pearson, t_quantile
 from farthing.methods.controllers.base import Episode, Mode
-from farthing.methods.controllers.optimum import Outcome, baselines, best, outcome
+from farthing.methods.controllers.optimum import Outcome, best, outcome, rewards, simple_ways
 from farthing.methods.controllers.plan import Played
 from farthing.methods.controllers.rollouts import Sampling, rollouts
 from farthing.money import usd_from_nano
@@ -96,6 +96,8 @@ class InMode:
     """The best plan of each cell on these very questions: too good to be asked for."""
     baselines: Mapping[str, Outcome]
     best_single: BestSingle
+    ahead: Mapping[str, Estimate]
+    """The controller's reward less that of the best plan, and of each baseline; paired."""
     cells: tuple[Cell, ...]
 
 
@@ -187,21 +189,28 @@ def _in_mode(
     called = np.array([bool(episode.calls) for episode in episodes])
     chosen = best(plans.before, budget)
     hindsight = best(plans.here, budget)
+    ways = simple_ways(plans.here, budget, hops_of(plans.cells))
+    earned = right & (cost <= budget)
+
+    def ahead(of: IntArray | FloatArray) -> Estimate:
+        return mean(earned - rewards(plans.here, of, budget))
+
     return InMode(
         mode=mode,
         accuracy=share(right),
         cost_usd=mean(cost / 1e9),
         call_ratio=share(called),
         over_budget=share(cost > budget),
-        reward=share(right & (cost <= budget)),
+        reward=share(earned),
         malformed=float(np.mean([bool(episode.malformed) for episode in episodes])),
         refused=sum(episode.refused for episode in episodes),
         failed=sum(bool(call.error) for episode in episodes for call in episode.calls),
         dearest_usd=usd_from_nano(cost.max()),
         best_plan=outcome(plans.here, chosen, budget),
         hindsight=outcome(plans.here, hindsight, budget),
-        baselines=baselines(plans.here, budget, hops_of(plans.cells)),
+        baselines={name: outcome(plans.here, odds, budget) for name, odds in ways.items()},
         best_single=_best_single(plans, right, cost),
+        ahead={"best plan": ahead(chosen)} | {name: ahead(odds) for name, odds in ways.items()},
         cells=_cells(plans, chosen, budget, (right, called, cost)),
     )
 

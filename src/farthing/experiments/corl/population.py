@@ -152,10 +152,12 @@ def _writing(
 ) -> tuple[IntArray, IntArray]:
     """Return what a call, and an answer after one, cost the controller's writing, [N] each.
 
-    It writes nothing but the call or the answer; of the experts' replies the middle one counts.
+    It writes what it mostly writes before a call, the call, and then the answer; of the experts'
+    replies the middle one counts.
     """
     voice, names = opened.voice, opened.rules.names
     called = max(len(voice.encode(f"<call>{name}</call>")) for name in names)
+    called += _thought(opened, questions)
     between = len(voice.encode(voice.layout.before_reply + voice.layout.after_reply))
     calling, passing = [], []
     for question, *replies in zip(questions, *by_expert, strict=True):
@@ -167,6 +169,19 @@ def _writing(
         calling.append(voice.price.cost_nano(Usage(begun, called), 0.0))
         passing.append(voice.price.cost_nano(Usage(read, wrote), 0.0))
     return np.array(calling), np.array(passing)
+
+
+def _thought(opened: Opened, questions: Sequence[Question]) -> int:
+    """Return how many tokens the controller mostly writes before a call; 0 where it never calls."""
+    asked = [(question.text, opened.modes[0]) for question in questions]
+    generator = np.random.default_rng(0)
+    episodes = rollouts(opened.voice, opened.rules, asked, opened.experts, generator)
+    before = [
+        len(opened.voice.encode(one.segments[0].text.partition("<call>")[0]))
+        for one in episodes
+        if one.calls
+    ]
+    return _middle(before) if before else 0
 
 
 def _middle(lengths: Sequence[int]) -> int:

@@ -33,10 +33,10 @@ EVERY_S = 30.0
 class Course:
     """How long a controller learns."""
 
-    updates: int = 150
-    prompts: int = 256
+    updates: int = 120
+    prompts: int = 64
     """Questions of an update."""
-    rollouts: int = 1
+    rollouts: int = 8
     """Episodes a question, where no allocation says otherwise; 2 or more for GRPO."""
     warm: float = 0.05
     """Share of the updates in which the learning rates rise."""

@@ -68,10 +68,18 @@ def outcome(played: Played, chosen: IntArray | FloatArray, budget_nano: int) -> 
     )
 
 
-def baselines(
+def rewards(played: Played, chosen: IntArray | FloatArray, budget_nano: int) -> FloatArray:
+    """Return what choosing plans is expected to earn on each question, [N]; as in `outcome`."""
+    odds = np.eye(len(played.plans))[:, chosen] if chosen.ndim == 1 else chosen
+    earned = np.where(played.cost_nano <= budget_nano, played.right, 0.0)
+    found: FloatArray = (earned * odds[:, played.population.cell]).sum(axis=0)
+    return found
+
+
+def simple_ways(
     played: Played, budget_nano: int, difficulty: IntArray | None = None
-) -> dict[str, Outcome]:
-    """Return what simple ways to choose come to.
+) -> dict[str, FloatArray]:
+    """Return simple ways to choose: with what probability each takes a plan, [P, D].
 
     They are each model alone (`alone` is the controller), `random` among these, the expert that is
     `always cheapest` and the one that is `always best`, and, where cells have a difficulty,
@@ -82,27 +90,39 @@ def baselines(
         budget_nano: B(mode).
         difficulty: [D] of each cell.
     """
-    names, cells = played.population.names, played.cells
-    single = {-1: played.plans.index(Plan())}
-    single |= {k: played.plans.index(Plan((k,))) for k in range(len(names))}
-    at = np.array(list(single.values()))
-    alone = [outcome(played, np.full(cells, plan), budget_nano) for plan in at]
-    found = dict(zip(["alone", *names], alone, strict=True))
-    odds = np.zeros((len(played.plans), cells))
-    odds[at] = 1 / len(at)
-    found["random"] = outcome(played, odds, budget_nano)
+    names = played.population.names
+    at = [played.plans.index(Plan())]
+    at += [played.plans.index(Plan((k,))) for k in range(len(names))]
+    unit, cells = np.eye(len(played.plans)), np.ones(played.cells, dtype=int)
+    found = {name: unit[:, plan * cells] for name, plan in zip(["alone", *names], at, strict=True)}
+    found["random"] = np.stack(list(found.values())).mean(axis=0)
+    each = {name: outcome(played, found[name], budget_nano) for name in names}
     if names:
-        found["always cheapest"] = min(alone[1:], key=lambda one: one.cost_nano)
-        found["always best"] = max(alone[1:], key=lambda one: (one.accuracy, -one.cost_nano))
+        cheapest = min(names, key=lambda name: each[name].cost_nano)
+        dearest = max(names, key=lambda name: (each[name].accuracy, -each[name].cost_nano))
+        found |= {"always cheapest": found[cheapest], "always best": found[dearest]}
     if difficulty is not None:
         rules = [
-            outcome(played, np.where(difficulty <= level, low, high), budget_nano)
+            unit[:, np.where(difficulty <= level, low, high)]
             for level in np.unique(difficulty)
             for low in at
             for high in at
         ]
-        found["threshold"] = max(rules, key=lambda one: (one.reward, -one.cost_nano))
+        found["threshold"] = max(rules, key=lambda odds: _worth(played, odds, budget_nano))
     return found
+
+
+def baselines(
+    played: Played, budget_nano: int, difficulty: IntArray | None = None
+) -> dict[str, Outcome]:
+    """Return what simple ways to choose come to; arguments as in `simple_ways`."""
+    ways = simple_ways(played, budget_nano, difficulty)
+    return {name: outcome(played, odds, budget_nano) for name, odds in ways.items()}
+
+
+def _worth(played: Played, odds: FloatArray, budget_nano: int) -> tuple[float, float]:
+    found = outcome(played, odds, budget_nano)
+    return found.reward, -found.cost_nano
 
 
 def modes_between(

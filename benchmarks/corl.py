@@ -1,0 +1,189 @@
+"""What trained controllers come to: two pools, several seeds, each claim with its interval.
+
+    .venv/bin/python benchmarks/corl.py OUT [--pools two,four] [--seeds 3] [--updates 150]
+        [--questions 1000] [--workers 2]
+
+OUT/POOL-SEED are controllers as `farthing corl train` writes them; those that are there already are
+not trained again, and a training that was killed goes on. Each is judged on fresh questions that
+nobody learned or chose from. The figures go to `benchmarks/results/corl.json`.
+"""
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from farthing.experiments.corl.evaluate import evaluate, mean
+from farthing.experiments.corl.folder import CARD, pool_of, read_card
+from farthing.experiments.corl.opened import Opened
+from farthing.experiments.corl.pool import built_in
+from farthing.experiments.corl.training import Plan, train
+from farthing.lm.masked_ppo import Settings
+from farthing.methods.controllers.learner import Course
+from farthing.reports.corl import evaluation_record
+from farthing.reports.corl_curves import curves
+
+RESULTS = Path(__file__).parent / "results" / "corl.json"
+HARD = 1.1
+"""The hard budget of the second evaluation, in budgets of the cheapest mode."""
+Record = dict[str, Any]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("out", type=Path)
+    arguments.add_argument("--pools", default="two,four")
+    arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--updates", type=int, default=Course().updates)
+    arguments.add_argument("--questions", type=int, default=1_000)
+    arguments.add_argument("--workers", type=int, default=2)
+    given = arguments.parse_args()
+    jobs = [(pool, seed) for pool in given.pools.split(",") for seed in range(given.seeds)]
+    with ProcessPoolExecutor(given.workers, get_context("spawn"), _one_core) as pool:
+        waiting = [pool.submit(one, given.out, *job, given) for job in jobs]
+        records = [job.result() for job in waiting]
+    RESULTS.write_text(json.dumps(records, indent=1) + "\n")
+    for name in given.pools.split(","):
+        show(name, [record for record in records if record["pool"] == name])
+
+
+def _one_core() -> None:
+    torch.set_num_threads(1)
+
+
+def one(out: Path, pool: str, seed: int, given: argparse.Namespace) -> Record:
+    """Train a controller, unless it is there, and judge it."""
+    folder = out / f"{pool}-{seed}"
+    if not (folder / CARD).exists():
+        began = time.monotonic()
+        plan = Plan(course=Course(updates=given.updates), seed=seed)
+        with Opened.of(built_in(pool)) as opened:
+            train(opened, plan, folder)
+        print(f"{folder}: {time.monotonic() - began:.0f} s", flush=True)
+    card = read_card(folder)
+    assert card is not None
+    curves(card.updates, list(card.modes_usd)).savefig(folder / "curves.png", dpi=100)
+    with Opened.of(pool_of(folder, None).pool) as opened:
+        hard = round(opened.modes[0].budget_nano * HARD)
+        found = evaluation_record(evaluate(opened, given.questions, seed=100 + seed))
+        capped = evaluation_record(
+            evaluate(opened, given.questions, seed=100 + seed, hard_nano=hard)
+        )
+    last = card.updates[-1]
+    return {
+        **found,
+        "training": {
+            "seed": seed,
+            "updates": len(card.updates),
+            "stopped": card.stopped,
+            "seconds": last["seconds"],
+            "tokens_written": last["tokens"],
+            "tokens_written_a_second": last["tokens"] / last["seconds"],
+            "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "settings": asdict(Settings()),
+        },
+        "under_hard_budget": {
+            "hard_budget_usd": hard / 1e9,
+            "dearest_usd": {m: one["dearest_usd"] for m, one in capped["modes"].items()},
+        },
+    }
+
+
+def show(pool: str, records: Sequence[Record]) -> None:
+    """Print what the controllers of a pool come to: means over seeds, and each claim."""
+    print(
+        f"\n== pool {pool}, {len(records)} seeds, {records[0]['questions']:,} fresh questions each"
+    )
+    head = ("mode", "accuracy", "USD per 1,000", "called", "over B", "reward", "best plan")
+    print("{:8}{:>18}{:>20}{:>18}{:>9}{:>18}{:>11}".format(*head))
+    for mode in records[0]["modes"]:
+        of = [record["modes"][mode] for record in records]
+        columns = [
+            _across([one[name] for one in of]) for name in ("accuracy", "call_ratio", "reward")
+        ]
+        cost = _across([1_000 * one["cost_usd"] for one in of], 5)
+        over = max(one["over_budget"] for one in of)
+        plan = np.mean([one["best_plan"]["reward"] for one in of])
+        accuracy, called, reward = columns
+        print(f"{mode:8}{accuracy:>18}{cost:>20}{called:>18}{over:>9.3f}{reward:>18}{plan:>11.3f}")
+    for record in records:
+        print(f"\nseed {record['training']['seed']}")
+        for claim, value in claims(record):
+            print(f"  {claim:62} {value}")
+
+
+def claims(record: Record) -> list[tuple[str, str]]:
+    """Return what is to be shown of a controller, with the figures."""
+    modes = record["modes"]
+    first, *_, last = modes.values()
+    single = last["best_single"]
+    found = [
+        (f"{name} rises with the mode", _rising([one[name] for one in modes.values()]))
+        for name in ("cost_usd", "call_ratio")
+    ]
+    found += [
+        (
+            f"{name}: share above B, at most 0.02",
+            f"{one['over_budget']:.3f} {_ends(one['over_budget_interval'])}",
+        )
+        for name, one in modes.items()
+    ]
+    found += [
+        ("low ahead of the controller alone, reward", _ahead(first, "alone")),
+        (
+            f"high ahead of {single['expert']} alone, accuracy",
+            _signed(single["accuracy_difference"], single["accuracy_difference_interval"]),
+        ),
+        (
+            "high dearer than that, USD per 1,000",
+            _signed(
+                1_000 * single["cost_difference_usd"],
+                [1_000 * end for end in single["cost_difference_usd_interval"]],
+                5,
+            ),
+        ),
+    ]
+    found += [
+        (f"{name} ahead of {other}, reward", _ahead(one, other))
+        for name, one in modes.items()
+        for other in ("best plan", "random", "threshold")
+    ]
+    return found
+
+
+def _ahead(mode: Record, of: str) -> str:
+    one = mode["reward_ahead_of"][of]
+    return _signed(one["value"], one["interval"])
+
+
+def _rising(values: Sequence[float]) -> str:
+    kept = "yes" if all(a < b for a, b in pairwise(values)) else "NO"
+    return f"{kept}: {' < '.join(f'{value:.3g}' for value in values)}"
+
+
+def _signed(value: float, ends: Sequence[float], digits: int = 3) -> str:
+    return f"{value:+.{digits}f} {_ends(ends, digits)}"
+
+
+def _ends(ends: Sequence[float], digits: int = 3) -> str:
+    return f"({ends[0]:+.{digits}f} to {ends[1]:+.{digits}f})"
+
+
+def _across(values: Sequence[float], digits: int = 3) -> str:
+    """Return a mean over seeds, and half of its 95 % interval."""
+    found = mean(np.array(values))
+    return f"{found.value:.{digits}f} ± {found.value - found.low:.{digits}f}"
+
+
+if __name__ == "__main__":
+    main()
