@@ -52,6 +52,14 @@ def test_a_controller_is_trained_evaluated_and_asked(
         (("train", "--pool", "no.toml", "--out", "x"), "there is no such file"),
         (("train", "--pool", "two", "--reward", "hard", "--out", "x"), "unknown reward 'hard'"),
         (
+            ("train", "--pool", "two", "--sampler", "rollout", "--out", "x"),
+            "unknown sampler 'rollout'; did you mean 'rollouts'? Known: rollouts",
+        ),
+        (
+            ("train", "--pool", "two", "--hook", "no-calls", "--hook", "all", "--out", "x"),
+            "unknown logits hook 'all'. Known: no-calls, thinking-limit",
+        ),
+        (
             ("train", "--pool", "two", "--advantage", "group", "--rollouts", "1", "--out", "x"),
             "compares episodes of a question; give --rollouts 2",
         ),

@@ -187,15 +187,14 @@ def test_plug_ins_are_called_with_what_they_promise() -> None:
     assert [one.reward for one in log.updates] == pytest.approx([0.5, 0.5])
 
 
-def test_hooks_of_a_sampler_change_what_is_sampled() -> None:
+def test_hooks_change_what_is_sampled() -> None:
     def only_pad(logits: Any, _: Any) -> Any:
-        return logits.new_full(logits.shape, -100.0).index_fill(1, torch.tensor([0]), 0.0)
+        return logits * 0.0 + logits.new_full(logits.shape, -100.0).index_fill(
+            1, torch.tensor([0]), 0.0
+        )
 
-    def hooked(*given: Any) -> list[Episode]:
-        speaker, rules, asked, experts, generator = given
-        return rollouts(speaker, rules, asked, experts, generator, Sampling(hooks=(only_pad,)))
-
-    log = learn(lesson(tiny(), sampler=hooked), Course(updates=1, prompts=2), QUICK, seed=0)
+    speaker = voice(tiny(), hooks=(only_pad,))
+    log = learn(lesson(tiny(), voice=speaker), Course(updates=1, prompts=2), QUICK, seed=0)
     assert (log.updates[0].malformed, log.updates[0].tokens) == (1.0, 2 * 3 * 12)
 
 

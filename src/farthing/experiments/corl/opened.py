@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from farthing import plugins
 from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.corl.pool import Pool
 from farthing.lm import symbols
@@ -36,13 +37,15 @@ class Opened:
         """Load the controller's weights and open the experts.
 
         Raises:
-            InputError: something is missing: weights, a key, a price.
+            InputError: something is missing: weights, a key, a price, a hook.
             MissingExtraError: torch or transformers is absent.
         """
         rules, task = pool.rules, pool.grader()
         voice, tokenizer = load_voice(
             pool.weights(), pool.price(pool.controller), pool.max_tokens, device
         )
+        hooks = tuple(plugins.load("logits_hooks", name)(voice) for name in pool.hooks)
+        voice = replace(voice, hooks=hooks)
         sections = {name: pool.models.sections[name] for name in pool.experts}
         models = replace(pool.models, sections=sections).open()
         shown = task.normalise if pool.style == "compact" else str

@@ -150,7 +150,8 @@ class _Training:
         self, lesson: Lesson, course: Course, settings: Settings, generator: np.random.Generator
     ) -> None:
         self.lesson, self.course, self.generator = lesson, course, generator
-        learners = Learners.of(lesson.voice.network, settings)
+        voice = lesson.voice
+        learners = Learners.of(voice.network, settings, voice.hooks)
         self.trainer = MaskedTrainer(learners, settings)
         self.state = State(self.trainer.modules, self.trainer.optimizers, generator)
         self.log, self.recent = Log(), RecentCosts()

@@ -29,6 +29,8 @@ class Voice:
     price: Price = FREE
     max_tokens: int = 200
     """Most tokens of a turn."""
+    hooks: tuple[Hook, ...] = ()
+    """Change the logits, one after another: whatever it writes is drawn from what they leave."""
 
     def ids(self, play: Play) -> list[int]:
         """Return an episode so far as token ids; what was sampled is kept as it was."""
@@ -54,8 +56,6 @@ class Sampling:
 
     temperature: float = 1.0
     """0: the likeliest tokens."""
-    hooks: tuple[Hook, ...] = ()
-    """Change the logits, one after another."""
     hard_nano: int | None = None
     """What an episode may cost at most, whatever its mode says; None: no such limit. A call that
     may cost more than is left is refused; such a turn of the controller's own ends the episode."""
@@ -65,7 +65,12 @@ class Sampling:
 
 Asked = tuple[str, Mode]
 Sampler = Callable[[Voice, Rules, Sequence[Asked], Experts, np.random.Generator], list[Episode]]
-"""Plays episodes, one a question and mode; what is registered under `farthing.samplers`."""
+"""Plays episodes, one a question and mode, in their order; registered under `farthing.samplers`.
+
+Each token of the controller's has its log-probability under the voice's hooks. What a sampler adds
+of its own, such as words that end a thought, is a segment of the environment with `ids`: nothing is
+put around it, and no loss is taken of it.
+"""
 
 
 def rollouts(
@@ -119,7 +124,7 @@ def _turn(
         )
         for ids, seed in zip(contexts, seeds, strict=True)
     ]
-    done = generate(voice.network, rows, sampling.hooks)
+    done = generate(voice.network, rows, voice.hooks)
     for at, ids, one in zip(going, contexts, done, strict=True):
         after[at] = after[at].wrote(voice.written(len(ids), one))
     return _replied(after, experts, sampling.hard_nano)
