@@ -17,7 +17,7 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_controller_is_trained_evaluated_and_asked(
     farthing: Callable[..., Any], refused: Callable[..., str], pool_file: Path
 ) -> None:
-    few = ("--updates", 2, "--prompts", 4)
+    few = ("--updates", 2, "--prompts", 4, "--allocation", "uncertain", "--hook", "thinking-limit")
     done = farthing("corl", "train", "--pool", pool_file, *few, "--out", "made")
     assert done.code == 0, done
     assert "Next: farthing corl evaluate made" in done.out
@@ -54,6 +54,10 @@ def test_a_controller_is_trained_evaluated_and_asked(
         (
             ("train", "--pool", "two", "--sampler", "rollout", "--out", "x"),
             "unknown sampler 'rollout'; did you mean 'rollouts'? Known: rollouts",
+        ),
+        (
+            ("train", "--pool", "two", "--allocation", "odd", "--out", "x"),
+            "unknown allocation 'odd'. Known: even, uncertain",
         ),
         (
             ("train", "--pool", "two", "--hook", "no-calls", "--hook", "all", "--out", "x"),

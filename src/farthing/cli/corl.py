@@ -78,6 +78,13 @@ def train(
         int | None,
         typer.Option(min=1, metavar="N", show_default="1; 8 by group", help="Episodes a question."),
     ] = None,
+    allocation: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Shares the episodes of an update: even, uncertain, or a plug-in's.",
+        ),
+    ] = "even",
     prompt: Annotated[
         Literal["compact", "plain", "forbidding"] | None,
         typer.Option(show_default="the pool's", help="How the controller is told of its mode."),
@@ -97,6 +104,7 @@ def train(
     if advantage == "group" and each < 2:
         raise InputError("--advantage group compares episodes of a question; give --rollouts 2")
     plugins.load("rewards", reward)
+    plugins.load("allocations", allocation)
     chosen = replace(pool_to_train(pool, controller, prompt), hooks=tuple(hook or ()))
     _check_weights(chosen)
     plugins.load("samplers", sampler)
@@ -109,6 +117,7 @@ def train(
     plan = Plan(
         reward=reward,
         sampler=sampler,
+        allocation=allocation,
         course=Course(updates, prompts, each),
         settings=Settings(advantage=advantage),
         seed=seed,

@@ -37,6 +37,8 @@ class Plan:
     """A name of `farthing.rewards`."""
     sampler: str = "rollouts"
     """A name of `farthing.samplers`."""
+    allocation: str = "even"
+    """A name of `farthing.allocations`."""
     course: Course = field(default_factory=Course)
     settings: Settings = field(default_factory=Settings)
     seed: int = 0
@@ -71,6 +73,7 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
     check_out(out)
     reward = plugins.load("rewards", plan.reward)
     sampler = plugins.load("samplers", plan.sampler)
+    allocation = plugins.load("allocations", plan.allocation)
     said = json.loads(json.dumps(plan.as_json(opened)))
     _begin(out, said)
     costs = call_costs(opened)
@@ -84,6 +87,7 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
         draw=lambda generator: opened.pool.questions.draw("train", generator),
         reward=reward,
         sampler=sampler,
+        allocation=allocation,
         prices=Prices(least, {mode.name: mode.budget_nano for mode in opened.modes}),
     )
     kept = out / TRAINING / "state"
