@@ -33,6 +33,7 @@ from farthing.runtime.agent_sections import (
     Parts,
     Positive,
     agent_of,
+    apart,
     is_role,
     read_agents,
     toolboxes,
@@ -172,7 +173,7 @@ class Job:
         order = sorted(section.agents, key=lambda name: (name != "base", name != "guide"))
         agents = tuple(agent_of(name, section.agents[name], parts, alone=alone) for name in order)
         if alone:
-            return Independent(agents, section.rounds, task)
+            return Independent(apart(agents), section.rounds, task)
         return Dialogue(agents, section.rounds)
 
     def _parameters(self) -> dict[str, str]:
