@@ -8,9 +8,8 @@ Each kind of agent takes fields of its own (`takes`); what a section leaves out 
 it. Which kind a section is for follows from its name, from `search`, and from the job's mode.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -132,23 +131,6 @@ def toolboxes(wikipedia: Wikipedia | None) -> Callable[[str], Toolbox]:
         return always(LocalSearch(read_corpus(search)))
 
     return toolbox
-
-
-def apart(agents: Sequence[Agent]) -> tuple[Agent, ...]:
-    """Return agents that answer independently, so that no two draw the same samples.
-
-    Of those that ask one model the same, all but the first get a stream of their own. The others
-    stay as they are: so what was recorded of them goes on to count, and is found in the journal.
-    """
-    asked: Counter[tuple[type, str]] = Counter()
-    found = []
-    for agent in agents:
-        alike = type(agent), agent.model.name
-        if asked[alike] and isinstance(agent, BaseAgent | ReactAgent):
-            agent = replace(agent, stream=asked[alike])  # noqa: PLW2901 - the same, set apart
-        asked[alike] += 1
-        found.append(agent)
-    return tuple(found)
 
 
 def agent_of(name: str, section: AgentSection, parts: Parts, *, alone: bool) -> Agent:

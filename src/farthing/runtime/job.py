@@ -33,14 +33,13 @@ from farthing.runtime.agent_sections import (
     Parts,
     Positive,
     agent_of,
-    apart,
     is_role,
     read_agents,
     toolboxes,
 )
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.collector import AT_ONCE, Recording
-from farthing.runtime.rounds import Dialogue, Independent, Plan
+from farthing.runtime.rounds import Dialogue, Independent, Plan, apart
 from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
