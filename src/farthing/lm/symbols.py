@@ -57,6 +57,15 @@ def decode(numbers: Sequence[int]) -> str:
     return "".join(SYMBOLS[number] for number in numbers)
 
 
+def said(numbers: Sequence[int]) -> str:
+    """Return the text of symbols but for filling and the end, as the tokenizer does.
+
+    >>> said([0, *encode("a=4<end>")])
+    'a=4'
+    """
+    return decode([number for number in numbers if SYMBOLS[number] not in {PAD, END}])
+
+
 def tokenizer(template: str) -> Any:
     """Return a tokenizer of the transformers library that does the same.
 

@@ -176,7 +176,7 @@ def test_a_turn_ends_at_its_most_tokens() -> None:
 @pytest.mark.parametrize(
     ("turn", "told"),
     [("4<end>", "!neither"), ("<call>sums</call>", "!unknown"), ("<reply>4</reply><end>", "!reply"),
-     ("<call>small<end>", "!unclosed")],
+     ("<call><answer>small<end>", "!two")],
 )  # fmt: skip
 def test_a_malformed_turn_is_told_and_the_episode_goes_on(turn: str, told: str) -> None:
     turns = iter([turn, "<answer>4</answer>"])

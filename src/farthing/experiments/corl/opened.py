@@ -95,7 +95,7 @@ def load_voice(
     network = network.to(device).eval()
     ends = ends_of(network, tokenizer)
     if tokenizer.get_vocab() == symbols.NUMBERS:
-        reads: tuple[Encode, Decode, Layout] = symbols.encode, symbols.decode, PLAIN
+        reads: tuple[Encode, Decode, Layout] = symbols.encode, symbols.said, PLAIN
     else:
         reads = *_texts(tokenizer), chat_layout(tokenizer, folder)
     encode, decode, layout = reads

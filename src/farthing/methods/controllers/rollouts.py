@@ -9,10 +9,11 @@ import numpy as np
 from farthing.methods.controllers.base import Episode, MadeCall, Mode
 from farthing.methods.controllers.episode import Play, Rules, Written, begin
 from farthing.methods.controllers.experts import Experts
-from farthing.methods.controllers.syntax import STOPS
+from farthing.methods.controllers.syntax import STOPS, closed
 from farthing.methods.controllers.trajectory import PLAIN, Decode, Encode, Layout
 from farthing.models.base import Usage
 from farthing.models.generation import Generated, Hook, Row, generate
+from farthing.models.local import finished
 from farthing.models.prices import FREE, Price
 
 
@@ -43,11 +44,15 @@ class Voice:
         return self.price.largest_nano(Usage(read, self.max_tokens), 0.0)
 
     def written(self, read: int, done: Generated) -> Written:
-        """Return a turn: `read` tokens were its context."""
+        """Return a turn: `read` tokens were its context.
+
+        Its text is what a live model's would be: one that ends within a tag has closed it.
+        """
         kept = done.ids[:-1] if done.ids[-1] in self.ends else done.ids
         usage = Usage(read, len(done.ids))
         cost = self.price.cost_nano(usage, 0.0)
-        return Written(self.decode(kept), cost, done.ids, done.logprobs)
+        text = closed(*finished(self.decode(kept), done.reason, STOPS))
+        return Written(text, cost, done.ids, done.logprobs)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
 
 def _stop(voice: Voice) -> Callable[[Sequence[int]], bool]:
     """Return what tells that a turn is over, from its last tokens: a tag may be several."""
-    return lambda ids: voice.decode(ids[-_TAG_TOKENS:]).endswith(STOPS)
+    return lambda ids: any(mark in voice.decode(ids[-_TAG_TOKENS:]) for mark in STOPS)
 
 
 _TAG_TOKENS = 12
