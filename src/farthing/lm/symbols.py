@@ -48,6 +48,16 @@ def encode(text: str) -> list[int]:
     return [NUMBERS.get(symbol, 0) for symbol in _WHOLE.findall(re.sub(_NOT_READ, "", text))]
 
 
+def unknown(text: str) -> list[str]:
+    """Return what of a text is none of the symbols, each once, in its order.
+
+    >>> unknown("b = $4, and $5")
+    ['$', ',', 'n']
+    """
+    found = _WHOLE.findall(re.sub(_NOT_READ, "", text))
+    return [symbol for symbol in dict.fromkeys(found) if symbol not in NUMBERS]
+
+
 def decode(numbers: Sequence[int]) -> str:
     """Return the text of symbols.
 

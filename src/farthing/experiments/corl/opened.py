@@ -8,6 +8,7 @@ from typing import Any, Self
 from farthing import plugins
 from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.corl.pool import Pool
+from farthing.experiments.corl.readable import check_readable
 from farthing.lm import symbols
 from farthing.methods.controllers.base import Mode
 from farthing.methods.controllers.episode import Rules
@@ -37,9 +38,11 @@ class Opened:
         """Load the controller's weights and open the experts.
 
         Raises:
-            InputError: something is missing: weights, a key, a price, a hook.
+            InputError: something is missing: weights, a key, a price, a hook; or the controller
+                cannot read its prompts.
             MissingExtraError: torch or transformers is absent.
         """
+        check_readable(pool)
         rules, task = pool.rules, pool.grader()
         voice, tokenizer = load_voice(
             pool.weights(), pool.price(pool.controller), pool.max_tokens, device
