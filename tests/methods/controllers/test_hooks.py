@@ -10,7 +10,6 @@ import torch
 from tiny_controllers import HIGH, LOW, RULES, Perfect, Script, voice
 
 from farthing import plugins
-from farthing.errors import InputError
 from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
 from farthing.lm.symbols import NUMBERS, decode, encode
 from farthing.lm.tiny import Size, network
@@ -139,9 +138,14 @@ def test_without_calls_nobody_is_called_in_training() -> None:
     assert CALL not in written
     bare = voice(uneven())
     assert any(CALL in s.ids for one in play(bare) for s in one.segments)
-    several = replace(bare, encode=lambda text: [5] * len(text))
-    with pytest.raises(InputError, match="needs one token for <call>, and this controller has 6"):
-        no_calls(several)
+
+
+def test_where_a_tag_is_several_tokens_a_call_is_cut_off_where_it_differs_from_an_answer() -> None:
+    spelt = replace(voice(None), encode=lambda text: [ord(letter) for letter in text])
+    hook = no_calls(spelt)
+    contexts = [Context(spelt.encode(text), 1) for text in ("a=4", "a=4<", "<c", "")]
+    left = hook(torch.zeros(4, 128), contexts)
+    assert (left == -torch.inf).nonzero().tolist() == [[1, ord("c")]]
 
 
 def thinking(net: Any, tokens: int, **changed: Any) -> list[str]:

@@ -83,13 +83,13 @@ def chosen_modes(opened: Opened, questions: Sequence[Question]) -> tuple[Mode, .
 def alone(opened: Opened, questions: Sequence[Question]) -> list[Episode]:
     """Return the controller's episodes where it may not call, under the cheapest mode.
 
-    Where a call begins with one token, that token is forbidden; else the prompt names nobody.
+    What a call begins with, and an answer does not, is forbidden. Where that is several tokens, a
+    call may be spelt in other ones: the prompt then names nobody, and nobody can be called.
     """
     voice, rules, mode = opened.voice, opened.rules, opened.modes[0]
-    if len(voice.encode("<call>")) == 1:
-        voice = replace(voice, hooks=(*voice.hooks, no_calls(voice)))
-    else:
+    if len(voice.encode("<call>")) > 1:
         rules = replace(rules, experts=())
+    voice = replace(voice, hooks=(*voice.hooks, no_calls(voice)))
     asked = [(question.text, mode) for question in questions]
     generator = np.random.default_rng(0)  # of nothing: the likeliest tokens are taken
     sampling = Sampling(temperature=0.0)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from farthing.errors import InputError
 from farthing.methods.controllers.rollouts import Voice
 from farthing.models.generation import Context, Hook, without
 
@@ -21,27 +20,26 @@ class LogitsHook(Protocol):
     """What is registered under `farthing.logits_hooks`; a plain function will do."""
 
     def __call__(self, voice: Voice, /) -> Hook:
-        """Return the hook for a controller.
-
-        Raises:
-            InputError: it cannot be had with the controller's tokens.
-        """
+        """Return the hook for a controller; an InputError says that its tokens do not allow it."""
         ...
 
 
 def no_calls(voice: Voice, /) -> Hook:
-    """Have a controller answer by itself: what begins a call is forbidden.
+    """Have a controller answer by itself: what a call begins with, and an answer does not, is out.
 
-    Raises:
-        InputError: a call begins with several tokens, which mean other things as well.
+    That is one token. Where a tag is several, a call may still be spelt in other ones; it is for
+    rules without experts to make that useless.
     """
-    begins = voice.encode("<call>")
-    if len(begins) > 1:
-        raise InputError(
-            f"the hook 'no-calls' needs one token for <call>, and this controller has "
-            f"{len(begins)}; use a pool without experts"
-        )
-    return without(begins[0])
+    call, answer = tuple(voice.encode("<call>")), tuple(voice.encode("<answer>"))
+    pairs = enumerate(zip(call, answer, strict=False))
+    same = next(at for at, (one, other) in pairs if one != other)
+    forbid = without(call[same])
+
+    def answer_only(logits: Any, contexts: Sequence[Context]) -> Any:
+        free = [[tuple(one.ids[len(one.ids) - same :]) != call[:same]] for one in contexts]
+        return logits.where(logits.new_tensor(free).bool(), forbid(logits, contexts))
+
+    return answer_only
 
 
 @dataclass(frozen=True)
