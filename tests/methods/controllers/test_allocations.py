@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing import plugins
@@ -41,6 +41,7 @@ def test_two_come_with_the_package() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None)
 @given(chance=CHANCES, episodes=st.integers(0, 500))
 def test_all_episodes_are_shared_and_no_more(name: str, chance: list[float], episodes: int) -> None:
     of = prompts(*chance)
@@ -52,6 +53,7 @@ def test_all_episodes_are_shared_and_no_more(name: str, chance: list[float], epi
     assert of.chance.tolist() == chance, "it changes nothing"
 
 
+@settings(deadline=None)
 @given(
     weights=st.lists(st.integers(0, 1_000), min_size=1, max_size=30), episodes=st.integers(0, 500)
 )
