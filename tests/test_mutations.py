@@ -125,6 +125,13 @@ MUTATIONS = (
         "test_ppo::test_each_loss_equals_the_slow_reference",
     ),
     Mutation(
+        "the losses of a training know nothing of the hooks that its roll-outs are under",
+        "hooked:hooked",
+        "not hooks",
+        "True",
+        "test_hooks::test_before_the_first_step_the_ratio_is_1",
+    ),
+    Mutation(
         "an episode that costs its budget exactly is beyond it",
         "episode_rewards:HardGate.__call__",
         "episodes.cost_nano <= episodes.budget_nano",

@@ -1,7 +1,8 @@
 """Look things up by name: built-in and third-party ones register alike, as entry points.
 
-The groups are `methods`, `guarantees`, `tasks`, `questions`, `importers`, `models` and `rewards`. A
-package adds to one with a line in its `pyproject.toml`::
+The groups are `methods`, `guarantees`, `tasks`, `questions`, `importers`, `models`, and of a
+controller's training `rewards`, `samplers`, `logits_hooks` and `allocations`. A package adds to one
+with a line in its `pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"
@@ -54,4 +55,5 @@ def name_of(group: str, kind: type) -> str:
 
 
 def _one_of(group: str) -> str:
-    return group.removesuffix("ies") + "y" if group.endswith("ies") else group.removesuffix("s")
+    named = group.replace("_", " ")
+    return named.removesuffix("ies") + "y" if named.endswith("ies") else named.removesuffix("s")

@@ -17,7 +17,7 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_controller_is_trained_evaluated_and_asked(
     farthing: Callable[..., Any], refused: Callable[..., str], pool_file: Path
 ) -> None:
-    few = ("--updates", 2, "--prompts", 4)
+    few = ("--updates", 2, "--prompts", 4, "--allocation", "uncertain", "--hook", "thinking-limit")
     done = farthing("corl", "train", "--pool", pool_file, *few, "--out", "made")
     assert done.code == 0, done
     assert "Next: farthing corl evaluate made" in done.out
@@ -52,10 +52,27 @@ def test_a_controller_is_trained_evaluated_and_asked(
         (("train", "--pool", "no.toml", "--out", "x"), "there is no such file"),
         (("train", "--pool", "two", "--reward", "hard", "--out", "x"), "unknown reward 'hard'"),
         (
+            ("train", "--pool", "two", "--sampler", "rollout", "--out", "x"),
+            "unknown sampler 'rollout'; did you mean 'rollouts'? Known: rollouts",
+        ),
+        (
+            ("train", "--pool", "two", "--allocation", "odd", "--out", "x"),
+            "unknown allocation 'odd'. Known: even, uncertain",
+        ),
+        (
+            ("train", "--pool", "two", "--hook", "no-calls", "--hook", "all", "--out", "x"),
+            "unknown logits hook 'all'. Known: no-calls, thinking-limit",
+        ),
+        (
             ("train", "--pool", "two", "--advantage", "group", "--rollouts", "1", "--out", "x"),
             "compares episodes of a question; give --rollouts 2",
         ),
         (("train", "--pool", "two", "--controller", "no", "--out", "x"), "no such folder"),
+        (
+            ("train", "--pool", "two", "--prompt", "plain", "--out", "x"),
+            "has 61 symbols, and its prompt in the mode low, style plain, has others, such as A n",
+        ),
+        (("train", "--pool", "two", "--prompt", "forbidding", "--out", "x"), "--prompt compact"),
         (("evaluate", "no"), "no: there is no such folder of a controller"),
         (("run", "a=2;a?", "--controller", "no"), "no: there is no such folder"),
         (("run", "a=2;a?", "--budget", "much"), "is no amount of dollars"),
@@ -65,3 +82,21 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     refused: Callable[..., str], arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in refused("corl", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('style = "compact"', "", "use the style compact (--prompt compact, or style in the pool"),
+        ("low =", "cheap =", "in the mode cheap, style compact, has others, such as p"),
+    ],
+)
+def test_what_a_pool_s_controller_cannot_read_is_refused_everywhere(
+    refused: Callable[..., str], pool_file: Path, before: str, after: str, said: str
+) -> None:
+    Path("pool.toml").write_text(pool_file.read_text().replace(before, after))
+    assert said in refused("corl", "train", "--pool", "pool.toml", "--out", "x")
+    assert not Path("x").exists()
+    writer = pool_file.parent / "controller"
+    assert said in refused("corl", "evaluate", writer, "--pool", "pool.toml")
+    assert said in refused("corl", "run", "a=2;a?", "--controller", writer, "--pool", "pool.toml")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from controller_pool import write_pool
+from controller_pool import calls, write_pool
 from safetensors.torch import load_file
 
 from farthing.errors import InputError
 from farthing.experiments.corl import folder as folders
+from farthing.experiments.corl.evaluate import greedy
 from farthing.experiments.corl.opened import Opened, load_voice
 from farthing.experiments.corl.pool import read_pool
 from farthing.experiments.corl.training import Plan, train
@@ -84,6 +85,27 @@ def test_a_trained_folder_says_how_it_is_played(pool_file: Path, tmp_path: Path)
         folders.check_out(out)
 
 
+def test_a_controller_is_evaluated_under_the_hooks_that_it_learned_under(
+    pool_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "made"
+    bound = replace(read_pool(pool_file), hooks=("no-calls",))
+    with Opened.of(bound) as opened:
+        log = train(opened, replace(PLAN, course=Course(2, 8)), out)
+    assert [one.call_ratio for one in log.updates] == [0.0, 0.0]
+    card = folders.read_card(out)
+    assert card is not None
+    assert card.hooks == ("no-calls",)
+    for name in (None, "two"):
+        assert folders.pool_of(out, name).pool.hooks == ("no-calls",)
+    with Opened.of(folders.pool_of(out, None).pool) as opened:
+        always = replace(opened, voice=replace(opened.voice, network=calls("small")))
+        questions = always.pool.questions.sample("test", 4, 0)
+        assert not any(one.calls for one in greedy(always, questions, always.modes[0]))
+        free = replace(always, voice=replace(always.voice, hooks=()))
+        assert all(one.calls for one in greedy(free, questions, always.modes[0]))
+
+
 def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) -> None:
     def killed(_: Update) -> None:
         raise KeyboardInterrupt
@@ -93,6 +115,11 @@ def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) 
             train(opened, PLAN, tmp_path / "out", killed)
         with pytest.raises(InputError, match=r"begun with other settings \(seed\)"):
             train(opened, replace(PLAN, seed=1), tmp_path / "out")
+    with (
+        Opened.of(replace(read_pool(pool_file), hooks=("no-calls",))) as bound,
+        pytest.raises(InputError, match=r"begun with other settings \(hooks\)"),
+    ):
+        train(bound, PLAN, tmp_path / "out")
 
 
 def test_without_a_controller_that_ships_the_untrained_one_plays(tmp_path: Path) -> None:

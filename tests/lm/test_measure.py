@@ -10,6 +10,7 @@ from farthing.lm.measure import LENGTHS, alone, answered, measure
 from farthing.lm.networks import NETWORKS
 from farthing.lm.symbols import MODES, NUMBERS, SYMBOLS
 from farthing.lm.tiny import Size, network
+from farthing.models.generation import Context
 from farthing.tasks.arithmetic import part_of, solve
 
 
@@ -39,7 +40,7 @@ def test_who_is_right_on_half_of_it_is_measured_so(
 def test_a_controller_that_answers_alone_cannot_call() -> None:
     call = NUMBERS["<call>"]
     logits = torch.zeros(2, len(SYMBOLS))
-    left = alone(logits, [[1], [2]])
+    left = alone(logits, [Context([1], 1), Context([2], 1)])
     assert (left[:, call] == -torch.inf).all()
     assert left.isfinite().sum() == 2 * (len(SYMBOLS) - 1)
     assert logits.isfinite().all(), "what it is given stays"

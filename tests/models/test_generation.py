@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from farthing.errors import InputError
-from farthing.models.generation import Generated, Row, as_they_end, generate
+from farthing.models.generation import Context, Generated, Row, as_they_end, generate, without
 
 VOCABULARY = 30
 PROMPTS = ([5, 6, 7], [8], [9, 10, 11, 12, 13, 14, 15], [3, 3])
@@ -129,12 +129,12 @@ def test_a_row_is_the_same_alone_and_in_any_company(network: Any) -> None:
 
 
 def test_log_probabilities_are_the_networks_own(network: Any) -> None:
-    """Neither temperature nor top_p nor a hook changes what the network itself said."""
+    """Neither temperature nor top_p changes what the network itself said."""
     rows = [
         Row(PROMPTS[0], 9, temperature=3.0, top_p=0.9, seed=0, top_logprobs=4),
         Row(PROMPTS[2], 5, top_logprobs=VOCABULARY + 5),
     ]
-    done = generate(network, rows, [lambda logits, _: logits * 0.5])
+    done = generate(network, rows)
     for row, one in zip(rows, done, strict=True):
         with torch.no_grad():
             whole = network(torch.tensor([[*row.ids, *one.ids]])).logits[0].double()
@@ -144,6 +144,18 @@ def test_log_probabilities_are_the_networks_own(network: Any) -> None:
             best = said[place].topk(min(row.top_logprobs, VOCABULARY))
             assert [t for t, _ in one.top[place]] == best.indices.tolist()
             assert [v for _, v in one.top[place]] == pytest.approx(best.values.tolist(), abs=1e-4)
+
+
+def test_log_probabilities_are_of_what_hooks_left(network: Any) -> None:
+    row = Row(PROMPTS[0], 6, temperature=3.0, seed=0)
+    [done] = generate(network, [row], [without(3), lambda logits, _: logits * 0.5])
+    with torch.no_grad():
+        whole = network(torch.tensor([[*row.ids, *done.ids]])).logits[0].double()
+    whole[:, 3] = -torch.inf
+    said = (whole * 0.5).log_softmax(1)[len(row.ids) - 1 : -1]
+    expected = said[range(6), list(done.ids)].tolist()
+    assert done.logprobs == pytest.approx(expected, abs=1e-4)
+    assert 3 not in done.ids
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (2.0, 1.0), (1.0, 0.6)])
@@ -202,14 +214,15 @@ def test_hooks_come_one_after_another_and_see_the_rows_under_way() -> None:
     network = llama().eval()
     seen: list[list[list[int]]] = []
 
-    def watch(logits: torch.Tensor, ids: Sequence[Sequence[int]]) -> torch.Tensor:
-        assert logits.shape == (len(ids), VOCABULARY)
-        seen.append([list(row) for row in ids])
+    def watch(logits: torch.Tensor, contexts: Sequence[Context]) -> torch.Tensor:
+        assert logits.shape == (len(contexts), VOCABULARY)
+        seen.append([list(one.ids) for one in contexts])
+        assert all(list(one.ids[: one.begun]) in ([1], [2, 2]) for one in contexts)
         return torch.zeros_like(logits)
 
-    def length(logits: torch.Tensor, ids: Sequence[Sequence[int]]) -> torch.Tensor:
-        for place, row in enumerate(ids):
-            logits[place, len(row)] = 1.0
+    def length(logits: torch.Tensor, contexts: Sequence[Context]) -> torch.Tensor:
+        for place, one in enumerate(contexts):
+            logits[place, len(one.ids)] = 1.0
         return logits
 
     rows = [Row([1], 2), Row([2, 2], 4, temperature=1e-3, seed=0)]
@@ -224,7 +237,7 @@ def test_rows_are_handed_over_as_they_end_with_the_gradient_as_it_was() -> None:
     network = llama().eval()
     ended = []
 
-    def watch(logits: torch.Tensor, ids: Sequence[Sequence[int]]) -> torch.Tensor:
+    def watch(logits: torch.Tensor, _: Sequence[Context]) -> torch.Tensor:
         assert not logits.requires_grad
         return logits
 

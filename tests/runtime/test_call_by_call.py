@@ -251,3 +251,10 @@ def test_the_guide_answers_by_itself_and_its_verdict_waits_for_the_base() -> Non
     guide = GuideAgent(models["guide"])
     with pytest.raises(InputError, match="here calls see one another"):
         Orchestrator(four_calls(), Dialogue((BaseAgent(models["base"]), guide), 2), TEXT)
+
+
+def test_roles_of_one_model_draw_samples_of_their_own() -> None:
+    one = scripted("small", "Answer: Porto")
+    orchestrator = Orchestrator.with_models(four_calls(), {"base": one, "guide": one}, TEXT)
+    asyncio.run(orchestrator.answer(Question("q", "What is the capital of Portugal?")))
+    assert [prompt.seed for prompt in one.calls] == [None, 2, None, 1_000_002]

@@ -214,3 +214,37 @@ def test_another_temperature_is_another_system(tmp_path: Path) -> None:
 def test_a_job_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent.toml: there is no such file; check the path"):
         read_job(tmp_path / "absent.toml")
+
+
+ALONE = """
+task = "text"
+questions = "questions.jsonl"
+rounds = 3
+mode = "independent"
+[agents.base]
+model = "small"
+[agents.guide]
+model = "GUIDE"
+"""
+
+
+@pytest.mark.parametrize(
+    ("guide", "seeds"),
+    [
+        ("small", [None, 2, 3, None, 1_000_002, 1_000_003]),
+        ("large", [None, 2, 3, None, 2, 3]),  # as ever: what was recorded goes on to count
+    ],
+)
+def test_independent_roles_of_one_model_draw_samples_of_their_own(
+    endpoint: Endpoint, tmp_path: Path, guide: str, seeds: list[int | None]
+) -> None:
+    job = write(tmp_path, endpoint.url, ALONE.replace("GUIDE", guide))
+    collect_locally(job, tmp_path / "a.db", 10**12)
+    sent = [json.dumps(body, sort_keys=True) for body in endpoint.requests]
+    later = [one for one in sent if json.loads(one).get("seed")]
+    assert len(set(later)) == len(later) == 4, "no two are the same request"
+    found = [(body.get("model"), body.get("seed")) for body in endpoint.requests]
+    models = ["small"] * 3 + [guide] * 3
+    assert sorted(found, key=str) == sorted(zip(models, seeds, strict=True), key=str)
+    streams = {role: part.agent.get("stream") for role, part in job.system().items()}
+    assert streams == {"base": None, "guide": 1 if guide == "small" else None}

@@ -1,7 +1,7 @@
 """`farthing corl`: a controller LLM that answers itself or calls experts, under a budget mode."""
 
 import logging
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,12 +61,30 @@ def train(
     reward: Annotated[
         str, typer.Option(metavar="NAME", help="hard-gate, soft-gate, router-r1, or a plug-in's.")
     ] = "hard-gate",
+    sampler: Annotated[
+        str, typer.Option(metavar="NAME", help="Plays the episodes: rollouts, or a plug-in's.")
+    ] = "rollouts",
+    hook: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What it writes under: no-calls, thinking-limit, or a plug-in's; may be repeated.",
+            show_default="none",
+        ),
+    ] = None,
     updates: Annotated[int, typer.Option(min=1, metavar="N", help="Updates.")] = 150,
     prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Questions an update.")] = 256,
     rollouts: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", show_default="1; 8 by group", help="Episodes a question."),
     ] = None,
+    allocation: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Shares the episodes of an update: even, uncertain, or a plug-in's.",
+        ),
+    ] = "even",
     prompt: Annotated[
         Literal["compact", "plain", "forbidding"] | None,
         typer.Option(show_default="the pool's", help="How the controller is told of its mode."),
@@ -86,15 +104,24 @@ def train(
     if advantage == "group" and each < 2:
         raise InputError("--advantage group compares episodes of a question; give --rollouts 2")
     plugins.load("rewards", reward)
-    chosen = pool_to_train(pool, controller, prompt)
+    plugins.load("allocations", allocation)
+    chosen = replace(pool_to_train(pool, controller, prompt), hooks=tuple(hook or ()))
     _check_weights(chosen)
+    plugins.load("samplers", sampler)
     from farthing.experiments.corl.opened import Opened
     from farthing.experiments.corl.training import Plan
     from farthing.experiments.corl.training import train as train_controller
     from farthing.lm.masked_ppo import Settings
     from farthing.methods.controllers.learner import Course, Update
 
-    plan = Plan(reward, Course(updates, prompts, each), Settings(advantage=advantage), seed)
+    plan = Plan(
+        reward=reward,
+        sampler=sampler,
+        allocation=allocation,
+        course=Course(updates, prompts, each),
+        settings=Settings(advantage=advantage),
+        seed=seed,
+    )
     kept = f"{out} holds what is needed; the same command goes on"
     with interruptible(kept), Opened.of(chosen) as opened, trainings() as shown:
 
@@ -180,6 +207,8 @@ def run(
     Example: farthing corl run "c=b*7+2;a=4;b=a*3+5;c?" --mode high
     """
     chosen, costs = _pool(controller, pool)
+    if chosen.hooks:
+        remark(f"note: it learned under {', '.join(chosen.hooks)}; live, no hook is applied")
     _quiet()
     from farthing.experiments.corl.live import ask
     from farthing.reports.corl import live, live_record

@@ -14,7 +14,7 @@ import torch
 
 from farthing.lm.measure import Measured, measure
 from farthing.lm.networks import Network, draws
-from farthing.lm.supervised import Progress, train
+from farthing.lm.supervised import BUCKET, Progress, train
 from farthing.lm.symbols import FIRST, WHOLE, tokenizer
 from farthing.lm.tiny import network as random_network
 
@@ -48,34 +48,36 @@ class Made:
     measured: tuple[Measured, ...]
 
 
-def make(one: Network, out: Path, watch: Watch) -> Made:
+def make(one: Network, out: Path, watch: Watch, asked: int = ASKED) -> Made:
     """Train a network and write its folder; go on where a kill left off.
 
     Args:
         one: what to train.
         out: gets a folder of its name. `.NAME.training` beside it keeps what is needed to go on.
         watch: is told how far it is.
+        asked: fresh questions for each kind and length, when it was trained.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = random_network(one.size, one.seed).to(device)
-    curve: list[tuple[int, float]] = []
 
     def told(progress: Progress) -> None:
-        curve.append((progress.step, round(progress.loss, 4)))
         watch(one.name, progress, one.course.steps)
 
     kept = out / f".{one.name}.training"
     done = train(network, draws(one), one.course, seed=one.seed, folder=kept, watch=told)
     network = network.to("cpu")
-    counts = tuple(measure(network, ASKED, MEASURED_SEED, controls=one.calls))
+    counts = tuple(measure(network, asked, MEASURED_SEED, controls=one.calls))
     parameters = sum(parameter.numel() for parameter in network.parameters())
     made = Made(one.name, round(done.seconds, 1), done.symbols, parameters, counts)
     template = WHOLE if one.calls else FIRST
+    curve = [(BUCKET * (at + 1), round(loss, 4)) for at, loss in enumerate(done.losses)]
     write(network, template, out / one.name, {**asdict(made), "device": device, "loss": curve})
     return made
 
 
-def make_all(networks: Sequence[Network], out: Path, *, workers: int, watch: Watch) -> list[Made]:
+def make_all(
+    networks: Sequence[Network], out: Path, *, workers: int, watch: Watch, asked: int = ASKED
+) -> list[Made]:
     """Train networks side by side, each in a process of its own, and write the list of them.
 
     Args:
@@ -83,13 +85,14 @@ def make_all(networks: Sequence[Network], out: Path, *, workers: int, watch: Wat
         out: gets a folder for each, and `models.json`.
         workers: processes; each uses one core.
         watch: is told how far each is.
+        asked: as of `make`.
     """
     out.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     told: Told = context.Queue()
     pool = ProcessPoolExecutor(workers, context, _begin, (told,))
     with pool:
-        jobs = [pool.submit(_make_one, one, out) for one in networks]
+        jobs = [pool.submit(_make_one, one, out, asked) for one in networks]
         while not all(job.done() for job in jobs):
             with suppress(queue.Empty):
                 watch(*told.get(timeout=0.5))
@@ -104,8 +107,8 @@ def _begin(told: Told) -> None:
     _TOLD.append(told)
 
 
-def _make_one(one: Network, out: Path) -> Made:
-    return make(one, out, lambda *progress: _TOLD[0].put(progress))
+def _make_one(one: Network, out: Path, asked: int) -> Made:
+    return make(one, out, lambda *progress: _TOLD[0].put(progress), asked)
 
 
 _TOLD: list[Told] = []

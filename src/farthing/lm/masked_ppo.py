@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.nn import Linear, Module
 from torch.nn.utils import clip_grad_norm_
 
+from farthing.lm.hooked import hooked
+from farthing.models.generation import Hook
 from farthing.rl import ppo
 from farthing.rl.group_advantage import group_advantage, over_tokens
 from farthing.rl.masked_gae import masked_gae, place_reward
@@ -65,7 +67,7 @@ class Batch:
     ours: Tensor
     """[B, T] whether the controller wrote the token."""
     logprobs: Tensor
-    """[B, T] of each token when it was sampled; 0 at others' tokens."""
+    """[B, T] of each token when it was sampled, after the hooks; 0 at others' tokens."""
     reward: Tensor
     """[B]"""
     group: Tensor
@@ -152,13 +154,15 @@ class Learners:
     reference: Logits
     critic: Critic | None
     """None: advantages are by group."""
+    hooks: tuple[Hook, ...] = ()
+    """What policy and reference are under, see `lm/hooked.py`."""
 
     @classmethod
-    def of(cls, network: Any, settings: Settings) -> Self:
+    def of(cls, network: Any, settings: Settings, hooks: tuple[Hook, ...] = ()) -> Self:
         """Return a network with a copy of itself as its reference."""
         before = deepcopy(network).eval().requires_grad_(requires_grad=False)
         critic = Critic.beside(network) if settings.advantage == "gae" else None
-        return cls(network, lambda tokens: before(tokens).logits, critic)
+        return cls(network, lambda tokens: before(tokens).logits, critic, hooks)
 
 
 class MaskedTrainer:
@@ -199,7 +203,9 @@ class MaskedTrainer:
 
     def _step(self, judged: "_Judged") -> tuple[float, ...]:
         settings, mask = self.settings, judged.mask
-        logits = self.learners.policy(judged.batch.tokens).logits[:, :-1]
+        tokens, ours = judged.batch.tokens, judged.batch.ours
+        logits = self.learners.policy(tokens).logits[:, :-1]
+        logits = hooked(logits, tokens, ours, self.learners.hooks)
         new = ppo.token_log_probabilities(logits, judged.written, mask)
         loss = ppo.policy_loss(new, judged.old, judged.advantages, mask, settings.clip)
         spread = ppo.entropy(logits, mask)
@@ -247,6 +253,7 @@ class _Judged:
     def of(cls, batch: Batch, learners: Learners, settings: Settings) -> "_Judged":
         written, mask, old = batch.tokens[:, 1:], batch.ours[:, 1:], batch.logprobs[:, 1:]
         logits = learners.reference(batch.tokens)[:, :-1]
+        logits = hooked(logits, batch.tokens, batch.ours, learners.hooks)
         reference = ppo.token_log_probabilities(logits, written, mask)
         divergence = ppo.kl_penalty(old, reference, mask)
         if learners.critic is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from farthing.lm.symbols import END, MODES, NUMBERS, decode, encode
 from farthing.lm.tiny import CONTEXT
-from farthing.models.generation import Hook, Row, generate
+from farthing.models.generation import Hook, Row, generate, without
 from farthing.tasks.arithmetic import ARITHMETIC, LONGEST, Kind, Problem, Recipe, draw_of
 
 LENGTHS: dict[Kind, Sequence[int]] = {
@@ -52,9 +52,8 @@ def measure(network: Any, asked: int, seed: int, *, controls: bool = False) -> I
             yield Measured(kind, hops, right, asked, sum(map(len, map(encode, replies))))
 
 
-def alone(logits: Any, _: Sequence[Sequence[int]]) -> Any:
-    """Forbid calls: a hook of the generation."""
-    return logits.index_fill(1, logits.new_tensor([NUMBERS["<call>"]]).long(), float("-inf"))
+alone = without(NUMBERS["<call>"])
+"""Forbids calls."""
 
 
 def answered(network: Any, texts: Sequence[str], hooks: Sequence[Hook] = ()) -> list[str]:

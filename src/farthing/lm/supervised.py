@@ -7,7 +7,7 @@ falls by REX.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,13 @@ class Progress:
     symbols: int = 0
     """That went through the network, padding too."""
     seconds: float = 0.0
-    loss: float = 0.0
-    """Mean of the last bucket, in nats a symbol."""
+    losses: list[float] = field(default_factory=list)
+    """Mean of each bucket so far, in nats a symbol."""
+
+    @property
+    def loss(self) -> float:
+        """The last one."""
+        return self.losses[-1]
 
 
 Draw = Callable[[np.random.Generator], Example]
@@ -110,7 +115,8 @@ def train(
             _set_rates(optimizers, course, done.step)
             losses.append(_step(network, optimizers, batch, course.clip))
             done.step, done.symbols = done.step + 1, done.symbols + batch[0].numel()
-        done.seconds, done.loss = time.monotonic() - began, float(np.mean(losses))
+        done.seconds = time.monotonic() - began
+        done.losses.append(float(np.mean(losses)))
         if folder is not None and (done.seconds - saved > EVERY_S or done.step >= course.steps):
             state.keep(folder, vars(done))
             saved = done.seconds

@@ -48,6 +48,16 @@ def encode(text: str) -> list[int]:
     return [NUMBERS.get(symbol, 0) for symbol in _WHOLE.findall(re.sub(_NOT_READ, "", text))]
 
 
+def unknown(text: str) -> list[str]:
+    """Return what of a text is none of the symbols, each once, in its order.
+
+    >>> unknown("b = $4, and $5")
+    ['$', ',', 'n']
+    """
+    found = _WHOLE.findall(re.sub(_NOT_READ, "", text))
+    return [symbol for symbol in dict.fromkeys(found) if symbol not in NUMBERS]
+
+
 def decode(numbers: Sequence[int]) -> str:
     """Return the text of symbols.
 
@@ -55,6 +65,15 @@ def decode(numbers: Sequence[int]) -> str:
     'low:a=4;a?'
     """
     return "".join(SYMBOLS[number] for number in numbers)
+
+
+def said(numbers: Sequence[int]) -> str:
+    """Return the text of symbols but for filling and the end, as the tokenizer does.
+
+    >>> said([0, *encode("a=4<end>")])
+    'a=4'
+    """
+    return decode([number for number in numbers if SYMBOLS[number] not in {PAD, END}])
 
 
 def tokenizer(template: str) -> Any:

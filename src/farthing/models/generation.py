@@ -17,10 +17,23 @@ from farthing.errors import InputError
 Reason = Literal["end", "stop", "length"]
 """Why a row ended: at a token of `ends`, because `stop` said so, or at `max_tokens`."""
 
-Hook = Callable[[Tensor, Sequence[Sequence[int]]], Tensor]
-"""Changes logits before a token is chosen: `(logits [B, V], ids) -> logits [B, V]`.
 
-`ids` holds, for each of the B rows that are still under way, the prompt and what was taken since.
+@dataclass(frozen=True)
+class Context:
+    """What a token is chosen after."""
+
+    ids: Sequence[int]
+    """The prompt, and what was taken since."""
+    begun: int
+    """How many of them are the prompt."""
+
+
+Hook = Callable[[Tensor, Sequence[Context]], Tensor]
+"""Changes logits before a token is chosen: `(logits [B, V], contexts [B]) -> logits [B, V]`.
+
+It has a context for each of the B rows that are still under way, leaves what it is given as it is,
+and forbids a token by -inf. What it does to a row depends on that row's logits and context alone:
+training applies it again, to many places of an episode at once, and takes gradients through it.
 """
 
 
@@ -56,11 +69,24 @@ class Generated:
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
-    """Natural logarithm of each token's probability under the network itself: at temperature 1,
-    among all tokens, before any hook."""
+    """Natural logarithm of each token's probability at temperature 1, among all tokens, after the
+    hooks; without any it is what the network itself says."""
     top: tuple[tuple[tuple[int, float], ...], ...]
     """(token, log-probability) of the likeliest ones in each place, likeliest first."""
     reason: Reason
+
+
+def without(token: int) -> Hook:
+    """Return a hook that forbids a token everywhere.
+
+    >>> without(1)(torch.zeros(1, 3), [Context([7], 1)])
+    tensor([[0., -inf, 0.]])
+    """
+
+    def forbid(logits: Tensor, _: Sequence[Context]) -> Tensor:
+        return logits.index_fill(1, torch.tensor([token], device=logits.device), -torch.inf)
+
+    return forbid
 
 
 def generate(network: Any, rows: Sequence[Row], hooks: Sequence[Hook] = ()) -> list[Generated]:
@@ -144,8 +170,8 @@ class _Batch:
     @torch.no_grad()
     def advance(self, hooks: Sequence[Hook]) -> list[tuple[int, Generated]]:
         """Take one token in every row; return those that end with it."""
-        logits = self._read()
-        self._record(logits, taken := self._choose(logits, hooks))
+        logits = self._hooked(self._read(), hooks)
+        self._record(logits, taken := self._choose(logits))
         ended, going = [], []
         for place, one in enumerate(self.under_way):
             if reason := one.reason():
@@ -174,11 +200,14 @@ class _Batch:
         logits: Tensor = done.logits[:, -1].float()
         return logits
 
-    def _choose(self, logits: Tensor, hooks: Sequence[Hook]) -> Tensor:
-        """Return the token [B] that each row takes."""
-        ids = [one.ids for one in self.under_way]
+    def _hooked(self, logits: Tensor, hooks: Sequence[Hook]) -> Tensor:
+        contexts = [Context(one.ids, len(one.row.ids)) for one in self.under_way] if hooks else []
         for hook in hooks:
-            logits = hook(logits, ids)
+            logits = hook(logits, contexts)
+        return logits
+
+    def _choose(self, logits: Tensor) -> Tensor:
+        """Return the token [B] that each row takes."""
         taken = logits.argmax(dim=1)
         if not logits.gather(1, taken[:, None]).isfinite().all():
             raise InputError(

@@ -21,7 +21,7 @@ from farthing.models.batching import Batching, Job
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
 
 if TYPE_CHECKING:
-    from farthing.models.generation import Generated, Row
+    from farthing.models.generation import Generated, Reason, Row
 
 BATCH = 64
 """Prompts that are answered together, at most."""
@@ -228,12 +228,7 @@ class LocalModel:
 
     def _text(self, done: "Generated", prompt: Prompt) -> tuple[str, Finish]:
         text = self._tokenizer.decode(done.ids, skip_special_tokens=True)
-        ends = [at for mark in prompt.stop if (at := text.find(mark)) >= 0]
-        if ends:
-            return text[: min(ends)], "stop"
-        if done.reason == "end":
-            return text, "stop"
-        return text, "length" if len(done.ids) >= prompt.max_tokens else "other"
+        return finished(text, done.reason, prompt.stop)
 
     def _logprobs(self, done: "Generated") -> tuple[TokenLogprob, ...]:
         return tuple(
@@ -244,6 +239,18 @@ class LocalModel:
             )
             for token, logprob, top in zip(done.ids, done.logprobs, done.top, strict=True)
         )
+
+
+def finished(text: str, reason: "Reason", marks: Sequence[str]) -> tuple[str, Finish]:
+    """Return a generated text without the first of the marks that it stops at, and why it ended.
+
+    >>> finished("so <answer>1</answer>", "stop", ["</answer>"]), finished("so", "length", [])
+    (('so <answer>1', 'stop'), ('so', 'length'))
+    """
+    ends = [at for mark in marks if (at := text.find(mark)) >= 0]
+    if ends:
+        return text[: min(ends)], "stop"
+    return text, "stop" if reason == "end" else "length" if reason == "length" else "other"
 
 
 def ends_of(network: Any, tokenizer: Any) -> frozenset[int]:

@@ -32,6 +32,8 @@ class BaseAgent:
     max_tokens: int = MAX_TOKENS
     temperature: float | None = None
     """Of every round; None for the paper's."""
+    stream: int | None = None
+    """Sets its samples apart from those of others that send the same; see `sampled`."""
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply without an answer is recorded with `answer=None`."""
@@ -57,13 +59,23 @@ class Sampler(Protocol):
         """Of every round; None for the paper's."""
         ...
 
+    @property
+    def stream(self) -> int | None:
+        """Sets its samples apart from those of others that send the same."""
+        ...
+
+
+STREAM = 1_000_000
+"""What a stream adds to a seed; more than there are rounds."""
+
 
 def sampled(
     agent: Sampler, messages: tuple[Message, ...], turn: Turn, stop: tuple[str, ...] = ()
 ) -> Prompt:
     """Return an agent's prompt, at its temperature or that of the round.
 
-    Later rounds carry their number as the seed, so that equal messages are different attempts.
+    Later rounds carry their number as the seed, so that equal messages are different attempts. Two
+    roles that send the same to one model have streams of their own, or they would draw the same.
     """
     later = turn.round > 1
     usual = 1.0 if later else 0.0
@@ -72,7 +84,7 @@ def sampled(
         max_tokens=agent.max_tokens,
         temperature=usual if agent.temperature is None else agent.temperature,
         stop=stop,
-        seed=turn.round if later else None,
+        seed=turn.round + STREAM * (agent.stream or 0) if later else None,
     )
 
 

@@ -39,7 +39,7 @@ from farthing.runtime.agent_sections import (
 )
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.collector import AT_ONCE, Recording
-from farthing.runtime.rounds import Dialogue, Independent, Plan
+from farthing.runtime.rounds import Dialogue, Independent, Plan, apart
 from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
@@ -172,7 +172,7 @@ class Job:
         order = sorted(section.agents, key=lambda name: (name != "base", name != "guide"))
         agents = tuple(agent_of(name, section.agents[name], parts, alone=alone) for name in order)
         if alone:
-            return Independent(agents, section.rounds, task)
+            return Independent(apart(agents), section.rounds, task)
         return Dialogue(agents, section.rounds)
 
     def _parameters(self) -> dict[str, str]:

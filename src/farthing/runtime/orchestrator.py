@@ -25,7 +25,7 @@ from farthing.runtime.cost_bound import CostBoundClient
 from farthing.runtime.episode import Bounds, Episode
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.meter import Meter, QuestionBudget
-from farthing.runtime.rounds import Dialogue, Independent, Plan, judged
+from farthing.runtime.rounds import Dialogue, Independent, Plan, apart, judged
 from farthing.runtime.steps import Lines, Step, by_call, course, passed_on_to
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question, Task, is_answer
@@ -88,7 +88,7 @@ class Orchestrator:
             return cls(bundle, Independent(pool, 1, task), task)
         rounds, base = bundle.origin.horizon, BaseAgent(models["base"])
         if by_call(bundle.policy):
-            alone = (base, BaseAgent(models["guide"], role="guide"))
+            alone = apart((base, BaseAgent(models["guide"], role="guide")))
             return cls(bundle, Independent(alone, rounds, task), task)
         return cls(bundle, Dialogue((base, GuideAgent(models["guide"])), rounds), task)
 

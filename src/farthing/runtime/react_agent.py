@@ -43,6 +43,8 @@ class ReactAgent:
     max_steps: int = 6
     temperature: float | None = None
     """Of every round; None for the paper's."""
+    stream: int | None = None
+    """Sets its samples apart from those of others that send the same; see `sampled`."""
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call, its text the whole dialogue with the tools."""

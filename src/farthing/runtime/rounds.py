@@ -1,15 +1,18 @@
 """Which calls make up a trace, and in which order they are made."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from msgspec import structs
 
 from farthing.money import usd_from_nano
 from farthing.runtime.base import Agent, Client, Turn
+from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.cost_bound import cost_bound
+from farthing.runtime.react_agent import ReactAgent
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Call, Trace
 
@@ -110,6 +113,23 @@ class Independent:
             [act(agent, Turn(question, number), clients) for number, agent in self.acts()]
         )
         return judged(calls, self.task)
+
+
+def apart(agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Return agents that answer independently, so that no two draw the same samples.
+
+    Of those that ask one model the same, all but the first get a stream of their own. The others
+    stay as they are: so what was recorded of them goes on to count, and is found in the journal.
+    """
+    asked: Counter[tuple[type, str]] = Counter()
+    found = []
+    for agent in agents:
+        alike = type(agent), agent.model.name
+        if asked[alike] and isinstance(agent, BaseAgent | ReactAgent):
+            agent = replace(agent, stream=asked[alike])  # noqa: PLW2901 - the same, set apart
+        asked[alike] += 1
+        found.append(agent)
+    return tuple(found)
 
 
 def judged(calls: Sequence[Call], task: Task) -> list[Call]:

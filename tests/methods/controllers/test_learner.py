@@ -17,6 +17,7 @@ from farthing.lm.supervised import Example, train
 from farthing.lm.symbols import encode
 from farthing.lm.tiny import Size, network
 from farthing.methods.controllers import learner
+from farthing.methods.controllers.allocations import Prompts, even, uncertain
 from farthing.methods.controllers.base import Episode, Mode
 from farthing.methods.controllers.episode import Rules, Written, begin
 from farthing.methods.controllers.experts import Experts
@@ -54,19 +55,32 @@ class KilledError(Exception):
     """Ends a training as a kill does."""
 
 
+def open_in_high(outcomes: Outcomes) -> FloatArray:
+    """Be worth 1 in the mode low, and every other time in high."""
+    sure = outcomes.budget_nano == LOW.budget_nano
+    return np.where(sure, 1.0, np.arange(len(sure)) % 2.0)
+
+
 @pytest.mark.parametrize(
-    ("settings", "rollouts_each", "reward"),
-    [(QUICK, 1, None), (replace(QUICK, advantage="group"), 2, ROUTER_R1)],
+    ("settings", "rollouts_each", "changed"),
+    [
+        (QUICK, 1, {}),
+        (
+            replace(QUICK, advantage="group"),
+            2,
+            {"reward": ROUTER_R1},
+        ),
+        (QUICK, 3, {"reward": open_in_high, "allocation": uncertain}),
+    ],
 )
 def test_a_killed_training_goes_on_as_if_there_was_no_kill(
     settings: Settings,
     rollouts_each: int,
-    reward: Any,
+    changed: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     course = Course(updates=4, prompts=6, rollouts=rollouts_each, warm=0.3)
-    changed = {} if reward is None else {"reward": reward}
     whole, other = tiny(), tiny()
     expected = learn(lesson(whole, **changed), course, settings, seed=3)
 
@@ -143,7 +157,7 @@ def _next(turns: dict[str, str], text: str) -> str:
 
 
 def test_plug_ins_are_called_with_what_they_promise() -> None:
-    seen: dict[str, list[Any]] = {"sampler": [], "reward": [], "draw": [], "allocate": []}
+    seen: dict[str, list[Any]] = {"sampler": [], "reward": [], "draw": [], "allocation": []}
     sampler = scripted({"low": "<answer>4</answer>", "high": "<call>large</call>"})
 
     def sampled(*given: Any) -> list[Episode]:
@@ -158,22 +172,24 @@ def test_plug_ins_are_called_with_what_they_promise() -> None:
         seen["draw"].append(generator)
         return question(generator)
 
-    def allocated(questions: Sequence[Question], of: int, generator: Any) -> IntArray:
-        seen["allocate"].append((len(questions), of, generator))
-        return np.array([3, 0, 1, 2, 0])
+    def allocated(prompts: Prompts, of: int) -> IntArray:
+        seen["allocation"].append((len(prompts), of, prompts.chance))
+        return np.array([5, 0, 2, 3, 0])
 
-    taught = lesson(tiny(), sampler=sampled, reward=rewarded, draw=drawn, allocate=allocated)
+    taught = lesson(tiny(), sampler=sampled, reward=rewarded, draw=drawn, allocation=allocated)
     log = learn(taught, Course(updates=2, prompts=5, rollouts=2), QUICK, seed=0)
 
     [generator] = {id(one) for one in seen["draw"]}
     assert len(seen["draw"]) == 10
-    assert [(n, of, id(g)) for n, of, g in seen["allocate"]] == [(5, 10, generator)] * 2
+    (n, of, chance), _ = seen["allocation"]
+    assert (n, of, chance.tolist()) == (5, 10, [0.5] * 5)
     for given in seen["sampler"]:
         assert given[:2] == (taught.voice, taught.rules)
         assert (given[3], id(given[4])) == (taught.experts, generator)
         asked = given[2]
-        assert [len(asked), len(set(asked))] == [6, 3]
-        assert [asked.index(one) for one in asked] == [0, 0, 0, 3, 4, 4], "one mode a prompt"
+        assert [len(asked), len(set(asked))] == [10, 3]
+        places = [0] * 5 + [5] * 2 + [7] * 3
+        assert [asked.index(one) for one in asked] == places, "one mode a prompt"
     first, second = seen["reward"]
     for outcomes, given in zip((first, second), seen["sampler"], strict=True):
         budgets = [mode.budget_nano for _, mode in given[2]]
@@ -187,17 +203,35 @@ def test_plug_ins_are_called_with_what_they_promise() -> None:
     assert [one.reward for one in log.updates] == pytest.approx([0.5, 0.5])
 
 
-def test_hooks_of_a_sampler_change_what_is_sampled() -> None:
+def test_prompts_whose_outcome_is_open_get_more_episodes() -> None:
+    """In low all earn something, in high every other one does; the total is kept."""
+    shares: list[tuple[int, float]] = []
+
+    def noted(*given: Any) -> list[Episode]:
+        modes = [mode for _, mode in given[2]]
+        prompts = {mode: len({text for text, m in given[2] if m is mode}) for mode in (LOW, HIGH)}
+        each = {mode: modes.count(mode) / prompts[mode] for mode in (LOW, HIGH)}
+        shares.append((len(modes), each[HIGH] / each[LOW]))
+        return rollouts(*given)
+
+    for allocation in (even, uncertain):
+        shares.clear()
+        taught = lesson(tiny(), sampler=noted, reward=open_in_high, allocation=allocation)
+        learn(taught, Course(updates=4, prompts=10, rollouts=4), QUICK, seed=0)
+        assert [n for n, _ in shares] == [40] * 4
+        assert shares[0][1] == 1.0, "nothing is known yet"
+        ratios = [ratio for _, ratio in shares[1:]]
+        assert all(ratio == 1.0 if allocation is even else ratio > 1.5 for ratio in ratios)
+
+
+def test_hooks_change_what_is_sampled() -> None:
     def only_pad(logits: Any, _: Any) -> Any:
-        return logits.new_full(logits.shape, -100.0).index_fill(1, torch.tensor([0]), 0.0)
+        return logits * 0.0 + logits.new_full(logits.shape, -100.0).index_fill(
+            1, torch.tensor([0]), 0.0
+        )
 
-    def hooked(*given: Any) -> list[Episode]:
-        speaker, rules, asked, experts, generator = given
-        return rollouts(speaker, rules, asked, experts, generator, Sampling(hooks=(only_pad,)))
-
-    log = learn(
-        lesson(tiny(), sampler=hooked), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0
-    )
+    speaker = voice(tiny(), hooks=(only_pad,))
+    log = learn(lesson(tiny(), voice=speaker), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0)
     assert (log.updates[0].malformed, log.updates[0].tokens) == (1.0, 2 * 3 * 12)
 
 

@@ -1,17 +1,20 @@
 """Episodes sampled in batches: what is read and written, what is paid, and what is refused."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from tiny_controllers import HIGH, LOW, PRICE, RULES, Perfect, Script, voice
 
+from farthing import plugins
 from farthing.lm.symbols import NUMBERS, encode
 from farthing.lm.tiny import Size, network
 from farthing.methods.controllers.base import Episode, Mode
 from farthing.methods.controllers.rollouts import Asked, Sampling, Voice, rollouts
 from farthing.methods.controllers.trajectory import Layout, trajectory
 from farthing.models.base import Usage
+from farthing.models.generation import Context
 from farthing.tasks.arithmetic import solve
 
 QUESTIONS = ["a=4;a?", "a=4;b=a+1;b?", "c=7;b=c*3;c?", "j=0;j?", "a=1;b=2;c=3;d=4;d?"]
@@ -89,11 +92,11 @@ def chatty(seed: int) -> Any:
     return network(Size(1, 16), seed)
 
 
-def tags(logits: Any, ids: Any) -> Any:
+def tags(logits: Any, contexts: Sequence[Context]) -> Any:
     """Make a call or an answer likely, so that episodes have turns."""
     raised = logits.clone()
-    for row, numbers in enumerate(ids):
-        last = numbers[-1]
+    for row, one in enumerate(contexts):
+        last = one.ids[-1]
         if last == NUMBERS["<call>"]:
             raised[row, [NUMBERS["small"], NUMBERS["large"]]] += 6
         elif last in {NUMBERS["small"], NUMBERS["large"]}:
@@ -110,9 +113,8 @@ def tags(logits: Any, ids: Any) -> Any:
 @pytest.mark.parametrize("layout", [Layout(), Layout(before_reply="=!", after_reply=";")])
 def test_the_ids_of_an_episode_are_what_the_network_was_given(layout: Layout) -> None:
     seen: list[list[int]] = []
-    speaker = voice(Recorded(chatty(1), seen), layout=layout)
-    sampling = Sampling(hooks=(tags,))
-    episodes = play(speaker, ASKED * 3, Perfect(PRICES), sampling)
+    speaker = voice(Recorded(chatty(1), seen), layout=layout, hooks=(tags,))
+    episodes = play(speaker, ASKED * 3, Perfect(PRICES), Sampling())
     assert {e.ended_by for e in episodes} == {"answer", "turns"}
     assert any(e.calls for e in episodes)
     assert any(e.malformed for e in episodes)
@@ -127,6 +129,18 @@ def test_the_ids_of_an_episode_are_what_the_network_was_given(layout: Layout) ->
         assert len(turn) == episode.turns
         assert made.response_logprobs is not None
     assert sorted(seen) == sorted(expected)
+
+
+@pytest.mark.parametrize("name", plugins.names("samplers"))
+def test_a_sampler_plays_an_episode_for_each_question_in_order(name: str) -> None:
+    speaker = voice(chatty(1), hooks=(tags,))
+    sampler = plugins.load("samplers", name)
+    episodes = sampler(speaker, RULES, ASKED, Perfect(PRICES), np.random.default_rng(0))
+    assert [(one.question, one.mode) for one in episodes] == ASKED
+    for one in episodes:
+        made = trajectory(one, 0.0, speaker.encode, speaker.layout)
+        assert made.response_logprobs is not None
+        assert sum(made.response_mask) > 0
 
 
 def test_costs_are_prices_times_tokens() -> None:
@@ -162,7 +176,7 @@ def test_a_turn_ends_at_its_most_tokens() -> None:
 @pytest.mark.parametrize(
     ("turn", "told"),
     [("4<end>", "!neither"), ("<call>sums</call>", "!unknown"), ("<reply>4</reply><end>", "!reply"),
-     ("<call>small<end>", "!unclosed")],
+     ("<call><answer>small<end>", "!two")],
 )  # fmt: skip
 def test_a_malformed_turn_is_told_and_the_episode_goes_on(turn: str, told: str) -> None:
     turns = iter([turn, "<answer>4</answer>"])
@@ -191,17 +205,17 @@ def test_calls_of_a_batch_are_made_together_and_go_to_whom_they_name() -> None:
 @pytest.mark.parametrize("together", [1, 4])
 def test_episodes_do_not_depend_on_the_batch(together: int, temperature: float) -> None:
     def told(sampling: Sampling) -> list[Any]:
-        episodes = play(voice(chatty(2)), ASKED, Perfect(PRICES), sampling)
+        episodes = play(voice(chatty(2), hooks=(tags,)), ASKED, Perfect(PRICES), sampling)
         return [(e.segments[0].ids, [s.text for s in e.segments], e.cost_nano) for e in episodes]
 
-    sampled = Sampling(temperature, hooks=(tags,), together=together)
-    assert told(sampled) == told(Sampling(temperature, hooks=(tags,)))
+    sampled = Sampling(temperature, together=together)
+    assert told(sampled) == told(Sampling(temperature))
 
 
 def test_equal_seeds_play_equal_episodes_and_others_do_not() -> None:
     def told(seed: int) -> list[Any]:
-        sampling = Sampling(hooks=(tags,))
-        return play(voice(chatty(2)), ASKED, Perfect(PRICES), sampling, seed)
+        speaker = voice(chatty(2), hooks=(tags,))
+        return play(speaker, ASKED, Perfect(PRICES), Sampling(), seed)
 
     assert told(1) == told(1) != told(2)
 
@@ -209,7 +223,8 @@ def test_equal_seeds_play_equal_episodes_and_others_do_not() -> None:
 @pytest.mark.parametrize("hard", [0, 1_000, 8_500, 34_000, 10**6])
 def test_no_episode_costs_more_than_the_hard_limit(hard: int) -> None:
     experts = Perfect(PRICES)
-    episodes = play(voice(chatty(1)), ASKED * 4, experts, Sampling(hooks=(tags,), hard_nano=hard))
+    speaker = voice(chatty(1), hooks=(tags,))
+    episodes = play(speaker, ASKED * 4, experts, Sampling(hard_nano=hard))
     assert all(e.cost_nano <= hard for e in episodes)
     refused = sum(e.refused for e in episodes)
     assert {e.ended_by for e in episodes} <= {"answer", "turns", "budget"}

@@ -40,6 +40,8 @@ class Card(msgspec.Struct, frozen=True):
     """A line an update."""
     stopped: str = ""
     """Why it stopped early; empty where it did not."""
+    hooks: tuple[str, ...] = ()
+    """What it learned under: names of `farthing.logits_hooks`."""
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -94,6 +96,8 @@ def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> F
         return Found(find(name or "four"), None)
     card = read_card(folder)
     pool = find(name or (card.pool if card else "four"))
+    if card is not None:
+        pool = replace(pool, hooks=card.hooks)
     if card is not None and card.pool == pool.name:
         pool = replace(pool, modes=card.modes, style=card.style, most_turns=card.most_turns)
     return Found(pool.speaking(folder), card)

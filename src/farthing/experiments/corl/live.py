@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from farthing.errors import InputError, ModelError
 from farthing.experiments.corl.pool import Pool
+from farthing.experiments.corl.readable import check_readable
 from farthing.methods.controllers.base import Mode
 from farthing.methods.controllers.policy import ControllerPolicy
 from farthing.models.base import Message, Model, Prompt
@@ -55,12 +56,14 @@ def ask(
         known_usd: what a call of each expert costs on average, where that is known.
 
     Raises:
-        InputError: the question is empty or none of the pool's, or a model cannot be opened.
+        InputError: the question is empty or none of the pool's, a model cannot be opened, or the
+            controller cannot read its prompts.
         UnknownNameError: there is no such mode.
     """
     if not question.strip():
         raise InputError("the question is empty; give its text")
     pool.questions.check(question)
+    check_readable(pool)
     rules = pool.rules
     chosen = ControllerPolicy(rules, pool.modes).mode(mode)
     models = pool.models.open()

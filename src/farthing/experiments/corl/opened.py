@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from farthing import plugins
 from farthing.errors import InputError, MissingExtraError
 from farthing.experiments.corl.pool import Pool
+from farthing.experiments.corl.readable import check_readable
 from farthing.lm import symbols
 from farthing.methods.controllers.base import Mode
 from farthing.methods.controllers.episode import Rules
@@ -36,13 +38,17 @@ class Opened:
         """Load the controller's weights and open the experts.
 
         Raises:
-            InputError: something is missing: weights, a key, a price.
+            InputError: something is missing: weights, a key, a price, a hook; or the controller
+                cannot read its prompts.
             MissingExtraError: torch or transformers is absent.
         """
+        check_readable(pool)
         rules, task = pool.rules, pool.grader()
         voice, tokenizer = load_voice(
             pool.weights(), pool.price(pool.controller), pool.max_tokens, device
         )
+        hooks = tuple(plugins.load("logits_hooks", name)(voice) for name in pool.hooks)
+        voice = replace(voice, hooks=hooks)
         sections = {name: pool.models.sections[name] for name in pool.experts}
         models = replace(pool.models, sections=sections).open()
         shown = task.normalise if pool.style == "compact" else str
@@ -92,7 +98,7 @@ def load_voice(
     network = network.to(device).eval()
     ends = ends_of(network, tokenizer)
     if tokenizer.get_vocab() == symbols.NUMBERS:
-        reads: tuple[Encode, Decode, Layout] = symbols.encode, symbols.decode, PLAIN
+        reads: tuple[Encode, Decode, Layout] = symbols.encode, symbols.said, PLAIN
     else:
         reads = *_texts(tokenizer), chat_layout(tokenizer, folder)
     encode, decode, layout = reads

@@ -63,6 +63,8 @@ class Pool:
     """M: how often the controller may write."""
     max_tokens: int = 200
     """Most tokens of a turn, and of an expert's reply."""
+    hooks: tuple[str, ...] = ()
+    """What the controller writes under: names of `farthing.logits_hooks`."""
 
     @property
     def experts(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ From it come the budgets of the modes, the best fixed plans, and the simple ways
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +12,13 @@ from farthing.errors import InputError
 from farthing.experiments.corl.opened import Opened
 from farthing.methods.controllers.base import Episode, Mode
 from farthing.methods.controllers.experts import Reply
+from farthing.methods.controllers.hooks import no_calls
 from farthing.methods.controllers.optimum import modes_between
 from farthing.methods.controllers.plan import Played, Population, plans, play
 from farthing.methods.controllers.prompt import prompt
 from farthing.methods.controllers.rollouts import Sampling, rollouts
 from farthing.methods.controllers.syntax import replied
 from farthing.models.base import Usage
-from farthing.models.generation import Hook
 from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, IntArray
 
@@ -84,18 +83,16 @@ def chosen_modes(opened: Opened, questions: Sequence[Question]) -> tuple[Mode, .
 def alone(opened: Opened, questions: Sequence[Question]) -> list[Episode]:
     """Return the controller's episodes where it may not call, under the cheapest mode.
 
-    Where a call begins with one token, that token is forbidden; else the prompt names nobody.
+    What a call begins with, and an answer does not, is forbidden. Where that is several tokens, a
+    call may be spelt in other ones: the prompt then names nobody, and nobody can be called.
     """
     voice, rules, mode = opened.voice, opened.rules, opened.modes[0]
-    begins = voice.encode("<call>")
-    hooks: tuple[Hook, ...] = ()
-    if len(begins) == 1:
-        hooks = (_without(begins[0]),)
-    else:
+    if len(voice.encode("<call>")) > 1:
         rules = replace(rules, experts=())
+    voice = replace(voice, hooks=(*voice.hooks, no_calls(voice)))
     asked = [(question.text, mode) for question in questions]
     generator = np.random.default_rng(0)  # of nothing: the likeliest tokens are taken
-    sampling = Sampling(temperature=0.0, hooks=hooks)
+    sampling = Sampling(temperature=0.0)
     return rollouts(voice, rules, asked, opened.experts, generator, sampling)
 
 
@@ -122,13 +119,6 @@ def _check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -
     for name, replies in zip(names, by_expert, strict=True):
         if all(reply.error for reply in replies):
             raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
-
-
-def _without(token: int) -> Hook:
-    def forbid(logits: Any, _: Sequence[Sequence[int]]) -> Any:
-        return logits.index_fill(1, logits.new_tensor([token]).long(), float("-inf"))
-
-    return forbid
 
 
 def _right(opened: Opened, questions: Sequence[Question], replies: Sequence[Reply]) -> list[bool]:

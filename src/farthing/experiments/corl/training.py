@@ -35,6 +35,10 @@ class Plan:
 
     reward: str = "hard-gate"
     """A name of `farthing.rewards`."""
+    sampler: str = "rollouts"
+    """A name of `farthing.samplers`."""
+    allocation: str = "even"
+    """A name of `farthing.allocations`."""
     course: Course = field(default_factory=Course)
     settings: Settings = field(default_factory=Settings)
     seed: int = 0
@@ -47,6 +51,7 @@ class Plan:
             "style": pool.style,
             "modes": {mode.name: mode.budget_nano for mode in pool.modes},
             "most_turns": pool.most_turns,
+            "hooks": pool.hooks,
             "weights": str(pool.weights()),
             **asdict(self),
         }
@@ -67,6 +72,8 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
     """
     check_out(out)
     reward = plugins.load("rewards", plan.reward)
+    sampler = plugins.load("samplers", plan.sampler)
+    allocation = plugins.load("allocations", plan.allocation)
     said = json.loads(json.dumps(plan.as_json(opened)))
     _begin(out, said)
     costs = call_costs(opened)
@@ -79,6 +86,8 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
         task=opened.task,
         draw=lambda generator: opened.pool.questions.draw("train", generator),
         reward=reward,
+        sampler=sampler,
+        allocation=allocation,
         prices=Prices(least, {mode.name: mode.budget_nano for mode in opened.modes}),
     )
     kept = out / TRAINING / "state"
@@ -124,6 +133,7 @@ def _card(opened: Opened, plan: Plan, costs: Mapping[str, IntArray], log: Log) -
         settings=said,
         updates=[asdict(one) for one in log.updates],
         stopped=log.stopped,
+        hooks=opened.pool.hooks,
     )
 
 

@@ -14,6 +14,13 @@ import numpy as np
 
 from farthing.lm.checkpoint import State
 from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
+from farthing.methods.controllers.allocations import (
+    Allocation,
+    Prompts,
+    Successes,
+    allocated,
+    even,
+)
 from farthing.methods.controllers.base import Episode, Mode
 from farthing.methods.controllers.episode import Rules
 from farthing.methods.controllers.experts import Experts
@@ -23,7 +30,7 @@ from farthing.rl.collapse import Collapse, Curves, Limits, Prices, collapse
 from farthing.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward
 from farthing.rl.rex import rex
 from farthing.tasks.base import Question, Task
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.traces.arrays import BoolArray, FloatArray
 
 EVERY_S = 30.0
 """Seconds of training that a kill may cost."""
@@ -37,13 +44,11 @@ class Course:
     prompts: int = 64
     """Questions of an update."""
     rollouts: int = 8
-    """Episodes a question, where no allocation says otherwise; 2 or more for GRPO."""
+    """Episodes a question, in the mean over an update's; 2 or more for GRPO."""
     warm: float = 0.05
     """Share of the updates in which the learning rates rise."""
 
 
-Allocate = Callable[[Sequence[Question], int, np.random.Generator], IntArray]
-"""(questions, episodes in all) to the number of episodes that each gets."""
 Draw = Callable[[np.random.Generator], Question]
 
 
@@ -60,7 +65,7 @@ class Lesson:
     """Gives a question with its gold answers."""
     reward: Reward = HARD_GATE
     sampler: Sampler = rollouts
-    allocate: Allocate | None = None
+    allocation: Allocation = even
     prices: Prices | None = None
     """So that a message about a collapse can say whether budgets and prices meet."""
 
@@ -150,10 +155,11 @@ class _Training:
         self, lesson: Lesson, course: Course, settings: Settings, generator: np.random.Generator
     ) -> None:
         self.lesson, self.course, self.generator = lesson, course, generator
-        learners = Learners.of(lesson.voice.network, settings)
+        voice = lesson.voice
+        learners = Learners.of(voice.network, settings, voice.hooks)
         self.trainer = MaskedTrainer(learners, settings)
         self.state = State(self.trainer.modules, self.trainer.optimizers, generator)
-        self.log, self.recent = Log(), RecentCosts()
+        self.log, self.recent, self.successes = Log(), RecentCosts(), Successes()
         self.began = time.monotonic()
 
     def update(self) -> None:
@@ -168,6 +174,7 @@ class _Training:
         outcomes = self._outcomes([question for question, _ in asked], episodes)
         reward = self.lesson.reward(outcomes)
         self.recent = self.recent.after(outcomes.cost_nano)
+        self.successes = self.successes.after([_cell(*one) for one in asked], reward)
         batch = _batch(episodes, reward, groups, voice)
         voice.network.train()
         factor = rex(len(self.log.updates) / self.course.updates, self.course.warm)
@@ -181,6 +188,7 @@ class _Training:
             "updates": [asdict(one) for one in self.log.updates],
             "stopped": self.log.stopped,
             "recent": self.recent.cost_nano.tolist(),
+            "successes": self.successes.counts,
         }
         self.state.keep(folder, said)
 
@@ -189,15 +197,16 @@ class _Training:
         said = self.state.restore(folder)
         self.log = Log([_update(one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))
+        self.successes = Successes({cell: (n, w) for cell, (n, w) in said["successes"].items()})
         self.began -= self.log.updates[-1].seconds if self.log.updates else 0.0
 
     def _questions(self) -> tuple[list[tuple[Question, Mode]], list[int]]:
         course, generator, modes = self.course, self.generator, self.lesson.modes
         questions = [self.lesson.draw(generator) for _ in range(course.prompts)]
         drawn = [modes[int(generator.integers(len(modes)))] for _ in questions]
-        each = np.full(course.prompts, course.rollouts)
-        if self.lesson.allocate is not None:
-            each = self.lesson.allocate(questions, course.prompts * course.rollouts, generator)
+        chance = self.successes.chance(list(map(_cell, questions, drawn)))
+        episodes = course.prompts * course.rollouts
+        each = allocated(self.lesson.allocation, Prompts(questions, chance), episodes)
         groups = np.repeat(np.arange(course.prompts), each).tolist()
         return [(questions[at], drawn[at]) for at in groups], groups
 
@@ -243,6 +252,10 @@ class _Training:
 
 _LEAST = 1e-3
 """Least share of the learning rates; at 0 an update would be for nothing."""
+
+
+def _cell(question: Question, mode: Mode) -> str:
+    return f"{mode.name}:{question.group or ''}"
 
 
 def _batch(

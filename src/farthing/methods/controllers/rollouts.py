@@ -9,10 +9,11 @@ import numpy as np
 from farthing.methods.controllers.base import Episode, MadeCall, Mode
 from farthing.methods.controllers.episode import Play, Rules, Written, begin
 from farthing.methods.controllers.experts import Experts
-from farthing.methods.controllers.syntax import STOPS
+from farthing.methods.controllers.syntax import STOPS, closed
 from farthing.methods.controllers.trajectory import PLAIN, Decode, Encode, Layout
 from farthing.models.base import Usage
 from farthing.models.generation import Generated, Hook, Row, generate
+from farthing.models.local import finished
 from farthing.models.prices import FREE, Price
 
 
@@ -29,6 +30,8 @@ class Voice:
     price: Price = FREE
     max_tokens: int = 200
     """Most tokens of a turn."""
+    hooks: tuple[Hook, ...] = ()
+    """Change the logits, one after another: whatever it writes is drawn from what they leave."""
 
     def ids(self, play: Play) -> list[int]:
         """Return an episode so far as token ids; what was sampled is kept as it was."""
@@ -41,11 +44,15 @@ class Voice:
         return self.price.largest_nano(Usage(read, self.max_tokens), 0.0)
 
     def written(self, read: int, done: Generated) -> Written:
-        """Return a turn: `read` tokens were its context."""
+        """Return a turn: `read` tokens were its context.
+
+        Its text is what a live model's would be: one that ends within a tag has closed it.
+        """
         kept = done.ids[:-1] if done.ids[-1] in self.ends else done.ids
         usage = Usage(read, len(done.ids))
         cost = self.price.cost_nano(usage, 0.0)
-        return Written(self.decode(kept), cost, done.ids, done.logprobs)
+        text = closed(*finished(self.decode(kept), done.reason, STOPS))
+        return Written(text, cost, done.ids, done.logprobs)
 
 
 @dataclass(frozen=True)
@@ -54,8 +61,6 @@ class Sampling:
 
     temperature: float = 1.0
     """0: the likeliest tokens."""
-    hooks: tuple[Hook, ...] = ()
-    """Change the logits, one after another."""
     hard_nano: int | None = None
     """What an episode may cost at most, whatever its mode says; None: no such limit. A call that
     may cost more than is left is refused; such a turn of the controller's own ends the episode."""
@@ -65,7 +70,12 @@ class Sampling:
 
 Asked = tuple[str, Mode]
 Sampler = Callable[[Voice, Rules, Sequence[Asked], Experts, np.random.Generator], list[Episode]]
-"""Plays episodes, one a question and mode; what is registered under `farthing.samplers`."""
+"""Plays episodes, one a question and mode, in their order; registered under `farthing.samplers`.
+
+Each token of the controller's has its log-probability under the voice's hooks. What a sampler adds
+of its own, such as words that end a thought, is a segment of the environment with `ids`: nothing is
+put around it, and no loss is taken of it.
+"""
 
 
 def rollouts(
@@ -119,7 +129,7 @@ def _turn(
         )
         for ids, seed in zip(contexts, seeds, strict=True)
     ]
-    done = generate(voice.network, rows, sampling.hooks)
+    done = generate(voice.network, rows, voice.hooks)
     for at, ids, one in zip(going, contexts, done, strict=True):
         after[at] = after[at].wrote(voice.written(len(ids), one))
     return _replied(after, experts, sampling.hard_nano)
@@ -135,7 +145,7 @@ def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
 
 def _stop(voice: Voice) -> Callable[[Sequence[int]], bool]:
     """Return what tells that a turn is over, from its last tokens: a tag may be several."""
-    return lambda ids: voice.decode(ids[-_TAG_TOKENS:]).endswith(STOPS)
+    return lambda ids: any(mark in voice.decode(ids[-_TAG_TOKENS:]) for mark in STOPS)
 
 
 _TAG_TOKENS = 12
