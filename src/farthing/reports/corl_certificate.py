@@ -58,10 +58,8 @@ def certified_record(found: Certified) -> Record:
 def _money(found: Certified) -> str:
     reference, theirs = found.recorded.reference, _theirs(found)
     if found.mode is None:
-        return (
-            f"Keep asking {reference}, ${significant(theirs.cost_usd)} a question: no mode that is "
-            "cheaper is proved."
-        )
+        each = f"${significant(theirs.cost_usd)} a question"
+        return f"Keep asking {reference}, {each}: nothing cheaper is proved."
     ours = found.found.value.yours
     return (
         f"Use the mode {found.mode.name}: ${significant(ours.cost_usd)} a question, where "

@@ -7,6 +7,8 @@ method on features, and is certified, as any single model is.
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from farthing.experiments.corl.evaluate import greedy
 from farthing.experiments.corl.opened import Opened
 from farthing.experiments.corl.population import alone, check_replies
@@ -84,11 +86,15 @@ def traces_of(
 
 
 def laid_out(traces: Sequence[Trace], roles: Sequence[str]) -> TraceArrays:
-    """Return traces as arrays, with their roles in this order whatever they cost.
+    """Return these roles of traces as arrays, in this order whatever they cost.
 
     So no question has a say in how others are laid out.
     """
-    arrays = assemble(traces, protocol="pool")
+    kept = [
+        structs.replace(trace, calls=[call for call in trace.calls if call.role in roles])
+        for trace in traces
+    ]
+    arrays = assemble(kept, protocol="pool")
     return in_order(arrays, [arrays.roles.index(role) for role in roles])
 
 
