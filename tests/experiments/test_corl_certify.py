@@ -1,5 +1,6 @@
 """Which questions do what when a mode is certified, and that what is promised is kept."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -43,6 +44,7 @@ STRONG = "large"
 EPSILON, DELTA = Fraction("0.05"), Fraction("0.1")
 AGREE = Agreement(STRONG, EPSILON, DELTA)
 PARITY = Parity(STRONG, EPSILON, DELTA)
+TASK, FREE = 'task = "arithmetic"', 'task = "text"'
 
 
 def part_of(name: SplitName, same: BoolArray, costs: Sequence[float] = COSTS) -> TraceArrays:
@@ -234,3 +236,20 @@ def test_the_reference_is_an_expert(pool_file: Path) -> None:
         pytest.raises(InputError, match="unknown expert 'nobody'"),
     ):
         certify(opened, Parity("nobody"), 10)
+
+
+def test_agreement_takes_no_accepted_answers_if_the_expert_is_named(
+    pool_file: Path, tmp_path: Path
+) -> None:
+    lines = map(json.loads, (pool_file.parent / "questions.jsonl").read_text().splitlines())
+    bare = [json.dumps({**line, "gold": []}) for line in lines]
+    (tmp_path / "questions.jsonl").write_text("\n".join(bare))
+    text = pool_file.read_text()
+    listed = str(pool_file.parent / "questions.jsonl")
+    file = tmp_path / "pool.toml"
+    file.write_text(text.replace(listed, str(tmp_path / "questions.jsonl")).replace(TASK, FREE))
+    with Opened.of(read_pool(file)) as opened:
+        with pytest.raises(InputError, match="name one of small, large with --reference"):
+            certify(opened, Agreement(), 10)
+        found = certify(opened, Agreement("large"), 10)
+    assert found.found.value.measure == "agreement"

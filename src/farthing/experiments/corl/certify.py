@@ -13,7 +13,7 @@ import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
-from farthing.errors import UnknownNameError, UnprovedError
+from farthing.errors import InputError, UnknownNameError, UnprovedError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
 from farthing.experiments.corl.opened import Opened
@@ -43,8 +43,6 @@ CHOOSING = 200
 """Questions of the part `train` that choose the reference and where testing begins."""
 Watch = Callable[[int, int], None]
 """Is told how many steps of how many are done."""
-
-
 PARTS: tuple[SplitName, ...] = ("train", "calibrate", "test")
 
 
@@ -100,7 +98,7 @@ def certify(
         watch: is told how far it is.
 
     Raises:
-        InputError: there are no questions of a part, or they overlap.
+        InputError: there are no questions of a part, or nobody knows which expert is strongest.
         UnknownNameError: the reference is no expert.
     """
     watch(0, 3)
@@ -126,10 +124,20 @@ def beside(opened: Opened, questions: Sequence[Question], reference: str) -> lis
 
 
 def strongest_expert(opened: Opened, questions: Sequence[Question]) -> str:
-    """Return the expert that is right most often on some questions; of equals the first."""
+    """Return the expert that is right most often on some questions; of equals the first.
+
+    Raises:
+        InputError: nobody knows what is right.
+    """
     names = opened.rules.names
     columns = experts_of(opened, questions, names)
-    return strongest(laid_out(traces_of(opened, questions, "train", columns), names))
+    known = laid_out(traces_of(opened, questions, "train", columns), names)
+    if known.ungraded.any():
+        raise InputError(
+            "the questions to train have no accepted answers, so nobody knows which expert is the "
+            f"strongest; name one of {', '.join(names)} with --reference"
+        )
+    return strongest(known)
 
 
 def proved(pool: str, recorded: Recorded, asked: Parity | Agreement) -> Certified:
