@@ -45,6 +45,38 @@ def test_a_controller_is_trained_evaluated_and_asked(
     assert "cost    $" in farthing("corl", "run", "b=a+1;a=2;b?", "--controller", "made").out
 
 
+def test_a_mode_is_certified_in_a_sentence_about_money_and_as_json(
+    farthing: Callable[..., Any], pool_file: Path
+) -> None:
+    few = ("corl", "certify", "--pool", pool_file, "--n", 12)
+    shown = farthing(*few)
+    first = shown.out.splitlines()[0]
+    assert first.startswith(("Use the mode", "Keep asking")), shown
+    assert "a question" in first
+    assert max(map(len, shown.out.splitlines())) <= 80
+    loose = (*few, "--epsilon", "0.9", "--reference", "large", "--json")
+    done = farthing(*loose)
+    found = json.loads(done.out)
+    assert (done.code, found["mode"]) == (0, "low")
+    assert found["saved"] == pytest.approx(
+        1 - found["modes"]["low"]["cost_usd"] / found["reference"]["cost_usd"]
+    )
+    assert found["certificate"]["promise"]["kind"] == "parity"
+    assert found["questions"] == {"train": 20, "calibrate": 12, "test": 12}
+    strict = farthing(*loose, "--promise", "agreement", "--epsilon", "0.01")
+    found = json.loads(strict.out)
+    assert (strict.code, found["mode"]) == (1, None)
+    assert "large answers" in found["promise"]
+    assert found["outlook"]
+
+
+def test_an_expert_that_is_not_there_certifies_nothing(
+    refused: Callable[..., str], pool_file: Path
+) -> None:
+    few = ("corl", "certify", "--pool", pool_file, "--n", 12)
+    assert "unknown expert 'nobody'" in refused(*few, "--reference", "nobody")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -74,6 +106,10 @@ def test_a_controller_is_trained_evaluated_and_asked(
         ),
         (("train", "--pool", "two", "--prompt", "forbidding", "--out", "x"), "--prompt compact"),
         (("evaluate", "no"), "no: there is no such folder of a controller"),
+        (("certify", "no"), "no: there is no such folder of a controller"),
+        (("certify", "--promise", "agreement", "--epsilon", "0"), "give one above 0, such as 0.05"),
+        (("certify", "--promise", "coverage"), "coverage"),
+        (("certify", "--delta", "2"), "between 0 and 1"),
         (("run", "a=2;a?", "--controller", "no"), "no: there is no such folder"),
         (("run", "a=2;a?", "--budget", "much"), "is no amount of dollars"),
     ],

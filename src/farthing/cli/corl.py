@@ -14,6 +14,8 @@ from farthing.cli.console import counted, interruptible, remark, show, show_json
 from farthing.cli.files import check_folder
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json, Seed
+from farthing.cli.promises import Delta, Epsilon
+from farthing.cli.recommend import held_to
 from farthing.errors import InputError, MissingExtraError
 from farthing.money import nano_from_usd, significant
 
@@ -174,6 +176,60 @@ def evaluate(
         show_json(evaluation_record(found))
     else:
         show(evaluation(found))
+
+
+@app.command()
+def certify(
+    controller: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FOLDER]", help="A trained controller.", show_default="the one that ships"
+        ),
+    ] = None,
+    pool: PoolName = None,
+    promise: Annotated[
+        Literal["parity", "agreement"],
+        typer.Option(help="As often right as an expert, or the answer that it would have given."),
+    ] = "parity",
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The expert.", show_default="the one right most often in training"
+        ),
+    ] = None,
+    n: Annotated[
+        int, typer.Option("--n", min=2, metavar="N", help="Questions that prove, and that measure.")
+    ] = 1_000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Say which mode keeps a promise for the least money, and prove it.
+
+    Exit code 1: no mode that is cheaper than the expert is proved.
+
+    Example: farthing corl certify controller --promise parity --epsilon 0.02 --delta 0.1
+    """
+    asked = held_to(reference, promise, epsilon, delta)
+    chosen, _ = _pool(controller, pool)
+    _check_weights(chosen)
+    from farthing.experiments.corl.certify import certify as certify_controller
+    from farthing.experiments.corl.opened import Opened
+    from farthing.reports.corl_certificate import certified, certified_record
+
+    with interruptible("nothing was kept"), Opened.of(chosen) as opened, trainings() as shown:
+
+        def watch(done: int, steps: int) -> None:
+            shown.update("certifying", done, steps, {})
+
+        found = certify_controller(opened, asked, n, seed, watch=watch)
+    if as_json:
+        show_json(certified_record(found))
+    else:
+        show(certified(found))
+    if found.mode is None:
+        raise typer.Exit(1)
 
 
 @app.command()

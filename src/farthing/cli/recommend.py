@@ -18,6 +18,7 @@ from farthing.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from farthing.experiments.promises import Agreement, Parity
     from farthing.experiments.promises import Promise as Asked
 
 Kind = Literal["parity", "agreement", "coverage", "selective"]
@@ -134,12 +135,25 @@ def _asked(
         raise InputError(f"--epsilon means nothing to a promise of {kind}; give --alpha")
     if kind in ("parity", "agreement") and alpha is not None:
         raise InputError(f"--alpha means nothing to a promise of {kind}; give --epsilon")
-    if kind == "agreement":
-        check_agreement(epsilon)
     if kind == "coverage":
         return promises.Coverage(level, delta)
     if kind == "selective":
         return promises.Selective(level, sure)
+    return held_to(reference, kind, epsilon, delta)
+
+
+def held_to(
+    reference: str | None, kind: str, epsilon: Fraction | None, delta: Fraction | None
+) -> "Parity | Agreement":
+    """Return the promise that holds answers to a reference's; levels that are None by default.
+
+    Raises:
+        InputError: agreement cannot have that epsilon.
+    """
+    from farthing.experiments.promises import Agreement, Parity
+
+    sure = Fraction(1, 10) if delta is None else delta
     if kind == "parity":
-        return promises.Parity(reference, Fraction(1, 50) if epsilon is None else epsilon, sure)
-    return promises.Agreement(reference, Fraction(1, 20) if epsilon is None else epsilon, sure)
+        return Parity(reference, Fraction(1, 50) if epsilon is None else epsilon, sure)
+    check_agreement(epsilon)
+    return Agreement(reference, Fraction(1, 20) if epsilon is None else epsilon, sure)

@@ -231,7 +231,9 @@ def test_hooks_change_what_is_sampled() -> None:
         )
 
     speaker = voice(tiny(), hooks=(only_pad,))
-    log = learn(lesson(tiny(), voice=speaker), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0)
+    log = learn(
+        lesson(tiny(), voice=speaker), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0
+    )
     assert (log.updates[0].malformed, log.updates[0].tokens) == (1.0, 2 * 3 * 12)
 
 

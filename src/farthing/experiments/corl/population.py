@@ -43,7 +43,7 @@ def recorded(
     calls = [(name, question.text) for name in names for question in questions]
     replies = opened.experts.ask(calls)
     by_expert = [replies[k * len(questions) :][: len(questions)] for k in range(len(names))]
-    _check_replies(names, by_expert)
+    check_replies(names, by_expert)
     own = alone(opened, questions)
     calling, passing = _writing(opened, questions, by_expert)
     return Population(
@@ -80,6 +80,17 @@ def chosen_modes(opened: Opened, questions: Sequence[Question]) -> tuple[Mode, .
     return modes_between(played, [mode.name for mode in opened.modes])
 
 
+def check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -> None:
+    """Refuse an expert that failed on every question.
+
+    Raises:
+        InputError: one did.
+    """
+    for name, replies in zip(names, by_expert, strict=True):
+        if all(reply.error for reply in replies):
+            raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
+
+
 def alone(opened: Opened, questions: Sequence[Question]) -> list[Episode]:
     """Return the controller's episodes where it may not call, under the cheapest mode.
 
@@ -113,12 +124,6 @@ def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
         return np.zeros(len(questions), dtype=np.int64)
     places = {name: at for at, name in enumerate(cells)}
     return np.array([places[question.group or ALL] for question in questions])
-
-
-def _check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -> None:
-    for name, replies in zip(names, by_expert, strict=True):
-        if all(reply.error for reply in replies):
-            raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
 
 
 def _right(opened: Opened, questions: Sequence[Question], replies: Sequence[Reply]) -> list[bool]:
