@@ -37,7 +37,7 @@ from farthing.models.local import LocalSettings
 from farthing.models.prices import Price, PriceTable, unpriced
 from farthing.models.sections import convert, read_toml
 from farthing.money import nano_from_usd
-from farthing.tasks.arithmetic import LONGEST, Recipe
+from farthing.tasks.arithmetic import LONGEST, Kind, Recipe
 from farthing.tasks.base import Task
 from farthing.tasks.questions import load_questions
 from farthing.tasks.templates import asked
@@ -125,7 +125,7 @@ class Pool:
         return replace(self, models=models)
 
 
-BUILT_IN = {
+BUILT_IN: dict[str, tuple[tuple[str, ...], tuple[Kind, ...], range]] = {
     "two": (("small", "large"), ("affine",), range(1, 7)),
     "four": (
         ("small", "large", "sums", "products"),
