@@ -134,11 +134,11 @@ def called(problem: Problem, generator: np.random.Generator) -> Example:
 
 
 def noted(problem: Problem, mode: str) -> str:
-    """Return what a controller notes first: the chain, the mode, its length, its last operation.
+    """Return what a controller notes first: the chain, its last step, its length, and the mode.
 
     >>> from farthing.tasks.arithmetic import Step
     >>> steps = (Step("a", "", 1, 4), Step("b", "a", 3, 5), Step("c", "b", 7, 2))
     >>> noted(Problem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps), "low:")
-    'cba;low:2;*7+2;'
+    'cba;*7+2;2;low:'
     """
-    return f"{problem.traced}{mode}{problem.recipe.hops};{problem.chain[-1].of('')};"
+    return f"{problem.traced}{problem.chain[-1].of('')};{problem.recipe.hops};{mode}"
