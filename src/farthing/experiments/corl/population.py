@@ -44,7 +44,7 @@ def recorded(
     calls = [(name, question.text) for name in names for question in questions]
     replies = opened.experts.ask(calls)
     by_expert = [replies[k * len(questions) :][: len(questions)] for k in range(len(names))]
-    _check_replies(names, by_expert)
+    check_replies(names, by_expert)
     own = alone(opened, questions)
     calling, passing = _writing(opened, questions, by_expert)
     return Population(
@@ -84,18 +84,17 @@ def chosen_modes(opened: Opened, questions: Sequence[Question]) -> tuple[Mode, .
 def alone(opened: Opened, questions: Sequence[Question]) -> list[Episode]:
     """Return the controller's episodes where it may not call, under the cheapest mode.
 
-    Where a call begins with one token, that token is forbidden; else the prompt names nobody.
+    What a call begins with, and an answer does not, is forbidden. Where that is several tokens, a
+    call may be spelt in other ones: the prompt then names nobody, and nobody can be called.
     """
     voice, rules, mode = opened.voice, opened.rules, opened.modes[0]
     begins = voice.encode("<call>")
-    hooks: tuple[Hook, ...] = ()
-    if len(begins) == 1:
-        hooks = (_without(begins[0]),)
-    else:
+    if len(begins) > 1:
         rules = replace(rules, experts=())
     asked = [(question.text, mode) for question in questions]
     generator = np.random.default_rng(0)  # of nothing: the likeliest tokens are taken
-    sampling = Sampling(temperature=0.0, hooks=hooks)
+    hook = _without(begins, voice.encode("<answer>"))
+    sampling = Sampling(temperature=0.0, hooks=(hook,))
     return rollouts(voice, rules, asked, opened.experts, generator, sampling)
 
 
@@ -118,15 +117,28 @@ def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
     return np.array([places[question.group or ALL] for question in questions])
 
 
-def _check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -> None:
+def check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -> None:
+    """Refuse an expert that never replied.
+
+    Raises:
+        InputError: there is one; the message says why.
+    """
     for name, replies in zip(names, by_expert, strict=True):
         if all(reply.error for reply in replies):
             raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
 
 
-def _without(token: int) -> Hook:
-    def forbid(logits: Any, _: Sequence[Sequence[int]]) -> Any:
-        return logits.index_fill(1, logits.new_tensor([token]).long(), float("-inf"))
+def _without(call: Sequence[int], answer: Sequence[int]) -> Hook:
+    """Forbid the first token in which the tag of a call differs from that of an answer."""
+    same = next(
+        at for at, (one, other) in enumerate(zip(call, answer, strict=False)) if one != other
+    )
+    before, token = list(call[:same]), call[same]
+
+    def forbid(logits: Any, ids: Sequence[Sequence[int]]) -> Any:
+        rows = [at for at, one in enumerate(ids) if list(one[len(one) - same :]) == before]
+        logits[rows, token] = float("-inf")
+        return logits
 
     return forbid
 
