@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import Linear, Module
-from torch.nn.functional import layer_norm
+from torch.nn.functional import normalize
 from torch.nn.utils import clip_grad_norm_
 
 from farthing.lm.adapters import Began, adapted, learning
@@ -143,7 +143,7 @@ class Critic(Module):
 class HeadCritic(Module):
     """A critic whose trunk does not learn: the network as it was when the training began.
 
-    Its states are brought to one scale, as those of pretrained networks are of any.
+    Its states are brought to length 1, as those of pretrained networks are of any.
     """
 
     def __init__(self, began: Began, width: int) -> None:
@@ -152,8 +152,7 @@ class HeadCritic(Module):
 
     def seen(self, tokens: Tensor) -> Tensor:
         """Return what is computed once of a batch: all but the head, [B, T, W]."""
-        states = self._began.states(tokens)
-        return layer_norm(states, states.shape[-1:])
+        return normalize(self._began.states(tokens), dim=-1)
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return the value before each next token, [B, T]."""
