@@ -1,5 +1,6 @@
 """Training by an adapter: what learns, what stays, and that a copy of it all would do the same."""
 
+import json
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -11,9 +12,13 @@ from masked_update_by_hand import GROUP, REWARD, played, tiny
 from torch import Tensor
 
 from farthing.errors import InputError
-from farthing.lm.adapters import ACTING, BEGAN, Began, adapt, adapted, learning
+from farthing.lm.adapters import ACTING, BEGAN, Began, adapt, adapted, learning, save
 from farthing.lm.checkpoint import State
+from farthing.lm.make import write
 from farthing.lm.masked_ppo import Batch, Figures, HeadCritic, Learners, MaskedTrainer, Settings
+from farthing.lm.symbols import WHOLE
+from farthing.models import smollm2
+from farthing.models.weights import ADAPTER, load
 
 TOKENS = torch.arange(2, 14).reshape(2, 6)
 SETTINGS = Settings(actor_rate=0.01, critic_rate=0.01, minibatch=3)
@@ -177,3 +182,29 @@ def test_an_adapter_of_another_name_is_refused() -> None:
     net.add_adapter(peft.LoraConfig(target_modules="all-linear"), "other")
     with pytest.raises(InputError, match="a training needs one called default"):
         learning(net)
+
+
+def test_a_folder_names_its_base_and_gives_the_same_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tiny(), WHOLE, tmp_path / "base", {})
+    monkeypatch.setattr(smollm2, "folder", lambda: tmp_path / "base")
+    net, tokenizer = load("smollm2", "float32")
+    adapt(net, 2, "smollm2", seed=0)
+    with torch.no_grad():
+        for name, part in net.named_parameters():
+            if "lora_B" in name:
+                part.fill_(0.1)
+    out = tmp_path / "adapter"
+    save(net, out)
+    tokenizer.save_pretrained(out)
+    config = json.loads((out / ADAPTER).read_text())
+    assert config["base_model_name_or_path"] == "smollm2"
+    again, _ = load(str(out), "float32")
+    assert torch.equal(again(TOKENS).logits, net.eval()(TOKENS).logits)
+    save(again, tmp_path / "again")
+    config = json.loads((tmp_path / "again" / ADAPTER).read_text())
+    assert config["base_model_name_or_path"] == "smollm2"
+    (out / "adapter_model.safetensors").rename(out / "adapter_model.bin")
+    with pytest.raises(OSError, match=r"there is no adapter_model\.safetensors"):
+        load(str(out), "float32")

@@ -48,12 +48,13 @@ def test_what_it_cannot_read_has_no_value(text: str, value: str | None) -> None:
     assert calculate(text) == value
 
 
-def reply(text: str, prices: str = "") -> tuple[str, int | None]:
+def reply(text: str, usd: float | None = None) -> tuple[str, int | None]:
     async def ask() -> tuple[str, int | None]:
-        tables = {"models": {"dear": {"provider": "calculator"}}}
-        if prices:
-            tables["prices"] = {"calculator": {"input_per_million": 0, "output_per_million": 0}}
-            tables["prices"]["calculator"]["per_request"] = float(prices)  # type: ignore[assignment]
+        line = {"input_per_million": 0, "output_per_million": 0, "per_request": usd}
+        tables = {
+            "models": {"dear": {"provider": "calculator"}},
+            "prices": {} if usd is None else {"calculator": line},
+        }
         model = models_from(tables, "job.toml").open()["dear"]
         done = await model.complete(Prompt((Message("user", text),)))
         return done.text, done.cost_nano
@@ -63,8 +64,8 @@ def reply(text: str, prices: str = "") -> tuple[str, int | None]:
 
 def test_it_is_a_model_with_a_price_of_the_users_own() -> None:
     assert reply("a=4;b=a*3;b?") == ("Answer: 2", None)
-    assert reply("What is 3 + 4?", "0.0004") == ("Answer: 7", 400_000)
-    assert reply("Who wrote Emma?", "0.0004") == (UNREAD, 400_000)
+    assert reply("What is 3 + 4?", 0.0004) == ("Answer: 7", 400_000)
+    assert reply("Who wrote Emma?", 0.0004) == (UNREAD, 400_000)
     assert CalculatorSettings().price(PriceTable()) is None
 
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -64,6 +65,20 @@ def learning(network: Any) -> None:
         names = ", ".join(network.peft_config)
         raise InputError(f"the adapter is called {names}; a training needs one called {ACTING}")
     network.set_adapter(ACTING)
+
+
+def save(network: Any, folder: Path) -> None:
+    """Write a network: of one with an adapter, the adapter alone, which names its base."""
+    if not adapted(network):
+        network.save_pretrained(folder)
+        return
+    shape = network.peft_config[ACTING]
+    base = shape.base_model_name_or_path
+    # Peft looks for the base, on the Hub if need be; it is where the network was loaded from.
+    shape.base_model_name_or_path = network.name_or_path
+    network.save_pretrained(folder)
+    shape.base_model_name_or_path = base
+    shape.save_pretrained(folder)
 
 
 class Began:

@@ -18,6 +18,7 @@ from farthing import plugins
 from farthing.errors import InputError
 from farthing.experiments.corl.folder import CARD, TRAINING, Card, check_out, settle
 from farthing.experiments.corl.opened import Opened
+from farthing.lm.adapters import save
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course, Lesson, Log, Watch, learn
 from farthing.models.weights import quiet
@@ -131,7 +132,7 @@ def write(opened: Opened, out: Path, card: Card) -> None:
     """Write the controller; the card comes last, so that where it is, all is."""
     made = out / TRAINING / "made"
     with quiet(transformers):
-        opened.voice.network.save_pretrained(made)
+        save(opened.voice.network, made)
         opened.tokenizer.save_pretrained(made)
     (made / CARD).write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=1) + b"\n")
     settle(made, out)
