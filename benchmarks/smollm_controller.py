@@ -56,8 +56,9 @@ def main() -> None:
     arguments.add_argument("--warm", type=int, default=160, help="steps of 16 examples")
     arguments.add_argument("--updates", type=int, default=100, help="of 16 episodes")
     arguments.add_argument("--n", type=int, default=200, help="fresh questions")
+    arguments.add_argument("--threads", type=int, default=1, help="cores")
     given = arguments.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(given.threads)
     OUT.mkdir(exist_ok=True)
     stage("questions.jsonl", write_questions)
     if not (OUT / "warm" / CARD).exists():

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from chat_server import Endpoint
 from controller_pool import answers, calls, write_pool
 
@@ -17,7 +18,7 @@ from farthing.experiments.corl.evaluate import evaluate, greedy
 from farthing.experiments.corl.live import ask
 from farthing.experiments.corl.opened import Opened, chat_layout
 from farthing.experiments.corl.pool import BUILT_IN, built_in, find, read_pool
-from farthing.experiments.corl.population import chosen_modes, every_plan, recorded
+from farthing.experiments.corl.population import _without, chosen_modes, every_plan, recorded
 from farthing.lm import symbols
 from farthing.methods.controllers.experts import FrozenExperts
 from farthing.methods.controllers.optimum import best, outcome
@@ -283,6 +284,13 @@ def test_what_a_chat_template_writes_between_turns_is_read_off_it() -> None:
     assert (layout.before_reply, layout.after_reply) == ("</s><u>", "</s><a>")
     with pytest.raises(InputError, match="changes earlier turns"):
         chat_layout(Chat(lambda said: said[-1]["content"]), Path("weights"))
+
+
+def test_a_call_of_several_tokens_is_forbidden_where_it_parts_from_an_answer() -> None:
+    forbid = _without([5, 6, 8], [5, 7, 8])
+    logits = forbid(torch.zeros(3, 9), [[1, 2, 5], [1, 5, 2], [5]])
+    assert (logits == -torch.inf).nonzero().tolist() == [[0, 6], [2, 6]]
+    assert (_without([5], [7])(torch.zeros(2, 9), [[1], [2]])[:, 5] == -torch.inf).all()
 
 
 @pytest.mark.slow
