@@ -7,7 +7,6 @@ The loss, in nats a symbol, of the last eight steps before each line; one core, 
 
 import argparse
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -40,10 +39,10 @@ def llama(seed: int) -> Any:
     )
 
 
-def by_adam(of: Any, _: Course) -> Sequence[torch.optim.Optimizer]:
-    """Return AdamW for everything, in the place of Muon, and nothing for the rest."""
+def by_adam(of: Any, _: Course) -> dict[str, torch.optim.Optimizer]:
+    """Return AdamW for everything, in the place of Muon."""
     adam = torch.optim.AdamW(of.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01)
-    return [adam, torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=0.0)]
+    return {"muon": adam}
 
 
 def main() -> None:

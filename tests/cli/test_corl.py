@@ -77,9 +77,29 @@ def test_an_expert_that_is_not_there_certifies_nothing(
     assert "unknown expert 'nobody'" in refused(*few, "--reference", "nobody")
 
 
+def test_a_controller_is_taught_and_its_adapter_trained(
+    farthing: Callable[..., Any], refused: Callable[..., str], pool_file: Path
+) -> None:
+    few = ("--pool", pool_file, "--steps", 8, "--questions", 6, "--lora", 2)
+    assert "give a multiple of 8" in refused(
+        "corl", "warm", "--pool", pool_file, "--steps", 9, "--out", "odd"
+    )
+    done = farthing("corl", "warm", *few, "--out", "warm")
+    assert done.code == 0, done
+    assert f"Next: farthing corl train --pool {pool_file} --controller warm" in done.out
+    assert "holds a controller already" in refused("corl", "warm", *few, "--out", "warm")
+    begun = ("--pool", pool_file, "--controller", "warm", "--updates", 1, "--prompts", 4)
+    assert farthing("corl", "train", *begun, "--out", "made").code == 0
+    found = json.loads(farthing("corl", "evaluate", "made", "--n", 6, "--json").out)
+    assert list(found["modes"]) == ["low", "high"]
+    asked = farthing("corl", "run", "b=a+1;a=2;b?", "--controller", "made", "--json")
+    assert asked.code == (1 if json.loads(asked.out)["answer"] is None else 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("warm", "--pool", "three", "--out", "x"), "give two, four, or a TOML file"),
         (("train", "--pool", "three", "--out", "x"), "give two, four, or a TOML file"),
         (("train", "--pool", "no.toml", "--out", "x"), "there is no such file"),
         (("train", "--pool", "two", "--reward", "hard", "--out", "x"), "unknown reward 'hard'"),

@@ -51,6 +51,11 @@ def test_targets_are_the_answer_and_nothing_else() -> None:
     ]
 
 
+def test_what_others_write_in_an_answer_is_no_target() -> None:
+    _, targets = padded([Example([5, 6], [8, 1, 7, 2], [1, 0, 0, 1])])
+    assert targets.tolist() == [[SKIP, 8, SKIP, SKIP, 2, SKIP]]
+
+
 def test_the_loss_is_that_of_each_example_alone() -> None:
     """Padding and neighbours do not matter, for attention and for convolutions."""
     net, generator = network(Size(2, 16), 3), np.random.default_rng(0)
@@ -169,7 +174,7 @@ def test_the_rate_rises_and_falls_by_rex(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_matrices_go_by_muon_and_everything_is_learned_by_one() -> None:
     net = network(SIZE, 1)
-    muon, adam = supervised.optimizers_of(net, Course(steps=BUCKET))
+    muon, adam = supervised.optimizers_of(net, Course(steps=BUCKET)).values()
     by_muon, by_adam = (
         {id(p) for group in one.param_groups for p in group["params"]} for one in (muon, adam)
     )
@@ -177,6 +182,16 @@ def test_matrices_go_by_muon_and_everything_is_learned_by_one() -> None:
     assert by_muon | by_adam == {id(p) for p in net.parameters()}
     assert id(net.model.embed_tokens.weight) in by_adam
     assert all(p.ndim == 2 for group in muon.param_groups for p in group["params"])
+
+
+def test_without_a_rate_of_its_own_adam_takes_the_matrices_and_what_is_frozen_is_left_out() -> None:
+    net = network(SIZE, 1)
+    net.model.embed_tokens.requires_grad_(requires_grad=False)
+    found = supervised.optimizers_of(net, Course(steps=BUCKET, muon=0))
+    assert list(found) == ["adam"]
+    learned = {id(p) for group in found["adam"].param_groups for p in group["params"]}
+    assert learned == {id(p) for p in net.parameters() if p.requires_grad}
+    assert any(p.ndim == 2 for group in found["adam"].param_groups for p in group["params"])
 
 
 def test_gradients_are_cut_to_the_largest_norm() -> None:

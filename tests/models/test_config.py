@@ -205,6 +205,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 SETTINGS = {
     "any-llm": {"vendor": "anthropic", "model": "m"},
+    "calculator": {"model": "m"},
     "embedded": {"model": "small"},
     "local": {"model": "m", "path": "nowhere"},
     "openai-compatible": {"model": "m", "url": "http://host/v1"},

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,60 @@ def test_it_adds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert done.finish == "stop"
     assert len(done.logprobs) == done.usage.output_tokens
     assert done.usage.input_tokens > 30, "its own chat template with a system message"
+
+
+@real
+def test_it_is_taught_to_call_in_an_adapter_that_is_all_that_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from farthing.experiments.corl.folder import pool_of, pool_to_train  # noqa: PLC0415 - slow
+    from farthing.experiments.corl.opened import Opened  # noqa: PLC0415
+    from farthing.experiments.corl.pool import read_pool  # noqa: PLC0415
+    from farthing.experiments.corl.training import Plan, train  # noqa: PLC0415
+    from farthing.experiments.corl.warm import COURSE, warm  # noqa: PLC0415
+    from farthing.experiments.corl.warm import Plan as Lesson  # noqa: PLC0415
+    from farthing.lm.masked_ppo import Settings  # noqa: PLC0415
+    from farthing.methods.controllers.learner import Course  # noqa: PLC0415
+
+    monkeypatch.setenv("FARTHING_CACHE", str(tmp_path / "cache"))
+    file, warmed, trained = (tmp_path / name for name in ("pool.toml", "warm", "trained"))
+    file.write_text(POOL.format(questions=tmp_path / "questions.jsonl"))
+    digits = [f'{{"question": "b=a+{k};a=4;b?", "gold": "{(4 + k) % 10}"}}' for k in range(1, 9)]
+    (tmp_path / "questions.jsonl").write_text("\n".join(digits))
+    losses: list[float] = []
+    with Opened.of(read_pool(file)) as opened:
+        lesson = Lesson(lora=4, questions=4, course=replace(COURSE, steps=16, batch=4))
+        warm(opened, lesson, warmed, lambda done: losses.append(done.loss))
+    assert losses[-1] < 0.5 * losses[0]
+    with Opened.of(pool_to_train(str(file), warmed, None)) as opened:
+        log = train(opened, Plan(course=Course(1, 2), settings=Settings(epochs=1)), trained)
+    assert abs(log.updates[0].kl) < 1e-3
+    assert sum(part.stat().st_size for part in trained.iterdir()) < 20e6
+    assert '"base_model_name_or_path": "smollm2"' in (trained / "adapter_config.json").read_text()
+    with Opened.of(pool_of(trained, None).pool) as opened:
+        assert opened.voice.network.active_adapters() == ["default"]
+
+
+POOL = """
+[pool]
+task = "arithmetic"
+questions = "{questions}"
+controller = "smollm2"
+style = "compact"
+max_tokens = 16
+
+[modes]
+low = 0.001
+
+[models.smollm2]
+provider = "local"
+model = "smollm2"
+path = "smollm2"
+
+[models.calculator]
+provider = "calculator"
+
+[prices]
+smollm2 = {{ input_per_million = 0.05, output_per_million = 0.2 }}
+calculator = {{ input_per_million = 0, output_per_million = 0, per_request = 0.0004 }}
+"""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     cls=PlainGroup,
-    help="Train, evaluate and run a controller LLM that calls experts.",
+    help="Teach, train, evaluate and run a controller LLM that calls experts.",
     no_args_is_help=True,
 )
 CURVES = "curves.png"
@@ -41,15 +41,64 @@ PoolName = Annotated[
 ]
 
 
+TaughtPool = Annotated[
+    str,
+    typer.Option(
+        "--pool",
+        metavar="two|four|FILE",
+        help="The experts and the questions: one that ships, or a TOML file.",
+    ),
+]
+
+
+@app.command()
+def warm(
+    pool: TaughtPool,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the controller goes.")],
+    lora: Annotated[
+        int,
+        typer.Option(min=0, metavar="RANK", help="Rank of the adapter that learns; 0: all learns."),
+    ] = 16,
+    steps: Annotated[
+        int, typer.Option(min=8, metavar="N", help="Steps of 16 examples; a multiple of 8.")
+    ] = 160,
+    questions: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Questions; each expert is asked all of them.")
+    ] = 400,
+    seed: Seed = 0,
+) -> None:
+    """Teach a controller by examples how to answer, call and read a reply; run it again to go on.
+
+    Example: farthing corl warm --pool pool.toml --out warm
+    """
+    from farthing.experiments.corl.folder import check_out
+    from farthing.experiments.corl.pool import find
+
+    check_folder(out)
+    check_out(out)
+    chosen = find(pool)
+    _check_weights(chosen)
+    from farthing.experiments.corl.opened import Opened
+    from farthing.experiments.corl.warm import COURSE, Plan
+    from farthing.experiments.corl.warm import warm as warm_controller
+    from farthing.lm.supervised import Progress
+
+    plan = Plan(lora, questions, replace(COURSE, steps=steps), seed)
+    kept = f"{out} holds what is needed; the same command goes on"
+    with interruptible(kept), Opened.of(chosen) as opened, trainings() as shown:
+
+        def watch(done: Progress) -> None:
+            shown.update("corl", done.step, steps, {"loss": done.loss})
+
+        done = warm_controller(opened, plan, out, watch)
+    typer.echo(f"loss {done.loss:.3f} nats a token after {done.step} steps")
+    typer.echo(f"controller: {out}")
+    typer.echo(f"Next: farthing corl train --pool {pool} --controller {out} --out FOLDER")
+
+
 @app.command()
 def train(
-    pool: Annotated[
-        str,
-        typer.Option(
-            metavar="two|four|FILE",
-            help="The experts and the questions: one that ships, or a TOML file.",
-        ),
-    ],
+    pool: TaughtPool,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the controller goes.")],
     controller: Annotated[
         Path | None,

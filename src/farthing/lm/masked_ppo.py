@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import Linear, Module
+from torch.nn.functional import normalize
 from torch.nn.utils import clip_grad_norm_
 
+from farthing.lm.adapters import Began, adapted, learning
 from farthing.lm.hooked import hooked
 from farthing.models.generation import Hook
 from farthing.rl import ppo
@@ -131,19 +133,48 @@ class Critic(Module):
 
     def __init__(self, trunk: Module, width: int) -> None:
         super().__init__()
-        self.trunk, self.head = trunk, Linear(width, 1)
-        torch.nn.init.zeros_(self.head.weight)
-        torch.nn.init.zeros_(self.head.bias)
+        self.trunk, self.head = trunk, _zero_head(width)
 
     @classmethod
     def beside(cls, network: Any) -> Self:
         """Return a critic that begins as a copy of a network's trunk."""
         return cls(deepcopy(network.model), network.config.hidden_size)
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def seen(self, tokens: Tensor) -> Tensor:
+        """Return what is computed once of a batch: nothing, as the trunk learns."""
+        return tokens
+
+    def forward(self, seen: Tensor) -> Tensor:
         """Return the value before each next token, [B, T]."""
-        values: Tensor = self.head(self.trunk(tokens).last_hidden_state)[..., 0]
+        values: Tensor = self.head(self.trunk(seen).last_hidden_state)[..., 0]
         return values
+
+
+class HeadCritic(Module):
+    """A critic whose trunk does not learn: the network as it was when the training began.
+
+    Its states are brought to length 1, as those of pretrained networks are of any.
+    """
+
+    def __init__(self, began: Began, width: int) -> None:
+        super().__init__()
+        self._began, self.head = began, _zero_head(width)
+
+    def seen(self, tokens: Tensor) -> Tensor:
+        """Return what is computed once of a batch: all but the head, [B, T, W]."""
+        return normalize(self._began.states(tokens), dim=-1)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the value before each next token, [B, T]."""
+        values: Tensor = self.head(seen)[..., 0]
+        return values
+
+
+def _zero_head(width: int) -> Linear:
+    head = Linear(width, 1)
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+    return head
 
 
 @dataclass(frozen=True)
@@ -152,16 +183,25 @@ class Learners:
 
     policy: Any
     reference: Logits
-    critic: Critic | None
+    critic: Critic | HeadCritic | None
     """None: advantages are by group."""
     hooks: tuple[Hook, ...] = ()
     """What policy and reference are under, see `lm/hooked.py`."""
 
     @classmethod
     def of(cls, network: Any, settings: Settings, hooks: tuple[Hook, ...] = ()) -> Self:
-        """Return a network with a copy of itself as its reference."""
+        """Return a network with its reference and critic.
+
+        Where it has an adapter, only that learns, and nothing large is copied.
+        """
+        judged = settings.advantage == "gae"
+        if adapted(network):
+            learning(network)
+            began = Began(network)
+            head = HeadCritic(began, network.config.hidden_size) if judged else None
+            return cls(network, began.logits, head, hooks)
         before = deepcopy(network).eval().requires_grad_(requires_grad=False)
-        critic = Critic.beside(network) if settings.advantage == "gae" else None
+        critic = Critic.beside(network) if judged else None
         return cls(network, lambda tokens: before(tokens).logits, critic, hooks)
 
 
@@ -221,7 +261,7 @@ class MaskedTrainer:
     def _judge_better(self, judged: "_Judged") -> Tensor:
         if self.learners.critic is None:
             return torch.zeros(())
-        values = self.learners.critic(judged.batch.tokens)[:, :-1]
+        values = self.learners.critic(judged.seen)[:, :-1]
         clip = self.settings.value_clip
         error = ppo.value_loss(values, judged.values, judged.returns, judged.mask, clip)
         _descend(error, self.optimizers["critic"], self.settings.largest_norm)
@@ -239,6 +279,8 @@ class _Judged:
     """Episodes with what is computed once of each: [B, T - 1], of the token after each."""
 
     batch: Batch
+    seen: Tensor
+    """[B, T, ...] what the critic reads."""
     written: Tensor
     mask: Tensor
     old: Tensor
@@ -257,17 +299,18 @@ class _Judged:
         reference = ppo.token_log_probabilities(logits, written, mask)
         divergence = ppo.kl_penalty(old, reference, mask)
         if learners.critic is None:
-            values = torch.zeros_like(old)
+            seen, values = batch.tokens, torch.zeros_like(old)
             advantages = over_tokens(group_advantage(batch.reward, batch.group), mask)
             returns = values
         else:
-            values = learners.critic(batch.tokens)[:, :-1]
+            seen = learners.critic.seen(batch.tokens)
+            values = learners.critic(seen)[:, :-1]
             price = 0.0 if settings.penalised else settings.kl
             rewards = place_reward(batch.reward, mask, price * divergence)
             advantages, returns = masked_gae(rewards, values, mask, settings.gamma, settings.lam)
             advantages = ppo.whiten(advantages, mask)
         parts = (written, mask, old, reference, divergence, values, advantages, returns)
-        return cls(batch, *parts)
+        return cls(batch, seen, *parts)
 
     def take(self, rows: Tensor) -> "_Judged":
         """Return some episodes."""
@@ -275,7 +318,7 @@ class _Judged:
             *(self.written, self.mask, self.old, self.reference),
             *(self.divergence, self.values, self.advantages, self.returns),
         )
-        return _Judged(self.batch.take(rows), *(part[rows] for part in parts))
+        return _Judged(self.batch.take(rows), self.seen[rows], *(part[rows] for part in parts))
 
 
 def _parts(order: Tensor, size: int) -> list[Tensor]:

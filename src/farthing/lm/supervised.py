@@ -6,7 +6,7 @@ falls by REX.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ class Example:
 
     prompt: list[int]
     answer: list[int]
+    mask: list[int] | None = None
+    """1 for what is learned of the answer, 0 for what others write in it; None: all is learned."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Course:
     """Of `batch` examples each; a multiple of `BUCKET`."""
     batch: int = 64
     muon: float = 0.02
-    """Learning rate of the matrices."""
+    """Learning rate of the matrices; 0: AdamW takes them, too."""
     adam: float = 0.003
     """Learning rate of the rest."""
     warm: int = 50
@@ -102,8 +104,7 @@ def train(
         How far it came: `course.steps` steps.
     """
     generator, optimizers = np.random.default_rng(seed), optimizers_of(network, course)
-    named = dict(zip(("muon", "adam"), optimizers, strict=True))
-    state = State({"network": network}, named, generator)
+    state = State({"network": network}, optimizers, generator)
     done = Progress()
     if folder is not None and folder.exists():
         done = Progress(**state.restore(folder))
@@ -113,7 +114,7 @@ def train(
         losses = []
         for batch in _bucket([draw(generator) for _ in range(BUCKET * course.batch)], generator):
             _set_rates(optimizers, course, done.step)
-            losses.append(_step(network, optimizers, batch, course.clip))
+            losses.append(_step(network, list(optimizers.values()), batch, course.clip))
             done.step, done.symbols = done.step + 1, done.symbols + batch[0].numel()
         done.seconds = time.monotonic() - began
         done.losses.append(float(np.mean(losses)))
@@ -138,7 +139,8 @@ def _bucket(
 def padded(examples: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return examples as symbols and targets, [B, T] each, filled up on the right.
 
-    A target is the symbol that is to follow; `SKIP` in the prompt, but for its last symbol.
+    A target is the symbol that is to follow; `SKIP` in the prompt, but for its last symbol, and
+    before what an example's mask leaves out.
     """
     longest = max(len(one.prompt) + len(one.answer) for one in examples)
     symbols = torch.zeros(len(examples), longest, dtype=torch.long)
@@ -147,7 +149,8 @@ def padded(examples: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor]:
         whole = torch.tensor(one.prompt + one.answer)
         symbols[row, : len(whole)] = whole
         first = len(one.prompt) - 1
-        targets[row, first : len(whole) - 1] = whole[first + 1 :]
+        learned = torch.tensor(one.mask or [1] * len(one.answer), dtype=torch.bool)
+        targets[row, first : len(whole) - 1] = whole[first + 1 :].where(learned, SKIP)
     return symbols, targets
 
 
@@ -169,19 +172,26 @@ def _step(
     return loss.item()
 
 
-def optimizers_of(network: Any, course: Course) -> list[torch.optim.Optimizer]:
-    """Return Muon for the matrices, and AdamW for embeddings, convolutions and norms."""
-    named = list(network.named_parameters())
-    matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
-    rest = [p for name, p in named if p.ndim != 2 or "embed" in name]
-    return [
-        torch.optim.Muon(matrices, lr=course.muon, weight_decay=0.01),
-        torch.optim.AdamW(rest, lr=course.adam, weight_decay=0.0),
-    ]
+def optimizers_of(network: Any, course: Course) -> dict[str, torch.optim.Optimizer]:
+    """Return Muon for the matrices, and AdamW for embeddings, convolutions and norms.
+
+    What does not learn, beside an adapter, is left out.
+    """
+    named = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
+    matrices = [p for name, p in named if course.muon and p.ndim == 2 and "embed" not in name]
+    by_muon = {id(p) for p in matrices}
+    rest = [p for _, p in named if id(p) not in by_muon]
+    found: dict[str, torch.optim.Optimizer] = {}
+    if matrices:
+        found["muon"] = torch.optim.Muon(matrices, lr=course.muon, weight_decay=0.01)
+    if rest:
+        found["adam"] = torch.optim.AdamW(rest, lr=course.adam, weight_decay=0.0)
+    return found
 
 
-def _set_rates(optimizers: Sequence[torch.optim.Optimizer], course: Course, step: int) -> None:
+def _set_rates(optimizers: Mapping[str, torch.optim.Optimizer], course: Course, step: int) -> None:
     factor = rex(step / course.steps) * min(1.0, (step + 1) / course.warm)
-    for optimizer, rate in zip(optimizers, (course.muon, course.adam), strict=True):
+    rates = {"muon": course.muon, "adam": course.adam}
+    for name, optimizer in optimizers.items():
         for group in optimizer.param_groups:
-            group["lr"] = rate * factor
+            group["lr"] = rates[name] * factor

@@ -1,9 +1,7 @@
 """A model of the transformers library, run in this process, with log-probabilities."""
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -15,10 +13,10 @@ from farthing.errors import (
     MissingExtraError,
     ModelError,
 )
-from farthing.models import smollm2
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.batching import Batching, Job
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
+from farthing.models.weights import load
 
 if TYPE_CHECKING:
     from farthing.models.generation import Generated, Reason, Row
@@ -35,7 +33,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model: str
     """What prices and traces call it."""
     path: str
-    """Folder of the weights (safetensors), their name on the Hugging Face Hub, or `smollm2`."""
+    """Folder of the weights (safetensors) or of an adapter, a name on the Hub, or `smollm2`."""
     device: str = "cpu"
     """Where it runs: `cpu`, `cuda`, `cuda:1`, ..."""
     dtype: str = "auto"
@@ -56,15 +54,9 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             InputError: there are no such weights.
             MissingExtraError: torch or transformers is absent.
         """
-        transformers = _import_transformers()
         try:
-            with quiet(transformers):
-                path = smollm2.folder() if self.path == smollm2.NAME else self.path
-                tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-                network = transformers.AutoModelForCausalLM.from_pretrained(
-                    path, dtype=self.dtype, use_safetensors=True
-                )
-        except ImportError:  # torch, which transformers looks for only now
+            network, tokenizer = load(self.path, self.dtype)
+        except ImportError:  # torch, which transformers looks for only when it loads
             raise MissingExtraError("running a local model", "lm") from None
         except (OSError, ValueError) as error:
             problem = str(error).splitlines()[0]
@@ -258,24 +250,3 @@ def ends_of(network: Any, tokenizer: Any) -> frozenset[int]:
     said = network.generation_config.eos_token_id
     ends = [*(said if isinstance(said, list) else [said]), tokenizer.eos_token_id]
     return frozenset(end for end in ends if end is not None)
-
-
-@contextmanager
-def quiet(transformers: Any) -> Iterator[None]:
-    """Load without bars of progress and advice on faster kernels, which nobody asked for."""
-    logging.getLogger("transformers.integrations.hub_kernels").setLevel(logging.ERROR)
-    shown = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            transformers.utils.logging.enable_progress_bar()
-
-
-def _import_transformers() -> Any:
-    try:
-        import transformers  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
-        raise MissingExtraError("running a local model", "lm") from None
-    return transformers

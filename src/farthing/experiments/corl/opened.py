@@ -16,8 +16,9 @@ from farthing.methods.controllers.experts import FrozenExperts
 from farthing.methods.controllers.rollouts import Voice
 from farthing.methods.controllers.trajectory import PLAIN, Decode, Encode, Layout
 from farthing.models.base import Message
-from farthing.models.local import ends_of, quiet
+from farthing.models.local import ends_of
 from farthing.models.prices import Price
+from farthing.models.weights import load
 from farthing.tasks.base import Task
 
 
@@ -83,15 +84,9 @@ def load_voice(
         MissingExtraError: torch or transformers is absent.
     """
     try:
-        import transformers  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
+        network, tokenizer = load(str(folder), "float32")
+    except ImportError:
         raise MissingExtraError("a controller of one's own", "lm") from None
-    try:
-        with quiet(transformers):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-            network = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, dtype="float32", use_safetensors=True
-            )
     except (OSError, ValueError) as error:
         problem = str(error).splitlines()[0]
         raise InputError(f"{folder}: the controller cannot be loaded: {problem}") from None

@@ -30,12 +30,12 @@ from farthing.experiments.corl.questions import Drawn, Listed
 from farthing.methods.controllers.base import Expert, Mode
 from farthing.methods.controllers.episode import Rules
 from farthing.methods.controllers.prompt import Style
-from farthing.models import smollm2
 from farthing.models.config import ModelsConfig, models_from
 from farthing.models.embedded import WEIGHTS, EmbeddedSettings
 from farthing.models.local import LocalSettings
 from farthing.models.prices import Price, PriceTable, unpriced
 from farthing.models.sections import convert, read_toml
+from farthing.models.weights import ADAPTER, folder_of
 from farthing.money import nano_from_usd
 from farthing.tasks.arithmetic import LONGEST, Kind, Recipe
 from farthing.tasks.base import Task
@@ -100,20 +100,28 @@ class Pool:
         Raises:
             InputError: it runs elsewhere, or its weights are absent.
         """
+        found = Path(folder_of(self.weights_name()))
+        if not any((found / file).is_file() for file in ("config.json", ADAPTER)):
+            raise InputError(f"{found}: holds no weights of a controller; name another folder")
+        return found
+
+    def weights_name(self) -> str:
+        """Return what the controller's weights are called: a folder, or `smollm2`.
+
+        Raises:
+            InputError: it runs elsewhere.
+        """
         settings = self.models.sections[self.controller].settings
         match settings:
             case EmbeddedSettings(model=name, folder=folder):
-                found = (WEIGHTS if folder is None else Path(folder)) / name
+                return str((WEIGHTS if folder is None else Path(folder)) / name)
             case LocalSettings(path=path):
-                found = smollm2.folder() if path == smollm2.NAME else Path(path)
+                return path
             case _:
                 raise InputError(
                     f"the controller '{settings.model}' runs elsewhere; this needs its weights: "
                     "name a folder of them, or a section of the provider local or embedded"
                 )
-        if not (found / "config.json").is_file():
-            raise InputError(f"{found}: holds no weights of a controller; name another folder")
-        return found
 
     def speaking(self, folder: Path) -> "Pool":
         """Return the pool with other weights for its controller, at the same price."""

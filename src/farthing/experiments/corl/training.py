@@ -18,9 +18,10 @@ from farthing import plugins
 from farthing.errors import InputError
 from farthing.experiments.corl.folder import CARD, TRAINING, Card, check_out, settle
 from farthing.experiments.corl.opened import Opened
+from farthing.lm.adapters import save
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course, Lesson, Log, Watch, learn
-from farthing.models.local import quiet
+from farthing.models.weights import quiet
 from farthing.money import usd_from_nano
 from farthing.rl.collapse import Prices
 from farthing.traces.arrays import IntArray
@@ -75,7 +76,7 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
     sampler = plugins.load("samplers", plan.sampler)
     allocation = plugins.load("allocations", plan.allocation)
     said = json.loads(json.dumps(plan.as_json(opened)))
-    _begin(out, said)
+    begin(out, said)
     costs = call_costs(opened)
     least = min(int(some.min()) for some in costs.values())
     lesson = Lesson(
@@ -92,7 +93,7 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
     )
     kept = out / TRAINING / "state"
     log = learn(lesson, plan.course, plan.settings, seed=plan.seed, folder=kept, watch=watch)
-    _write(opened, out, _card(opened, plan, costs, log))
+    write(opened, out, card_of(opened, asdict(plan), costs, log))
     return log
 
 
@@ -105,7 +106,7 @@ def call_costs(opened: Opened) -> dict[str, IntArray]:
     return dict(zip(names, costs, strict=True))
 
 
-def _begin(out: Path, said: Mapping[str, Any]) -> None:
+def begin(out: Path, said: Mapping[str, Any]) -> None:
     """Write down the plan, or hold it to the one that was begun."""
     file = out / TRAINING / "plan.json"
     if not file.exists():
@@ -121,8 +122,8 @@ def _begin(out: Path, said: Mapping[str, Any]) -> None:
         )
 
 
-def _card(opened: Opened, plan: Plan, costs: Mapping[str, IntArray], log: Log) -> Card:
-    said = asdict(plan)
+def card_of(opened: Opened, said: dict[str, Any], costs: Mapping[str, IntArray], log: Log) -> Card:
+    """Return the card of a controller that was taught by a plan, `said`."""
     return Card(
         pool=opened.pool.name,
         modes_usd={mode.name: usd_from_nano(mode.budget_nano) for mode in opened.modes},
@@ -137,11 +138,11 @@ def _card(opened: Opened, plan: Plan, costs: Mapping[str, IntArray], log: Log) -
     )
 
 
-def _write(opened: Opened, out: Path, card: Card) -> None:
+def write(opened: Opened, out: Path, card: Card) -> None:
     """Write the controller; the card comes last, so that where it is, all is."""
     made = out / TRAINING / "made"
     with quiet(transformers):
-        opened.voice.network.save_pretrained(made)
+        save(opened.voice.network, made)
         opened.tokenizer.save_pretrained(made)
     (made / CARD).write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=1) + b"\n")
     settle(made, out)

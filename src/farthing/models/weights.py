@@ -1,0 +1,80 @@
+"""Networks of the transformers library from a folder: whole weights, or an adapter on others.
+
+An adapter (PEFT) is a few weights beside those of a base, which its `adapter_config.json` names: a
+folder, a name on the Hugging Face Hub, or `smollm2`. Nothing is read but safetensors.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from farthing.models import smollm2
+
+ADAPTER = "adapter_config.json"
+"""Says that a folder holds an adapter, and of what base."""
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
+
+
+def folder_of(path: str) -> str:
+    """Return where weights lie: `smollm2` has a folder of its own.
+
+    Raises:
+        MissingExtraError: a package of the extra `smollm` is absent.
+    """
+    return str(smollm2.folder()) if path == smollm2.NAME else path
+
+
+def load(path: str, dtype: str) -> tuple[Any, Any]:
+    """Return a network and its tokenizer.
+
+    Args:
+        path: folder of the weights or of an adapter, their name on the Hub, or `smollm2`.
+        dtype: type of its numbers, as `LocalSettings` has it.
+
+    Raises:
+        ImportError: torch or transformers is absent.
+        MissingExtraError: a package of the extra `smollm` is absent.
+        OSError: there are no such weights.
+        ValueError: they cannot be read.
+    """
+    import transformers  # noqa: PLC0415 - an extra
+
+    kind: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
+    with quiet(transformers):
+        at = folder_of(path)
+        base = _base(Path(at))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(at)
+        models = transformers.AutoModelForCausalLM
+        if base == smollm2.NAME:
+            network = models.from_pretrained(folder_of(base), **kind)
+            network.load_adapter(at)
+        else:
+            network = models.from_pretrained(at, **kind)
+    return network, tokenizer
+
+
+@contextmanager
+def quiet(transformers: Any) -> Iterator[None]:
+    """Load without bars of progress and advice on faster kernels, which nobody asked for."""
+    logging.getLogger("transformers.integrations.hub_kernels").setLevel(logging.ERROR)
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
+
+
+def _base(folder: Path) -> str | None:
+    """Return the base of an adapter; None where a folder holds whole weights, or is none."""
+    file = folder / ADAPTER
+    if not file.is_file():
+        return None
+    if not (folder / _ADAPTER_WEIGHTS).is_file():
+        raise OSError(f"there is no {_ADAPTER_WEIGHTS}")
+    base: str | None = json.loads(file.read_text()).get("base_model_name_or_path")
+    return base
