@@ -40,7 +40,7 @@ EVERY_S = 30.0
 class Course:
     """How long a controller learns."""
 
-    updates: int = 120
+    updates: int = 80
     prompts: int = 64
     """Questions of an update."""
     rollouts: int = 8
