@@ -48,7 +48,7 @@ def main() -> None:
     arguments.add_argument("--questions", type=int, default=1_000)
     arguments.add_argument("--workers", type=int, default=2)
     given = arguments.parse_args()
-    jobs = [(pool, seed) for pool in given.pools.split(",") for seed in range(given.seeds)]
+    jobs = [(pool, seed) for seed in range(given.seeds) for pool in given.pools.split(",")]
     with ProcessPoolExecutor(given.workers, get_context("spawn"), _one_core) as pool:
         waiting = [pool.submit(one, given.out, *job, given) for job in jobs]
         records = [job.result() for job in waiting]

@@ -108,7 +108,7 @@ def train(
     ] = None,
     advantage: Annotated[
         Literal["gae", "group"], typer.Option(help="By a value model (PPO), or by group (GRPO).")
-    ] = "gae",
+    ] = "group",
     reward: Annotated[
         str, typer.Option(metavar="NAME", help="hard-gate, soft-gate, router-r1, or a plug-in's.")
     ] = "hard-gate",
@@ -123,12 +123,9 @@ def train(
             show_default="none",
         ),
     ] = None,
-    updates: Annotated[int, typer.Option(min=1, metavar="N", help="Updates.")] = 150,
-    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Questions an update.")] = 256,
-    rollouts: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", show_default="1; 8 by group", help="Episodes a question."),
-    ] = None,
+    updates: Annotated[int, typer.Option(min=1, metavar="N", help="Updates.")] = 80,
+    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Questions an update.")] = 64,
+    rollouts: Annotated[int, typer.Option(min=1, metavar="N", help="Episodes a question.")] = 8,
     allocation: Annotated[
         str,
         typer.Option(
@@ -144,15 +141,14 @@ def train(
 ) -> None:
     """Teach a controller by reinforcement when to call whom; run it again to go on.
 
-    Example: farthing corl train --pool four --updates 150 --out controller
+    Example: farthing corl train --pool four --out controller
     """
     from farthing import plugins
     from farthing.experiments.corl.folder import check_out, pool_to_train
 
     check_folder(out)
     check_out(out)
-    each = rollouts or (8 if advantage == "group" else 1)
-    if advantage == "group" and each < 2:
+    if advantage == "group" and rollouts < 2:
         raise InputError("--advantage group compares episodes of a question; give --rollouts 2")
     plugins.load("rewards", reward)
     plugins.load("allocations", allocation)
@@ -169,7 +165,7 @@ def train(
         reward=reward,
         sampler=sampler,
         allocation=allocation,
-        course=Course(updates, prompts, each),
+        course=Course(updates, prompts, rollouts),
         settings=Settings(advantage=advantage),
         seed=seed,
     )
