@@ -13,11 +13,12 @@ from farthing.errors import InputError
 from farthing.experiments.corl import folder as folders
 from farthing.experiments.corl.evaluate import greedy
 from farthing.experiments.corl.opened import Opened, load_voice
-from farthing.experiments.corl.pool import read_pool
+from farthing.experiments.corl.pool import BUILT_IN, built_in, read_pool
 from farthing.experiments.corl.training import Plan, train
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers import learner
 from farthing.methods.controllers.learner import Course, Update
+from farthing.models.embedded import WEIGHTS
 from farthing.models.prices import FREE
 
 
@@ -122,8 +123,11 @@ def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) 
         train(bound, PLAN, tmp_path / "out")
 
 
-def test_without_a_controller_that_ships_the_untrained_one_plays(tmp_path: Path) -> None:
-    assert folders.pool_of(None, None, tmp_path).remark == folders.UNTRAINED
-    assert folders.pool_of(None, "two", tmp_path).remark == ""
-    (tmp_path / folders.SHIPPED).mkdir()
-    assert folders.pool_of(None, None, tmp_path).remark == ""
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_pool_that_ships_has_its_own_trained_controller(name: str) -> None:
+    found = folders.pool_of(None, name)
+    assert found.card is not None
+    assert (found.card.pool, found.card.stopped) == (name, "")
+    assert found.pool.modes == built_in(name).modes == found.card.modes
+    assert found.pool.weights() == WEIGHTS / f"corl-{name}"
+    assert folders.pool_of(None, None).pool.name == "four"

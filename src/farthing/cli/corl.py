@@ -329,8 +329,6 @@ def _pool(controller: Path | None, name: str | None) -> "tuple[Pool, dict[str, f
     from farthing.experiments.corl.folder import pool_of
 
     found = pool_of(controller, name)
-    if found.remark:
-        remark(f"note: {found.remark}")
     return found.pool, found.card.call_cost_usd if found.card else {}
 
 

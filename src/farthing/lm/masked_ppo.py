@@ -36,7 +36,7 @@ class Settings:
     """By a value model, or by comparison with other episodes of the same prompt (GRPO)."""
     actor_rate: float = 1e-3
     critic_rate: float = 2e-3
-    kl: float = 0.3
+    kl: float = 0.2
     """What a nat of divergence from the reference costs, per token."""
     kl_in: Literal["loss", "reward"] = "loss"
     """By its gradient, which draws back what hardly occurs any more; or out of the reward, as
@@ -49,7 +49,7 @@ class Settings:
     value_clip: float = 0.2
     epochs: int = 1
     """How often each episode is learned from."""
-    minibatch: int = 128
+    minibatch: int = 32
     """Episodes of a step."""
     largest_norm: float = 1.0
     """Gradients are cut to it."""

@@ -17,9 +17,10 @@ from farthing.money import nano_from_usd
 CARD = "controller.json"
 TRAINING = ".training"
 """What a training needs to go on, within the folder, while it is under way."""
-SHIPPED = "corl-four"
-"""The controller that ships, beside the embedded models."""
-UNTRAINED = "no trained controller ships with this version; the untrained one plays"
+SHIPPED = "corl-{}"
+"""The folder of the controller of a pool that ships, beside the embedded models."""
+DEFAULT = "four"
+"""The pool, where none is named."""
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -72,30 +73,26 @@ class Found:
 
     pool: Pool
     card: Card | None
-    remark: str = ""
-    """What a user should know of it; mostly empty."""
 
 
 def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> Found:
     """Return the pool that a controller plays in.
 
     Args:
-        folder: of the controller; None: the pool's own, which for `four` is the one that ships, or
-            where there is none the embedded controller as it is before any reinforcement.
+        folder: of the controller; None: the pool's own, which for `two` and `four` ships.
         name: of the pool; None: the one that the controller was trained in, else `four`.
-        weights: where the controller lies that ships.
+        weights: where the controllers lie that ship.
 
     Raises:
         InputError: there is no such folder or pool.
     """
-    if folder is None and name in {None, "four"}:
-        folder = weights / SHIPPED
-        if not folder.is_dir():
-            return Found(find("four"), None, UNTRAINED)
     if folder is None:
-        return Found(find(name or "four"), None)
+        own = weights / SHIPPED.format(name or DEFAULT)
+        if not own.is_dir():
+            return Found(find(name or DEFAULT), None)
+        folder = own
     card = read_card(folder)
-    pool = find(name or (card.pool if card else "four"))
+    pool = find(name or (card.pool if card else DEFAULT))
     if card is not None:
         pool = replace(pool, hooks=card.hooks)
     if card is not None and card.pool == pool.name:
