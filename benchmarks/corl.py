@@ -12,7 +12,7 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from itertools import pairwise
@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 from farthing.experiments.corl.evaluate import evaluate, mean
 from farthing.experiments.corl.folder import CARD, pool_of, read_card
@@ -32,8 +34,10 @@ from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course
 from farthing.reports.corl import evaluation_record
 from farthing.reports.corl_curves import curves
+from farthing.reports.style import INK, MUTED, STYLE, WIDTH
 
 RESULTS = Path(__file__).parent / "results" / "corl.json"
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl.svg"
 HARD = 1.1
 """The hard budget of the second evaluation, in budgets of the cheapest mode."""
 Record = dict[str, Any]
@@ -53,8 +57,10 @@ def main() -> None:
         waiting = [pool.submit(one, given.out, *job, given) for job in jobs]
         records = [job.result() for job in waiting]
     RESULTS.write_text(json.dumps(records, indent=1) + "\n")
-    for name in given.pools.split(","):
-        show(name, [record for record in records if record["pool"] == name])
+    by_pool = {n: [r for r in records if r["pool"] == n] for n in given.pools.split(",")}
+    draw(by_pool)
+    for name, of_pool in by_pool.items():
+        show(name, of_pool)
 
 
 def _one_core() -> None:
@@ -120,6 +126,40 @@ def show(pool: str, records: Sequence[Record]) -> None:
         print(f"\nseed {record['training']['seed']}")
         for claim, value in claims(record):
             print(f"  {claim:62} {value}")
+
+
+def draw(by_pool: Mapping[str, Sequence[Record]]) -> None:
+    """Draw accuracy against cost: each controller's modes, each model alone, and the best plans."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
+        panels = figure.subplots(1, len(by_pool), squeeze=False)[0]
+        for axes, (pool, records) in zip(panels, by_pool.items(), strict=True):
+            for record in records:
+                modes = list(record["modes"].values())
+                _points(axes, modes, {"color": "#0072b2", "marker": "o", "label": "controller"})
+            plans = [mode["best_plan"] for mode in records[0]["modes"].values()]
+            _points(axes, plans, {"color": MUTED, "marker": "s", "label": "best plan"})
+            others = list(records[0]["modes"].values())[-1]["baselines"]
+            for name, one in others.items():
+                if not name.startswith("always"):
+                    axes.plot(1_000 * one["cost_usd"], one["accuracy"], "x", color=INK)
+                    at = (1_000 * one["cost_usd"], one["accuracy"])
+                    axes.annotate(name, at, (4, -9), textcoords="offset points", fontsize="small")
+            axes.set_xscale("log")
+            axes.set_title(f"Pool {pool}")
+            axes.set_xlabel("USD per 1,000 questions")
+            axes.set_ylim(0, 1.02)
+            axes.grid(visible=True)
+        panels[0].set_ylabel("Accuracy")
+        handles, labels = panels[0].get_legend_handles_labels()
+        named = dict(zip(labels, handles, strict=True))
+        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=2)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def _points(axes: Any, of: Sequence[Record], how: Mapping[str, str]) -> None:
+    cost = [1_000 * one["cost_usd"] for one in of]
+    axes.plot(cost, [one["accuracy"] for one in of], linewidth=1, **how)
 
 
 def claims(record: Record) -> list[tuple[str, str]]:
