@@ -1,7 +1,7 @@
 """What trained controllers come to: two pools, several seeds, each claim with its interval.
 
-    .venv/bin/python benchmarks/corl.py OUT [--pools two,four] [--seeds 3] [--updates 150]
-        [--questions 1000] [--workers 2]
+    .venv/bin/python benchmarks/corl.py OUT [--pools two,four] [--seeds 3] [--questions 1000]
+        [--workers 2]
 
 OUT/POOL-SEED are controllers as `farthing corl train` writes them; those that are there already are
 not trained again, and a training that was killed goes on. Each is judged on fresh questions that
@@ -38,6 +38,7 @@ from farthing.reports.style import INK, MUTED, STYLE, WIDTH
 
 RESULTS = Path(__file__).parent / "results" / "corl.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl.svg"
+UPDATES = {"two": 80, "four": 160}
 HARD = 1.1
 """The hard budget of the second evaluation, in budgets of the cheapest mode."""
 Record = dict[str, Any]
@@ -48,7 +49,6 @@ def main() -> None:
     arguments.add_argument("out", type=Path)
     arguments.add_argument("--pools", default="two,four")
     arguments.add_argument("--seeds", type=int, default=3)
-    arguments.add_argument("--updates", type=int, default=Course().updates)
     arguments.add_argument("--questions", type=int, default=1_000)
     arguments.add_argument("--workers", type=int, default=2)
     given = arguments.parse_args()
@@ -72,7 +72,7 @@ def one(out: Path, pool: str, seed: int, given: argparse.Namespace) -> Record:
     folder = out / f"{pool}-{seed}"
     if not (folder / CARD).exists():
         began = time.monotonic()
-        plan = Plan(course=Course(updates=given.updates), seed=seed)
+        plan = Plan(course=Course(updates=UPDATES[pool]), seed=seed)
         with Opened.of(built_in(pool)) as opened:
             train(opened, plan, folder)
         print(f"{folder}: {time.monotonic() - began:.0f} s", flush=True)

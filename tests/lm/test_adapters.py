@@ -21,7 +21,7 @@ from farthing.models import smollm2
 from farthing.models.weights import ADAPTER, load
 
 TOKENS = torch.arange(2, 14).reshape(2, 6)
-SETTINGS = Settings(actor_rate=0.01, critic_rate=0.01, minibatch=3)
+SETTINGS = Settings("gae", actor_rate=0.01, critic_rate=0.01, minibatch=3)
 
 
 def network(seed: int = 0) -> Any:

@@ -12,9 +12,10 @@ from farthing.tasks.base import Question
 
 @dataclass(frozen=True)
 class Drawn:
-    """Chains of arithmetic, as many as wanted, each recipe as often as the others."""
+    """Chains of arithmetic, as many as wanted."""
 
     recipes: tuple[Recipe, ...]
+    """Each is asked as often as it stands here."""
 
     def check(self, text: str) -> None:
         """Refuse what is no such question: the networks leave out symbols that they do not know.
@@ -25,8 +26,8 @@ class Drawn:
         solve(text)
 
     def draw(self, part: Part, generator: np.random.Generator) -> Question:
-        """Draw one question of a part."""
-        return next(draw_of(part, self.recipes, generator)).question()
+        """Draw one question of a part to learn from: all recipes equally often, rare ones too."""
+        return next(draw_of(part, tuple(dict.fromkeys(self.recipes)), generator)).question()
 
     def sample(self, part: Part, n: int, seed: int) -> list[Question]:
         """Return n questions of a part, no two alike; any prefix has all recipes about equally.
