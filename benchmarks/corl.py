@@ -5,7 +5,8 @@
 
 OUT/POOL-SEED are controllers as `farthing corl train` writes them; those that are there already are
 not trained again, and a training that was killed goes on. Each is judged on fresh questions that
-nobody learned or chose from. The figures go to `benchmarks/results/corl.json`.
+nobody learned or chose from, and its record kept in OUT/POOL-SEED.json; all records that are there
+go to `benchmarks/results/corl.json`, and are shown.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from matplotlib.figure import Figure
 from farthing.experiments.corl.evaluate import evaluate, mean
 from farthing.experiments.corl.folder import CARD, pool_of, read_card
 from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.pool import built_in
+from farthing.experiments.corl.pool import BUILT_IN, built_in
 from farthing.experiments.corl.training import Plan, train
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course
@@ -54,10 +55,13 @@ def main() -> None:
     given = arguments.parse_args()
     jobs = [(pool, seed) for seed in range(given.seeds) for pool in given.pools.split(",")]
     with ProcessPoolExecutor(given.workers, get_context("spawn"), _one_core) as pool:
-        waiting = [pool.submit(one, given.out, *job, given) for job in jobs]
-        records = [job.result() for job in waiting]
+        waiting = [pool.submit(one, given.out, *job, given.questions) for job in jobs]
+        for job in waiting:
+            job.result()
+    records = [json.loads(file.read_text()) for file in sorted(given.out.glob("*-*.json"))]
     RESULTS.write_text(json.dumps(records, indent=1) + "\n")
-    by_pool = {n: [r for r in records if r["pool"] == n] for n in given.pools.split(",")}
+    by_pool = {n: [r for r in records if r["pool"] == n] for n in BUILT_IN}
+    by_pool = {name: some for name, some in by_pool.items() if some}
     draw(by_pool)
     for name, of_pool in by_pool.items():
         show(name, of_pool)
@@ -67,9 +71,11 @@ def _one_core() -> None:
     torch.set_num_threads(1)
 
 
-def one(out: Path, pool: str, seed: int, given: argparse.Namespace) -> Record:
-    """Train a controller, unless it is there, and judge it."""
-    folder = out / f"{pool}-{seed}"
+def one(out: Path, pool: str, seed: int, questions: int) -> None:
+    """Train a controller, judge it, and keep the record; what is there already stays."""
+    folder, kept = out / f"{pool}-{seed}", out / f"{pool}-{seed}.json"
+    if kept.exists():
+        return
     if not (folder / CARD).exists():
         began = time.monotonic()
         plan = Plan(course=Course(updates=UPDATES[pool]), seed=seed)
@@ -81,12 +87,10 @@ def one(out: Path, pool: str, seed: int, given: argparse.Namespace) -> Record:
     curves(card.updates, list(card.modes_usd)).savefig(folder / "curves.png", dpi=100)
     with Opened.of(pool_of(folder, None).pool) as opened:
         hard = round(opened.modes[0].budget_nano * HARD)
-        found = evaluation_record(evaluate(opened, given.questions, seed=100 + seed))
-        capped = evaluation_record(
-            evaluate(opened, given.questions, seed=100 + seed, hard_nano=hard)
-        )
+        found = evaluation_record(evaluate(opened, questions, seed=100 + seed))
+        capped = evaluation_record(evaluate(opened, questions, seed=100 + seed, hard_nano=hard))
     last = card.updates[-1]
-    return {
+    record = {
         **found,
         "training": {
             "seed": seed,
@@ -103,6 +107,7 @@ def one(out: Path, pool: str, seed: int, given: argparse.Namespace) -> Record:
             "dearest_usd": {m: one["dearest_usd"] for m, one in capped["modes"].items()},
         },
     }
+    kept.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def show(pool: str, records: Sequence[Record]) -> None:

@@ -13,12 +13,11 @@ from farthing.errors import InputError
 from farthing.experiments.corl import folder as folders
 from farthing.experiments.corl.evaluate import greedy
 from farthing.experiments.corl.opened import Opened, load_voice
-from farthing.experiments.corl.pool import BUILT_IN, built_in, read_pool
+from farthing.experiments.corl.pool import read_pool
 from farthing.experiments.corl.training import Plan, train
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers import learner
 from farthing.methods.controllers.learner import Course, Update
-from farthing.models.embedded import WEIGHTS
 from farthing.models.prices import FREE
 
 
@@ -121,13 +120,3 @@ def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) 
         pytest.raises(InputError, match=r"begun with other settings \(hooks\)"),
     ):
         train(bound, PLAN, tmp_path / "out")
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_a_pool_that_ships_has_its_own_trained_controller(name: str) -> None:
-    found = folders.pool_of(None, name)
-    assert found.card is not None
-    assert (found.card.pool, found.card.stopped) == (name, "")
-    assert found.pool.modes == built_in(name).modes == found.card.modes
-    assert found.pool.weights() == WEIGHTS / f"corl-{name}"
-    assert folders.pool_of(None, None).pool.name == "four"
