@@ -18,14 +18,17 @@ from farthing.experiments.corl.live import ask
 from farthing.experiments.corl.opened import Opened, chat_layout
 from farthing.experiments.corl.pool import BUILT_IN, built_in, find, read_pool
 from farthing.experiments.corl.population import chosen_modes, every_plan, recorded
+from farthing.experiments.corl.questions import Listed
 from farthing.lm import symbols
 from farthing.methods.controllers.experts import FrozenExperts
 from farthing.methods.controllers.optimum import best, outcome
 from farthing.methods.controllers.rollouts import Voice
 from farthing.models.base import Prompt
+from farthing.models.config import ModelsConfig
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.tasks.arithmetic import normalise, solve
+from farthing.tasks.base import Question
 
 CENT = 10**7
 
@@ -133,6 +136,25 @@ def test_an_evaluation_counts_each_question_once_in_each_mode(scripted: Scripted
             assert figure.low <= figure.value <= figure.high
 
 
+def test_plans_are_chosen_on_questions_of_the_kinds_that_are_asked(scripted: Scripted) -> None:
+    """Only chains of two are asked; on those of one, the controller alone would be right."""
+    opened = scripted(answers())
+    lines = {
+        "affine-1": ("a=5;a?", "4", "calibrate", 30),  # no gold that `large` would give
+        "affine-2": ("b=a+1;a=2;b?", "3", "calibrate", 10),
+        "tested": ("b=a+3;a=2;b?", "5", "test", 3),
+    }
+    listed = [
+        Question(f"{name}-{k}", text, (gold,), group=name.replace("tested", "affine-2"), split=part)
+        for name, (text, gold, part, n) in lines.items()
+        for k in range(n)
+    ]
+    pool = replace(opened.pool, questions=Listed(tuple(listed)))
+    *_, high = evaluate(replace(opened, pool=pool), 3).modes
+    [cell] = high.cells
+    assert (cell.name, cell.best_plan, high.best_single.expert) == ("affine-2", "large", "large")
+
+
 @pytest.mark.parametrize(("hard_nano", "refused", "ended"), [(20_000, 6, 0), (10, 0, 6), (0, 0, 6)])
 def test_no_episode_exceeds_a_hard_budget(
     scripted: Scripted, hard_nano: int, refused: int, ended: int
@@ -232,6 +254,23 @@ def test_a_live_answer_costs_what_its_steps_cost(pool_file: Path) -> None:
         ask(built_in("two"), "what is 2 + 2", "high")
     with pytest.raises(InputError, match="unknown mode 'middle'"):
         ask(read_pool(pool_file), "a=2;a?", "middle")
+
+
+def test_models_are_closed_whatever_comes_of_a_live_question(
+    pool_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+
+    class Closing(ScriptedModel):
+        async def aclose(self) -> None:
+            closed.append(self.name)
+
+    prices = {"writer": None, "small": dollars("1"), "large": dollars("1")}
+    models = {name: Closing({}, name=name, price=usd) for name, usd in prices.items()}
+    monkeypatch.setattr(ModelsConfig, "open", lambda _: models)
+    with pytest.raises(UnpricedModelError, match="'writer' costs"):
+        ask(read_pool(pool_file), "a=2;a?", "low")
+    assert closed == list(prices)
 
 
 HTTP = """
