@@ -13,7 +13,7 @@ from chat_server import Endpoint
 from controller_pool import answers, calls, write_pool
 
 from farthing.errors import ConfigError, InputError, ModelConnectionError, UnpricedModelError
-from farthing.experiments.corl.evaluate import evaluate, greedy
+from farthing.experiments.corl.evaluate import choosing, evaluate, greedy
 from farthing.experiments.corl.live import ask
 from farthing.experiments.corl.opened import Opened, chat_layout
 from farthing.experiments.corl.pool import BUILT_IN, built_in, find, read_pool
@@ -90,7 +90,11 @@ def test_a_pool_that_ships_has_its_experts_modes_and_questions(name: str) -> Non
 
 
 def test_a_plan_costs_what_a_controller_pays_who_follows_it(scripted: Scripted) -> None:
-    for network, asked in ((answers(), ()), (calls("small"), (0,)), (calls("large"), (1,))):
+    noting = calls("small", "=", ";", "!")  # its notes are paid for, too
+    for network, asked in (
+        *((answers(), ()), (noting, (0,))),
+        *((calls("small"), (0,)), (calls("large"), (1,))),
+    ):
         opened = scripted(network)
         questions = opened.pool.questions.sample("test", 12, seed=1)
         played = every_plan(opened, recorded(opened, questions))
@@ -342,3 +346,14 @@ def test_the_best_plans_of_a_pool_that_ships_cost_and_call_more_from_mode_to_mod
     ):
         assert figures == sorted(set(figures))
     assert max(one.over_budget for one in found) <= 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_modes_of_a_pool_that_ships_are_those_that_are_chosen(name: str) -> None:
+    _, kinds, hops = BUILT_IN[name]
+    with Opened.of(built_in(name)) as opened:
+        questions = choosing(opened, len(set(kinds)) * len(hops))
+        chosen = [mode.budget_nano for mode in chosen_modes(opened, questions)]
+        # A cost between which a budget lies may differ where rounding makes another token likelier.
+        assert chosen == pytest.approx([mode.budget_nano for mode in opened.modes], rel=0.01)
