@@ -43,7 +43,7 @@ def test_a_larger_sample_begins_with_a_smaller_one() -> None:
 
 def test_where_a_file_names_no_part_its_text_says_which() -> None:
     listed = Listed(tuple(Question(str(k), f"what is {k}?") for k in range(200)))
-    sizes = {part: len(listed.sample(part, 200, 0)) for part in ("train", "calibrate", "test")}  # type: ignore[arg-type]
+    sizes = {part: len(listed.sample(part, 200, 0)) for part in ("train", "calibrate", "test")}
     assert sum(sizes.values()) == 200
     assert 137 <= sizes["train"] <= 183  # of 160, four standard errors either way
     with pytest.raises(InputError, match="has none to test"):
