@@ -15,7 +15,6 @@ import resource
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,8 +30,8 @@ from farthing.experiments.corl.folder import CARD, pool_of, read_card
 from farthing.experiments.corl.opened import Opened
 from farthing.experiments.corl.pool import BUILT_IN, built_in
 from farthing.experiments.corl.training import Plan, train
-from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course
+from farthing.money import usd_from_nano
 from farthing.reports.corl import evaluation_record
 from farthing.reports.corl_curves import curves
 from farthing.reports.style import INK, MUTED, STYLE, WIDTH
@@ -100,10 +99,10 @@ def one(out: Path, pool: str, seed: int, questions: int) -> None:
             "tokens_written": last["tokens"],
             "tokens_written_a_second": last["tokens"] / last["seconds"],
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "settings": asdict(Settings()),
+            "settings": card.settings["settings"],
         },
         "under_hard_budget": {
-            "hard_budget_usd": hard / 1e9,
+            "hard_budget_usd": usd_from_nano(hard),
             "dearest_usd": {m: one["dearest_usd"] for m, one in capped["modes"].items()},
         },
     }

@@ -31,9 +31,7 @@ from farthing.errors import FarthingError
 from farthing.experiments.corl.certify import modes_policy
 from farthing.experiments.corl.folder import pool_of
 from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.traces import (
-    role_of,
-)
+from farthing.experiments.corl.traces import role_of
 from farthing.experiments.pools import PER_THOUSAND, Fallback, methods_of, reference_model
 from farthing.experiments.promises import Agreement, Parity
 from farthing.experiments.proofs import read_for

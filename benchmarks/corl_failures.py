@@ -57,7 +57,8 @@ def main() -> None:
     given = arguments.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    obedient(built_in_two(), given.out)
+    with Opened.of(built_in("two")) as opened:
+        obedient(opened, given.out)
     with ProcessPoolExecutor(given.workers, get_context("spawn"), _one_core) as pool:
         waiting = {n: pool.submit(run, k, given.out, given.updates) for n, k in RUNS.items()}
         found = {name: job.result() for name, job in waiting.items()}
@@ -79,13 +80,9 @@ def _one_core() -> None:
     torch.set_num_threads(1)
 
 
-def built_in_two() -> Opened:
-    return Opened.of(built_in("two"))
-
-
 def run(kind: str, out: Path, updates: int) -> dict[str, Any]:
     """Train one of the controllers, and return how it went."""
-    with built_in_two() as opened:
+    with Opened.of(built_in("two")) as opened:
         rules, modes = opened.rules, opened.modes
         if kind == "strict":
             modes = tuple(Mode(mode.name, STRICT_NANO) for mode in modes)

@@ -1,12 +1,21 @@
 """`farthing corl`: train a tiny controller, evaluate it, ask it."""
 
+import inspect
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from controller_pool import write_pool
+
+from farthing.cli import corl as cli
+from farthing.experiments.corl.training import Plan
+from farthing.experiments.corl.warm import COURSE
+from farthing.experiments.corl.warm import Plan as Lesson
+from farthing.lm.masked_ppo import Settings
+from farthing.methods.controllers.learner import Course
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +165,22 @@ def test_what_a_pool_s_controller_cannot_read_is_refused_everywhere(
     writer = pool_file.parent / "controller"
     assert said in refused("corl", "evaluate", writer, "--pool", "pool.toml")
     assert said in refused("corl", "run", "a=2;a?", "--controller", writer, "--pool", "pool.toml")
+
+
+def test_the_options_default_to_what_a_training_does_by_itself() -> None:
+    given = {
+        name: one.default
+        for command in (cli.train, cli.warm)
+        for name, one in inspect.signature(command).parameters.items()
+    }
+    assert Plan() == Plan(
+        reward=given["reward"],
+        sampler=given["sampler"],
+        allocation=given["allocation"],
+        course=Course(given["updates"], given["prompts"], given["rollouts"]),
+        settings=Settings(given["advantage"]),
+        seed=given["seed"],
+    )
+    assert Lesson() == Lesson(
+        given["lora"], given["questions"], replace(COURSE, steps=given["steps"]), given["seed"]
+    )

@@ -13,19 +13,22 @@ from chat_server import Endpoint
 from controller_pool import answers, calls, write_pool
 
 from farthing.errors import ConfigError, InputError, ModelConnectionError, UnpricedModelError
-from farthing.experiments.corl.evaluate import evaluate, greedy
+from farthing.experiments.corl.evaluate import choosing, evaluate, greedy
 from farthing.experiments.corl.live import ask
 from farthing.experiments.corl.opened import Opened, chat_layout
 from farthing.experiments.corl.pool import BUILT_IN, built_in, find, read_pool
 from farthing.experiments.corl.population import chosen_modes, every_plan, recorded
+from farthing.experiments.corl.questions import Listed
 from farthing.lm import symbols
 from farthing.methods.controllers.experts import FrozenExperts
 from farthing.methods.controllers.optimum import best, outcome
 from farthing.methods.controllers.rollouts import Voice
 from farthing.models.base import Prompt
+from farthing.models.config import ModelsConfig
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.tasks.arithmetic import normalise, solve
+from farthing.tasks.base import Question
 
 CENT = 10**7
 
@@ -87,7 +90,11 @@ def test_a_pool_that_ships_has_its_experts_modes_and_questions(name: str) -> Non
 
 
 def test_a_plan_costs_what_a_controller_pays_who_follows_it(scripted: Scripted) -> None:
-    for network, asked in ((answers(), ()), (calls("small"), (0,)), (calls("large"), (1,))):
+    noting = calls("small", "=", ";", "!")  # its notes are paid for, too
+    for network, asked in (
+        *((answers(), ()), (noting, (0,))),
+        *((calls("small"), (0,)), (calls("large"), (1,))),
+    ):
         opened = scripted(network)
         questions = opened.pool.questions.sample("test", 12, seed=1)
         played = every_plan(opened, recorded(opened, questions))
@@ -131,6 +138,25 @@ def test_an_evaluation_counts_each_question_once_in_each_mode(scripted: Scripted
         assert sum(cell.questions for cell in one.cells) == 60
         for figure in (one.accuracy, one.cost_usd, one.call_ratio, one.over_budget, one.reward):
             assert figure.low <= figure.value <= figure.high
+
+
+def test_plans_are_chosen_on_questions_of_the_kinds_that_are_asked(scripted: Scripted) -> None:
+    """Only chains of two are asked; on those of one, the controller alone would be right."""
+    opened = scripted(answers())
+    lines = {
+        "affine-1": ("a=5;a?", "4", "calibrate", 30),  # no gold that `large` would give
+        "affine-2": ("b=a+1;a=2;b?", "3", "calibrate", 10),
+        "tested": ("b=a+3;a=2;b?", "5", "test", 3),
+    }
+    listed = [
+        Question(f"{name}-{k}", text, (gold,), group=name.replace("tested", "affine-2"), split=part)
+        for name, (text, gold, part, n) in lines.items()
+        for k in range(n)
+    ]
+    pool = replace(opened.pool, questions=Listed(tuple(listed)))
+    *_, high = evaluate(replace(opened, pool=pool), 3).modes
+    [cell] = high.cells
+    assert (cell.name, cell.best_plan, high.best_single.expert) == ("affine-2", "large", "large")
 
 
 @pytest.mark.parametrize(("hard_nano", "refused", "ended"), [(20_000, 6, 0), (10, 0, 6), (0, 0, 6)])
@@ -234,6 +260,23 @@ def test_a_live_answer_costs_what_its_steps_cost(pool_file: Path) -> None:
         ask(read_pool(pool_file), "a=2;a?", "middle")
 
 
+def test_models_are_closed_whatever_comes_of_a_live_question(
+    pool_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+
+    class Closing(ScriptedModel):
+        async def aclose(self) -> None:
+            closed.append(self.name)
+
+    prices = {"writer": None, "small": dollars("1"), "large": dollars("1")}
+    models = {name: Closing({}, name=name, price=usd) for name, usd in prices.items()}
+    monkeypatch.setattr(ModelsConfig, "open", lambda _: models)
+    with pytest.raises(UnpricedModelError, match="'writer' costs"):
+        ask(read_pool(pool_file), "a=2;a?", "low")
+    assert closed == list(prices)
+
+
 HTTP = """
 provider = "openai-compatible"
 model = "remote"
@@ -303,3 +346,14 @@ def test_the_best_plans_of_a_pool_that_ships_cost_and_call_more_from_mode_to_mod
     ):
         assert figures == sorted(set(figures))
     assert max(one.over_budget for one in found) <= 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_modes_of_a_pool_that_ships_are_those_that_are_chosen(name: str) -> None:
+    _, kinds, hops = BUILT_IN[name]
+    with Opened.of(built_in(name)) as opened:
+        questions = choosing(opened, len(set(kinds)) * len(hops))
+        chosen = [mode.budget_nano for mode in chosen_modes(opened, questions)]
+        # A cost between which a budget lies may differ where rounding makes another token likelier.
+        assert chosen == pytest.approx([mode.budget_nano for mode in opened.modes], rel=0.01)

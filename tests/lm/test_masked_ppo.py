@@ -68,6 +68,7 @@ def test_before_learning_nothing_has_moved(kind: Kind) -> None:
         Settings("gae", epochs=1, gamma=0.9, lam=0.7, kl=0.4, kl_in="reward", entropy=0.1),
         Settings("group", epochs=1),
         Settings("group", epochs=1, kl=0.5, entropy=0.1, largest_norm=0.01),
+        Settings("group", epochs=1, kl=0.3, kl_in="reward"),
     ],
     ids=lambda s: f"{s.advantage}-{s.kl}",
 )

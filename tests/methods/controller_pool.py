@@ -1,6 +1,7 @@
 """A pool of tiny random networks, and controllers that write what a table says."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -91,9 +92,9 @@ class Table(torch.nn.Module):
         )
 
 
-def calls(expert: str) -> Table:
-    """Return a controller that calls an expert, and then answers 4 whatever the reply."""
-    asking = {"?": "<call>", "<call>": expert, expert: "</call>"}
+def calls(expert: str, *notes: str) -> Table:
+    """Return a controller that takes notes, calls an expert, and answers 4 whatever the reply."""
+    asking = dict(pairwise(["?", *notes, "<call>", expert, "</call>"]))
     return Table({**asking, "</reply>": "<answer>", **ANSWERS})
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from farthing.rl.episode_rewards import HARD_GATE, Outcomes
-from farthing.rl.group_advantage import group_advantage, groups_of, over_tokens
+from farthing.rl.group_advantage import group_advantage, over_tokens
 from farthing.rl.masked_gae import masked_gae, place_reward
 from farthing.rl.ppo import (
     clip_fraction,
@@ -103,7 +103,7 @@ def learn_grpo(seed: int, *, scaled: bool) -> FloatArray:
     optimiser = torch.optim.Adam([table], lr=0.05)
     for update in range(UPDATES):
         prompts = torch.from_numpy(rng.integers(3, size=32))
-        group = groups_of(torch.from_numpy(rng.integers(2, 11, size=32)))
+        group = torch.repeat_interleave(torch.from_numpy(rng.integers(2, 11, size=32)))
         modes = prompts[group]
         tokens, reward = play(table, modes, rng)
         with torch.no_grad():

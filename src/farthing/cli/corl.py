@@ -39,14 +39,18 @@ PoolName = Annotated[
         help="The experts and the questions: one that ships, or a TOML file.",
     ),
 ]
-
-
 TaughtPool = Annotated[
     str,
     typer.Option(
         "--pool",
         metavar="two|four|FILE",
         help="The experts and the questions: one that ships, or a TOML file.",
+    ),
+]
+Trained = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FOLDER]", help="A trained controller.", show_default="the one that ships"
     ),
 ]
 
@@ -183,12 +187,7 @@ def train(
 
 @app.command()
 def evaluate(
-    controller: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FOLDER]", help="A trained controller.", show_default="the one that ships"
-        ),
-    ] = None,
+    controller: Trained = None,
     pool: PoolName = None,
     n: Annotated[int, typer.Option("--n", min=2, metavar="N", help="Fresh questions.")] = 500,
     seed: Seed = 0,
@@ -225,12 +224,7 @@ def evaluate(
 
 @app.command()
 def certify(
-    controller: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FOLDER]", help="A trained controller.", show_default="the one that ships"
-        ),
-    ] = None,
+    controller: Trained = None,
     pool: PoolName = None,
     promise: Annotated[
         Literal["parity", "agreement"],

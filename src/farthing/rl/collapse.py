@@ -31,7 +31,7 @@ class Prices:
     """What calls cost and modes allow, so that a message can say whether they meet."""
 
     cheapest_call_nano: int
-    """The least that an episode with one call costs, in nano-dollars."""
+    """The least that a call costs, without the controller's writing, in nano-dollars."""
     budgets_nano: Mapping[str, int]
     """B of each mode that episodes are played in, in nano-dollars."""
 

@@ -7,18 +7,6 @@ import torch
 from torch import Tensor
 
 
-def groups_of(rollouts: Tensor) -> Tensor:
-    """Return which prompt each episode belongs to, [N], where prompt p gets `rollouts[p]` of them.
-
-    Args:
-        rollouts: [P] how many episodes each prompt gets; 0 is allowed.
-
-    >>> groups_of(torch.tensor([2, 0, 3]))
-    tensor([0, 0, 2, 2, 2])
-    """
-    return torch.repeat_interleave(rollouts)
-
-
 def group_advantage(
     rewards: Tensor, group: Tensor, *, scaled: bool = True, epsilon: float = 1e-6
 ) -> Tensor:

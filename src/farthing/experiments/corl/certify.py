@@ -6,7 +6,7 @@ a mode, from the dearest down (`calibration.sequence`); those of `test` only mea
 nothing cheaper than the reference is proved, the reference answers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from farthing.calibration.base import Certificate
 from farthing.errors import InputError, UnknownNameError, UnprovedError
 from farthing.experiments import evaluate_bundle, pipeline
 from farthing.experiments.base import Candidate
+from farthing.experiments.corl.evaluate import Watch
 from farthing.experiments.corl.opened import Opened
 from farthing.experiments.corl.traces import (
     Column,
@@ -41,8 +42,6 @@ from farthing.traces.base import SplitName
 
 CHOOSING = 200
 """Questions of the part `train` that choose the reference and where testing begins."""
-Watch = Callable[[int, int], None]
-"""Is told how many steps of how many are done."""
 PARTS: tuple[SplitName, ...] = ("train", "calibrate", "test")
 
 

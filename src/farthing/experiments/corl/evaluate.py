@@ -12,12 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.population import (
-    cells_of,
-    every_plan,
-    graded,
-    recorded,
-)
+from farthing.experiments.corl.population import ALL, cells_of, every_plan, graded, recorded
 from farthing.experiments.significance import accuracy_difference, clopper_pearson, t_quantile
 from farthing.methods.controllers.base import Episode, Mode
 from farthing.methods.controllers.optimum import Outcome, best, outcome, rewards, simple_ways
@@ -28,7 +23,7 @@ from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 EACH = 40
-"""Other questions for each cell, on which plans are chosen."""
+"""Other questions for each cell, in the mean, on which plans are chosen."""
 CHOOSING_SEED = 1_000_003
 """Of those questions, so that every evaluation holds a controller to the same plans."""
 
@@ -138,9 +133,10 @@ def evaluate(
     questions = opened.pool.questions.sample("test", n, seed)
     others = choosing(opened, len(cells_of(questions)))
     cells = cells_of(questions)
-    if not set(cells) <= set(cells_of(others)):
-        cells = ("all",)
-    others = [one for one in others if len(cells) == 1 or (one.group or "all") in cells]
+    if set(cells) <= set(cells_of(others)):
+        others = [one for one in others if (one.group or ALL) in cells]
+    else:
+        cells = (ALL,)
     watch(0, steps)
     before = every_plan(opened, recorded(opened, others, cells))
     watch(1, steps)

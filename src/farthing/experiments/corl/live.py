@@ -8,6 +8,7 @@ from farthing.errors import InputError, ModelError
 from farthing.experiments.corl.pool import Pool
 from farthing.experiments.corl.readable import check_readable
 from farthing.methods.controllers.base import Mode
+from farthing.methods.controllers.episode import Rules
 from farthing.methods.controllers.policy import ControllerPolicy
 from farthing.models.base import Message, Model, Prompt
 from farthing.models.embedded import EmbeddedSettings
@@ -59,6 +60,7 @@ def ask(
         InputError: the question is empty or none of the pool's, a model cannot be opened, or the
             controller cannot read its prompts.
         UnknownNameError: there is no such mode.
+        UnpricedModelError: a model has no price.
     """
     if not question.strip():
         raise InputError("the question is empty; give its text")
@@ -67,8 +69,22 @@ def ask(
     rules = pool.rules
     chosen = ControllerPolicy(rules, pool.modes).mode(mode)
     models = pool.models.open()
+    named = Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)
+
+    async def play() -> Live:
+        try:
+            controller = _controller(pool, rules, models)
+            done = await controller.answer(named, chosen, budget_nano=budget_nano)
+            return Live(chosen, done, await _dearest(pool, models, done, known_usd or {}))
+        finally:
+            await asyncio.gather(*(model.aclose() for model in models.values()))
+
+    return asyncio.run(play())
+
+
+def _controller(pool: Pool, rules: Rules, models: dict[str, Model]) -> Controller:
     task = pool.grader()
-    controller = Controller(
+    return Controller(
         model=models[pool.controller],
         experts=[
             PlainAgent(models[name], name, task.normalise, pool.max_tokens) for name in pool.experts
@@ -78,16 +94,6 @@ def ask(
         sampling=Sampling(pool.max_tokens),
         shown="answer" if pool.style == "compact" else "text",
     )
-    named = Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)
-
-    async def play() -> Live:
-        try:
-            done = await controller.answer(named, chosen, budget_nano=budget_nano)
-            return Live(chosen, done, await _dearest(pool, models, done, known_usd or {}))
-        finally:
-            await asyncio.gather(*(model.aclose() for model in models.values()))
-
-    return asyncio.run(play())
 
 
 async def _dearest(

@@ -69,10 +69,6 @@ class Opened:
         """The pool's modes, from the cheapest."""
         return self.pool.modes
 
-    def in_modes(self, modes: Sequence[Mode]) -> "Opened":
-        """Return it with other budgets."""
-        return replace(self, pool=replace(self.pool, modes=tuple(modes)))
-
 
 def load_voice(
     folder: Path, price: Price, max_tokens: int, device: str = "cpu"

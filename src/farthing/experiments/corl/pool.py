@@ -147,7 +147,8 @@ MODES = {
     "two": (73_800, 86_200, 1_170_900),
     "four": (69_400, 146_125, 3_081_650),
 }
-"""B(mode) of low, medium and high, in nano-dollars, as `population.chosen_modes` chose them."""
+"""B(mode) of low, medium and high, in nano-dollars: those that `population.chosen_modes` chooses on
+the questions on which an evaluation chooses plans."""
 NAMES = ("low", "medium", "high")
 
 

@@ -15,7 +15,7 @@ class Drawn:
     """Chains of arithmetic, as many as wanted."""
 
     recipes: tuple[Recipe, ...]
-    """Each is asked as often as it stands here."""
+    """Each is sampled as often as it stands here."""
 
     def check(self, text: str) -> None:
         """Refuse what is no such question: the networks leave out symbols that they do not know.
@@ -30,7 +30,7 @@ class Drawn:
         return next(draw_of(part, tuple(dict.fromkeys(self.recipes)), generator)).question()
 
     def sample(self, part: Part, n: int, seed: int) -> list[Question]:
-        """Return n questions of a part, no two alike; any prefix has all recipes about equally.
+        """Return n questions of a part, no two alike: any prefix is mixed as the recipes are.
 
         >>> some = Drawn((Recipe("sums", 1), Recipe("sums", 2))).sample("test", 4, seed=0)
         >>> sorted(question.group for question in some)

@@ -19,11 +19,12 @@ from farthing.experiments.corl.population import check_replies
 from farthing.experiments.corl.training import begin, call_costs, card_of, write
 from farthing.lm.adapters import adapt, adapted, learning
 from farthing.lm.supervised import Course, Example, Progress, Watch, train
-from farthing.methods.controllers.base import Episode, MadeCall, Mode
-from farthing.methods.controllers.episode import Play, Written
+from farthing.methods.controllers.base import Episode, Mode
+from farthing.methods.controllers.episode import Written
 from farthing.methods.controllers.episode import begin as begin_episode
 from farthing.methods.controllers.experts import Reply
 from farthing.methods.controllers.learner import Log
+from farthing.methods.controllers.rollouts import heard
 from farthing.methods.controllers.syntax import stripped
 from farthing.methods.controllers.trajectory import PLAIN, trajectory
 from farthing.tasks.base import Question
@@ -122,15 +123,9 @@ def _written(
         expert, reply = way
         answer = "" if reply.error else reply.text
         play = play.wrote(Written(f"<call>{expert}</call>"))
-        play = play.heard(reply.text, _call(play, expert, reply))
+        play = heard(play, expert, reply)
     if said := stripped(opened.task.normalise(answer)).strip():
         yield play.wrote(Written(f"<answer>{said}</answer>")).episode()
-
-
-def _call(play: Play, expert: str, reply: Reply) -> MadeCall:
-    return MadeCall(
-        play.turns, expert, play.asks, reply.text, reply.cost_nano, reply.usage, reply.error
-    )
 
 
 def _compact(opened: Opened) -> Opened:

@@ -26,6 +26,7 @@ from farthing.methods.controllers.episode import Rules
 from farthing.methods.controllers.experts import Experts
 from farthing.methods.controllers.rollouts import Sampler, Voice, rollouts
 from farthing.methods.controllers.trajectory import trajectory
+from farthing.money import usd_from_nano
 from farthing.rl.collapse import Collapse, Curves, Limits, Prices, collapse
 from farthing.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward
 from farthing.rl.rex import rex
@@ -232,7 +233,7 @@ class _Training:
                 accuracy=float(found.correct.mean()),
                 call_ratio=float(called.mean()),
                 calls=float(np.mean([len(one.calls) for one in episodes])),
-                cost_usd=float(found.cost_nano.mean()) / 1e9,
+                cost_usd=usd_from_nano(found.cost_nano.mean()),
                 over_budget=float((found.cost_nano > found.budget_nano).mean()),
                 malformed=float((~found.well_formed).mean()),
                 **asdict(figures),

@@ -8,7 +8,7 @@ import numpy as np
 
 from farthing.methods.controllers.base import Episode, MadeCall, Mode
 from farthing.methods.controllers.episode import Play, Rules, Written, begin
-from farthing.methods.controllers.experts import Experts
+from farthing.methods.controllers.experts import Experts, Reply
 from farthing.methods.controllers.syntax import STOPS, closed
 from farthing.methods.controllers.trajectory import PLAIN, Decode, Encode, Layout
 from farthing.models.base import Usage
@@ -156,13 +156,17 @@ def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> 
     after = [_refused(play, experts, hard_nano) for play in plays]
     asking = [at for at, play in enumerate(after) if play.asked is not None]
     calls = [(after[at].asked.expert, after[at].asks) for at in asking]  # type: ignore[union-attr]
-    for at, (expert, question), reply in zip(asking, calls, experts.ask(calls), strict=True):
-        play = after[at]
-        call = MadeCall(
-            play.turns, expert, question, reply.text, reply.cost_nano, reply.usage, reply.error
-        )
-        after[at] = play.heard(reply.text, call)
+    for at, (expert, _), reply in zip(asking, calls, experts.ask(calls), strict=True):
+        after[at] = heard(after[at], expert, reply)
     return after
+
+
+def heard(play: Play, expert: str, reply: Reply) -> Play:
+    """Return an episode after the reply of the expert that it called."""
+    made = MadeCall(
+        play.turns, expert, play.asks, reply.text, reply.cost_nano, reply.usage, reply.error
+    )
+    return play.heard(reply.text, made)
 
 
 def _refused(play: Play, experts: Experts, hard_nano: int | None) -> Play:
