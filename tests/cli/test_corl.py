@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +53,24 @@ def test_a_controller_is_trained_evaluated_and_asked(
     assert answer["mode"] == "low"
     assert answer["dearest"]["expert"] == "large"
     assert "cost    $" in farthing("corl", "run", "b=a+1;a=2;b?", "--controller", "made").out
+
+
+def test_damaged_weights_are_named(
+    refused: Callable[..., str], pool_file: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(pool_file.parent / "controller", copy)
+    weights = copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1_000])
+    told = refused("corl", "evaluate", copy, "--pool", pool_file, "--n", 4)
+    assert "the weights are damaged" in told
+    assert str(copy) in told
+
+
+def test_without_a_command_the_help_is_all_that_is_said(farthing: Callable[..., Any]) -> None:
+    done = farthing("corl")
+    assert (done.code, done.err) == (2, "")
+    assert "certify" in done.out
 
 
 def test_a_mode_is_certified_in_a_sentence_about_money_and_as_json(

@@ -288,6 +288,17 @@ retries = {{ tries = 1 }}
 """
 
 
+def test_paths_of_a_pool_are_relative_to_its_file(
+    pool_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = pool_file.parent / "beside.toml"
+    text = pool_file.read_text()
+    beside.write_text(text.replace(f"{pool_file.parent}/questions.jsonl", "questions.jsonl"))
+    monkeypatch.chdir(tmp_path)
+    assert beside.read_text() != text
+    assert read_pool(beside).questions == read_pool(pool_file).questions
+
+
 def test_experts_may_be_behind_http(pool_file: Path, tmp_path: Path) -> None:
     with Endpoint(lambda said: f"<answer>{solve(said[-1]['content'])}</answer>") as endpoint:
         before, _ = pool_file.read_text().split("[models.small]")

@@ -299,7 +299,7 @@ def run(
 
     Exit code 1: the controller came to no answer.
 
-    Example: farthing corl run "c=b*7+2;a=4;b=a*3+5;c?" --mode high
+    Example: farthing corl run "c=b+2;a=4;b=a+5;c?" --mode high
     """
     chosen, costs = _pool(controller, pool)
     if chosen.hooks:

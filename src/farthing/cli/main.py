@@ -93,7 +93,8 @@ def _run(arguments: list[str]) -> int:
     try:
         return app(arguments or ["--help"], prog_name="farthing", standalone_mode=False) or 0
     except typer.TyperException as error:
-        return _fail(plain(error.format_message()), 2)
+        said = plain(error.format_message())
+        return _fail(said, 2) if said else 2  # without arguments, the help was shown
     except FarthingError as error:
         wrong = isinstance(error, WRONG) and not isinstance(error, UnprovedError)
         return _fail(str(error), 2 if wrong else 1)

@@ -40,7 +40,8 @@ def load(path: str, dtype: str) -> tuple[Any, Any]:
         OSError: there are no such weights.
         ValueError: they cannot be read.
     """
-    import transformers  # noqa: PLC0415 - an extra
+    import safetensors  # noqa: PLC0415 - an extra, as is the next
+    import transformers  # noqa: PLC0415
 
     kind: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
     with quiet(transformers):
@@ -48,11 +49,14 @@ def load(path: str, dtype: str) -> tuple[Any, Any]:
         base = _base(Path(at))
         tokenizer = transformers.AutoTokenizer.from_pretrained(at)
         models = transformers.AutoModelForCausalLM
-        if base == smollm2.NAME:
-            network = models.from_pretrained(folder_of(base), **kind)
-            network.load_adapter(at)
-        else:
-            network = models.from_pretrained(at, **kind)
+        try:
+            if base == smollm2.NAME:
+                network = models.from_pretrained(folder_of(base), **kind)
+                network.load_adapter(at)
+            else:
+                network = models.from_pretrained(at, **kind)
+        except safetensors.SafetensorError as error:
+            raise ValueError(f"the weights are damaged ({error}); copy them anew") from None
     return network, tokenizer
 
 

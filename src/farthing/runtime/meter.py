@@ -24,7 +24,7 @@ from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
 T = TypeVar("T", Completion, ToolReply)
-CALLED = ("the question's budget", "--max-cost (in Python budget_usd)")
+CALLED = ("the question's budget", "--max-cost (of corl --budget, in Python budget_usd)")
 """What messages call the budget of a question, and what sets it."""
 
 

@@ -196,7 +196,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_pool(file: Path) -> Pool:
-    """Read a pool from a TOML file.
+    """Read a pool from a TOML file; paths are relative to it.
 
     Raises:
         ConfigError: it cannot be read, or a field is missing, unknown or out of range.
@@ -210,11 +210,11 @@ def read_pool(file: Path) -> Pool:
     models = models_from(tables, named)
     controller = section.controller
     if controller not in models.sections:
-        models = _with_folder(models, Path(controller), named)
+        models = _with_folder(models, file.parent / controller, named)
         controller = CONTROLLER
     questions = [
         replace(question, text=asked(question), choices=())
-        for question in load_questions(section.task, section.questions)
+        for question in load_questions(section.task, file.parent / section.questions)
     ]
     pool = Pool(
         name=named,
