@@ -109,3 +109,9 @@ def test_what_is_wrong_with_a_question_is_said() -> None:
 def test_rows_need_no_gold() -> None:
     read = question(Row({"question": "c=b*7+2;a=4;b=a*3+5;c?"}, "q.jsonl, line 1", "q", 1))
     assert (read.id, read.gold) == ("q-1", ("1",))
+
+
+def test_a_row_s_part_group_and_id_are_kept() -> None:
+    said = {"question": "a=4;b=a*3;b?", "split": "test", "group": "short", "id": "mine"}
+    read = question(Row(said, "q.jsonl, line 1", "q", 1, split="train"))
+    assert (read.id, read.group, read.split, read.gold) == ("mine", "short", "test", ("2",))

@@ -10,7 +10,7 @@ the length.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Literal, get_args
@@ -19,6 +19,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.tasks.base import ExactMatch, Question
+from farthing.tasks.questions import own
 from farthing.tasks.rows import Row
 
 Kind = Literal["affine", "sums", "products"]
@@ -256,10 +257,13 @@ ARITHMETIC = ExactMatch("arithmetic", normalise, re.compile("[0-9]"))
 
 
 def question(row: Row) -> Question:
-    """Read a row with `question`, as 'c=b*7+2;a=4;b=a*3+5;c?'; what is right follows from it."""
+    """Read a row with `question`, as 'c=b*7+2;a=4;b=a*3+5;c?'; what is right follows from it.
+
+    Whatever else a question of one's own has may stand beside it.
+    """
     text = row.text("question")
     try:
         gold = solve(text)
     except InputError as error:
         raise row.refusal("question", str(error)) from None
-    return Question(id=f"{row.source}-{row.number}", text=text, gold=(gold,), split=row.split)
+    return own(replace(row, values={**row.values, "gold": gold}))
