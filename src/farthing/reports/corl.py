@@ -87,12 +87,17 @@ def evaluation(found: Evaluation) -> RenderableType:
         f"{_signed(best.accuracy_difference)}, cost a question "
         f"{_signed(best.cost_difference_usd, '$')}."
     )
+    others = (
+        "Instead of it: the controller writes no more than a call and its answer, which is in the "
+        "cost. What threshold costs, and how often it is right, is of the mode "
+        f"{found.modes[-1].mode.name}."
+    )
     return Group(
         Text(f"{head}\n"),
         _modes(found),
         Text(f"\n{explained}\n"),
         _others(found),
-        Text(f"\n{beside}"),
+        Text(f"\n{others}\n\n{beside}"),
     )
 
 
