@@ -316,7 +316,7 @@ def warm(net: Any) -> Any:
             ),
             1,
         ),
-        (Settings("group", actor_rate=3e-3, minibatch=64), 4),
+        (Settings("group", actor_rate=3e-3, kl=0.001, epochs=2, minibatch=64), 4),
     ],
     ids=["gae", "group"],
 )
