@@ -15,7 +15,8 @@ from farthing.errors import InputError
 from farthing.lm.adapters import ACTING, BEGAN, Began, adapt, adapted, learning, save
 from farthing.lm.checkpoint import State
 from farthing.lm.make import write
-from farthing.lm.masked_ppo import Batch, Figures, HeadCritic, Learners, MaskedTrainer, Settings
+from farthing.lm.critics import HeadCritic
+from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
 from farthing.lm.symbols import WHOLE
 from farthing.models import smollm2
 from farthing.models.weights import ADAPTER, load

@@ -100,7 +100,7 @@ def certify(
         InputError: there are no questions of a part, or nobody knows which expert is strongest.
         UnknownNameError: the reference is no expert.
     """
-    watch(0, 3)
+    watch(0, len(PARTS))
     chosen = opened.pool.questions.sample("train", CHOOSING, 0)
     reference = asked.reference or strongest_expert(opened, chosen)
     if reference not in opened.rules.names:
