@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from controller_pool import write_pool
 
-from farthing.cli import corl as cli
+from farthing.cli import corl_training as cli
 from farthing.experiments.corl.training import Plan
 from farthing.experiments.corl.warm import COURSE
 from farthing.experiments.corl.warm import Plan as Lesson
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course
+from farthing.models.embedded import WEIGHTS
+from farthing.traces.arrays import SPLITS
 
 
 @pytest.fixture(scope="module")
@@ -203,3 +205,64 @@ def test_the_options_default_to_what_a_training_does_by_itself() -> None:
     assert Lesson() == Lesson(
         given["lora"], given["questions"], replace(COURSE, steps=given["steps"]), given["seed"]
     )
+
+
+def test_a_controller_and_a_pool_without_its_experts_are_refused(
+    refused: Callable[..., str], pool_file: Path
+) -> None:
+    shipped = str(WEIGHTS / "corl-four")
+    for command in (("evaluate", shipped), ("run", "a=2;a?", "--controller", shipped)):
+        told = refused("corl", *command, "--pool", "two")
+        assert "learned to call products, sums, and the pool two has small, large" in told
+    assert "learned to call" in refused("corl", "evaluate", shipped, "--pool", pool_file)
+
+
+def test_a_training_that_is_not_over_is_no_controller(
+    refused: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "half" / ".training").mkdir(parents=True)
+    told = refused("corl", "evaluate", tmp_path / "half")
+    assert "holds a training that is not over; the command that began it goes on" in told
+
+
+def test_a_question_that_the_controller_cannot_read_is_refused(
+    refused: Callable[..., str], pool_file: Path, tmp_path: Path
+) -> None:
+    told = refused("corl", "run", "What is 2+2?", "--pool", pool_file)
+    assert "'What is 2+2?' has others, such as W" in told
+    listed = pool_file.parent / "questions.jsonl"
+    text = pool_file.read_text().replace(str(listed), str(tmp_path / "own.jsonl"))
+    rows = [{"question": "say 3, a=3;a?", "gold": "3", "split": part} for part in SPLITS]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "pool.toml").write_text(text)
+    told = refused("corl", "evaluate", "--pool", tmp_path / "pool.toml", "--n", 2)
+    assert "'say 3, a=3;a?' has others" in told
+
+
+def test_it_is_said_what_a_hard_budget_was_and_that_questions_were_fewer(
+    farthing: Callable[..., Any], pool_file: Path
+) -> None:
+    chain = ("corl", "run", "b=a+1;a=2;b?", "--pool", pool_file)
+    done = json.loads(farthing(*chain, "--budget", "0.5", "--json").out)
+    assert done["hard_budget_usd"] == 0.5
+    assert done["mode"] == "low", "of two modes the cheaper one"
+    assert json.loads(farthing(*chain, "--json").out)["hard_budget_usd"] is None
+    assert "no more than $0.5 could be paid, calls" in " ".join(
+        farthing(*chain, "--budget", "0.5").out.split()
+    )
+    done = farthing("corl", "evaluate", "--pool", pool_file, "--n", 50, "--budget", "0.5")
+    assert "note: 12 of the 50 questions; there are no more of the part test" in done.err
+    assert "They are not held to $0.500 a question" in " ".join(done.out.split())
+
+
+def test_a_trained_controller_finds_its_pool_from_anywhere(
+    farthing: Callable[..., Any], pool_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, anywhere = Path("made").resolve(), Path("anywhere")
+    monkeypatch.chdir(pool_file.parent)
+    few = ("--updates", 1, "--prompts", 2, "--rollouts", 2)
+    assert farthing("corl", "train", "--pool", pool_file.name, *few, "--out", made).code == 0
+    monkeypatch.chdir(made.parent)
+    anywhere.mkdir()
+    monkeypatch.chdir(anywhere)
+    assert farthing("corl", "evaluate", made, "--n", 4).code == 0

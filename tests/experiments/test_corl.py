@@ -135,6 +135,10 @@ def test_an_evaluation_counts_each_question_once_in_each_mode(scripted: Scripted
             one.best_single.accuracy_difference.high < 0 < one.best_single.cost_difference_usd.low
         )
         assert one.hindsight.reward >= one.best_plan.reward
+        others = {**one.baselines, "best plan": one.best_plan}
+        assert one.ahead.keys() == others.keys()
+        for name, other in others.items():  # on the same questions, each of which counts alike
+            assert one.ahead[name].value == pytest.approx(one.reward.value - other.reward)
         assert sum(cell.questions for cell in one.cells) == 60
         for figure in (one.accuracy, one.cost_usd, one.call_ratio, one.over_budget, one.reward):
             assert figure.low <= figure.value <= figure.high
@@ -252,6 +256,8 @@ def test_a_live_answer_costs_what_its_steps_cost(pool_file: Path) -> None:
     assert spent == found.done.episode.cost_nano <= CENT
     assert found.dearest.expert == "large"
     assert found.dearest.measured
+    partly = ask(read_pool(pool_file), "b=a+1;a=2;b?", "high", known_usd={"small": 1.0})
+    assert partly.dearest.expert == "large", "what is known of one alone says nothing"
     with pytest.raises(InputError, match="the question is empty"):
         ask(read_pool(pool_file), " ", "high")
     with pytest.raises(InputError, match="does not end with a letter and a question mark"):

@@ -14,8 +14,8 @@ from torch import Tensor
 from farthing.errors import InputError
 from farthing.lm.adapters import ACTING, BEGAN, Began, adapt, adapted, learning, save
 from farthing.lm.checkpoint import State
-from farthing.lm.make import write
 from farthing.lm.critics import HeadCritic
+from farthing.lm.make import write
 from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
 from farthing.lm.symbols import WHOLE
 from farthing.models import smollm2

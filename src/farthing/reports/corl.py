@@ -92,13 +92,33 @@ def evaluation(found: Evaluation) -> RenderableType:
         "cost. What threshold costs, and how often it is right, is of the mode "
         f"{found.modes[-1].mode.name}."
     )
+    if found.hard_usd is not None:
+        others += f" They are not held to ${significant(found.hard_usd)} a question."
     return Group(
         Text(f"{head}\n"),
         _modes(found),
-        Text(f"\n{explained}\n"),
+        Text(f"\n{explained}{_went_wrong(found)}\n"),
         _others(found),
         Text(f"\n{others}\n\n{beside}"),
     )
+
+
+def _went_wrong(found: Evaluation) -> str:
+    """Say how often a turn could not be read, and a call was refused or failed; mostly nothing."""
+    said = [
+        f"{one.mode.name} {what}"
+        for one in found.modes
+        for n, what in (
+            (
+                one.malformed,
+                f"turns that could not be read on {one.malformed:.3f} of the questions",
+            ),
+            (one.refused, f"calls refused {one.refused:,}"),
+            (one.failed, f"calls failed {one.failed:,}"),
+        )
+        if n
+    ]
+    return f" Not as it should be: {'; '.join(said)}." if said else ""
 
 
 def _modes(found: Evaluation) -> Table:
@@ -135,7 +155,8 @@ def _table(first: str, *others: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     table.add_column(first, no_wrap=True)
     for name in others:
-        table.add_column(name, justify="right", min_width=len(name) if len(name) < 10 else None)
+        least = len(name) if len(name) < 10 else None
+        table.add_column(name, justify="right", overflow="fold", min_width=least)
     return table
 
 
@@ -156,6 +177,7 @@ def live_record(live: Live) -> Record:
         "answer": episode.answer,
         "mode": live.mode.name,
         "budget_usd": usd_from_nano(live.mode.budget_nano),
+        "hard_budget_usd": None if live.hard_nano is None else usd_from_nano(live.hard_nano),
         "cost_usd": usd_from_nano(episode.cost_nano),
         "over_budget": episode.over_budget,
         "ended_by": episode.ended_by,
@@ -218,6 +240,9 @@ def _paid(found: Live) -> str:
     episode, dearest = found.done.episode, found.dearest
     over = f"mode {found.mode.name}: {'above' if episode.over_budget else 'within'} its "
     paid = f"cost    {dollars(episode.cost_nano)} ({over}{dollars(found.mode.budget_nano)})"
+    if found.hard_nano is not None:
+        most = dollars(found.hard_nano)
+        paid += f"; no more than {most} could be paid, calls refused {episode.refused}"
     if dearest.cost_nano is None:
         return paid
     about = "" if dearest.measured else "about "

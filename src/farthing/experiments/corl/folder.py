@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from farthing.errors import InputError
-from farthing.experiments.corl.pool import Pool, find
+from farthing.experiments.corl.pool import BUILT_IN, Pool, find
 from farthing.methods.controllers.base import Mode
 from farthing.methods.controllers.prompt import Style
 from farthing.models.embedded import WEIGHTS
@@ -54,12 +54,16 @@ def read_card(folder: Path) -> Card | None:
     """Return the card of a controller's folder; None where the weights have none.
 
     Raises:
-        InputError: there is no such folder, or its card cannot be read.
+        InputError: there is no such folder, its training is not over, or its card cannot be read.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder of a controller; check the path")
     file = folder / CARD
     if not file.exists():
+        if (folder / TRAINING).is_dir():
+            raise InputError(
+                f"{folder}: holds a training that is not over; the command that began it goes on"
+            )
         return None
     try:
         return msgspec.json.decode(file.read_bytes(), type=Card)
@@ -84,7 +88,8 @@ def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> F
         weights: where the controllers lie that ship.
 
     Raises:
-        InputError: there is no such folder or pool.
+        InputError: there is no such folder or pool, or the pool lacks an expert that the controller
+            learned to call.
     """
     if folder is None:
         own = weights / SHIPPED.format(name or DEFAULT)
@@ -92,12 +97,27 @@ def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> F
             return Found(find(name or DEFAULT), None)
         folder = own
     card = read_card(folder)
-    pool = find(name or (card.pool if card else DEFAULT))
-    if card is not None:
-        pool = replace(pool, hooks=card.hooks)
-    if card is not None and card.pool == pool.name:
+    if card is None:
+        return Found(find(name or DEFAULT).speaking(folder), None)
+    pool = replace(_pool_with(card, folder, name), hooks=card.hooks)
+    if card.pool == pool.name:
         pool = replace(pool, modes=card.modes, style=card.style, most_turns=card.most_turns)
     return Found(pool.speaking(folder), card)
+
+
+def _pool_with(card: Card, folder: Path, name: str | None) -> Pool:
+    """Return the pool of a name, or the card's own, with all experts that its controller knows."""
+    if name is None and card.pool not in BUILT_IN and not Path(card.pool).is_file():
+        raise InputError(
+            f"{folder}: learned in the pool {card.pool}, which is not there; name one with --pool"
+        )
+    pool = find(name or card.pool)
+    if unknown := sorted(card.call_cost_usd.keys() - set(pool.experts)):
+        raise InputError(
+            f"{folder}: learned to call {', '.join(unknown)}, and the pool {pool.name} has "
+            f"{', '.join(pool.experts)}; name another pool, or train a controller in this one"
+        )
+    return pool
 
 
 def pool_to_train(name: str, folder: Path | None, style: Style | None) -> Pool:

@@ -35,6 +35,8 @@ class Live:
     """What came of a question, and what the dearest expert had cost."""
 
     mode: Mode
+    hard_nano: int | None
+    """What could be paid at most, in nano-dollars; None: no limit."""
     done: Controlled
     dearest: Dearest
 
@@ -65,7 +67,7 @@ def ask(
     if not question.strip():
         raise InputError("the question is empty; give its text")
     pool.questions.check(question)
-    check_readable(pool)
+    check_readable(pool, question)
     rules = pool.rules
     chosen = ControllerPolicy(rules, pool.modes).mode(mode)
     models = pool.models.open()
@@ -75,7 +77,8 @@ def ask(
         try:
             controller = _controller(pool, rules, models)
             done = await controller.answer(named, chosen, budget_nano=budget_nano)
-            return Live(chosen, done, await _dearest(pool, models, done, known_usd or {}))
+            dearest = await _dearest(pool, models, done, known_usd or {})
+            return Live(chosen, budget_nano, done, dearest)
         finally:
             await asyncio.gather(*(model.aclose() for model in models.values()))
 
@@ -101,9 +104,10 @@ async def _dearest(
 ) -> Dearest:
     """Return what asking the dearest expert costs; one that runs here is asked, others are not."""
     prompt = Prompt((Message("user", done.episode.question),), max_tokens=pool.max_tokens)
+    known = known_usd if set(pool.experts) <= known_usd.keys() else {}
 
     def price(name: str) -> tuple[float, int]:
-        return known_usd.get(name, 0.0), models[name].largest_cost_nano(prompt)
+        return known.get(name, 0.0), models[name].largest_cost_nano(prompt)
 
     expert = max(pool.experts, key=price)
     for call in done.episode.calls:

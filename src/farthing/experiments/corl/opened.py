@@ -43,7 +43,7 @@ class Opened:
                 cannot read its prompts.
             MissingExtraError: torch or transformers is absent.
         """
-        check_readable(pool)
+        check_readable(pool, *pool.questions.texts)
         rules, task = pool.rules, pool.grader()
         voice, tokenizer = load_voice(
             pool.weights(), pool.price(pool.controller), pool.max_tokens, device

@@ -49,7 +49,7 @@ class Pool:
     """Who may be called by whom, about what, for how much."""
 
     name: str
-    """`two`, `four`, or the file."""
+    """`two`, `four`, or the file, from the root on."""
     task: str
     questions: Drawn | Listed
     models: ModelsConfig
@@ -217,7 +217,7 @@ def read_pool(file: Path) -> Pool:
         for question in load_questions(section.task, file.parent / section.questions)
     ]
     pool = Pool(
-        name=named,
+        name=str(file.resolve()),
         task=section.task,
         questions=Listed(tuple(questions)),
         models=models,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ class Drawn:
 
     recipes: tuple[Recipe, ...]
     """Each is sampled as often as it stands here."""
+    texts: ClassVar[tuple[str, ...]] = ()
+    """None of others: what is drawn can be read."""
 
     def check(self, text: str) -> None:
         """Refuse what is no such question: the networks leave out symbols that they do not know.
@@ -54,6 +57,11 @@ class Listed:
     """Questions of a file. Where it names no part, four of five train."""
 
     questions: tuple[Question, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is asked: a controller may not have all of its symbols."""
+        return tuple(one.text for one in self.questions)
 
     def check(self, text: str) -> None:
         """Take any question: nobody knows what these models can read."""
