@@ -38,7 +38,7 @@ from farthing.reports.style import INK, MUTED, STYLE, WIDTH
 
 RESULTS = Path(__file__).parent / "results" / "corl.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl.svg"
-UPDATES = {"two": 80, "four": 160}
+UPDATES = {"two": 80, "four": 240}
 HARD = 5.0
 """The hard budget of the second evaluation, in budgets of the cheapest mode."""
 Record = dict[str, Any]

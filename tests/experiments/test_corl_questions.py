@@ -16,10 +16,10 @@ DRAWN = Drawn((OFTEN,) * 4 + (RARE,))
 OF_RARE = "sums-1"
 
 
-def test_all_kinds_are_learned_from_equally_often_and_asked_as_often_as_the_pool_says() -> None:
+def test_rare_kinds_are_learned_from_more_than_they_are_asked() -> None:
     generator = np.random.default_rng(0)
     learned = Counter(DRAWN.draw("train", generator).group for _ in range(400))
-    assert 160 <= learned[OF_RARE] <= 240  # of 200, four standard errors either way
+    assert 96 <= learned[OF_RARE] <= 171  # of 133, four standard errors either way
     asked = DRAWN.sample("test", 50, seed=0)
     for n in range(5, 55, 5):
         assert Counter(one.group for one in asked[:n])[OF_RARE] == n // 5

@@ -1,7 +1,9 @@
 """Where a pool's questions come from: drawn by recipes, or listed in a file."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isqrt
 from typing import ClassVar
 
 import numpy as np
@@ -29,8 +31,14 @@ class Drawn:
         solve(text)
 
     def draw(self, part: Part, generator: np.random.Generator) -> Question:
-        """Draw one question of a part to learn from: all recipes equally often, rare ones too."""
-        return next(draw_of(part, tuple(dict.fromkeys(self.recipes)), generator)).question()
+        """Draw one question of a part to learn from; rare recipes are drawn more than sampled.
+
+        Each is drawn as often as the square root, rounded down, of how often it stands here: rare
+        ones do not wait too long, and frequent ones do not lack practice.
+        """
+        counts = Counter(self.recipes)
+        recipes = tuple(one for one, n in counts.items() for _ in range(isqrt(n)))
+        return next(draw_of(part, recipes, generator)).question()
 
     def sample(self, part: Part, n: int, seed: int) -> list[Question]:
         """Return n questions of a part, no two alike: any prefix is mixed as the recipes are.
