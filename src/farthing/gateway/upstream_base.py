@@ -1,0 +1,127 @@
+"""Who answers a request that names a model: what it can cost, its reply, whole or in pieces."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from farthing.gateway.requests import ChatRequest
+from farthing.models.base import Usage
+from farthing.models.prices import Price
+from farthing.models.retry import Patience
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that one try of a request can take."""
+
+    nano: int | None
+    """Nano-dollars; None where the model has no price."""
+    tokens: int
+    """Input and output together."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back, and what it took."""
+
+    body: bytes
+    """JSON as the provider sent it; empty after a stream."""
+    usage: Usage
+    cached_tokens: int
+    """Input tokens that were read from the provider's cache."""
+    cost_nano: int | None
+    """Price of all tries, in nano-dollars; None where the model has no price."""
+    latency_s: float
+    """From sending to the last byte, in seconds."""
+    model: str
+    """Name of the model that answered, as the provider gives it."""
+    tries: int = 1
+    """Calls that it took; all but the last one failed."""
+
+
+class StreamedReply(Protocol):
+    """A reply in pieces: iterate, then read `reply`."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Return the pieces: the JSON of each chunk, without `data: ` and without `[DONE]`."""
+        ...
+
+    async def __anext__(self) -> bytes:
+        """Return the next piece.
+
+        Raises:
+            ModelError: the stream broke; without a word on usage it counts as its largest cost.
+        """
+        ...
+
+    @property
+    def reply(self) -> Reply:
+        """What it took, known once the pieces are at their end; RuntimeError before."""
+        ...
+
+
+class Upstream(Protocol):
+    """A model that answers requests; safe to call many times at once from one event loop."""
+
+    @property
+    def name(self) -> str:
+        """What clients call it: the name of its section."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """What its provider calls it."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What it costs; None where nothing says so."""
+        ...
+
+    @property
+    def patience(self) -> Patience:
+        """How often and how long to try."""
+        ...
+
+    def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
+        """Return the most that one try can take.
+
+        Args:
+            request: what is asked.
+            default_max_output: output tokens of a choice where the request names no limit.
+
+        Raises:
+            RequestError: the model cannot be asked this.
+        """
+        ...
+
+    async def send(
+        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+    ) -> Reply:
+        """Try once; cancelling the task closes the connection.
+
+        Args:
+            request: what is asked.
+            default_max_output: output tokens of a choice where the request names no limit.
+            timeout_s: most seconds to the last byte, where that is less than the section's.
+
+        Raises:
+            RequestError: the model cannot be asked this; nothing was sent.
+            ModelError: the try failed; one of unknown outcome counts as its largest cost.
+        """
+        ...
+
+    def stream(
+        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+    ) -> AbstractAsyncContextManager[StreamedReply]:
+        """Try once, for a reply in pieces; leaving the block closes the connection.
+
+        The arguments are those of `send`, and so are the errors. The first piece is there when the
+        block begins: what fails before it fails there.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections and let go of memory."""
+        ...
