@@ -21,6 +21,7 @@ from farthing.cli import (
     methods,
     pipeline,
     recommend,
+    serve,
     traces,
     tune,
 )
@@ -54,6 +55,7 @@ app.command("grade")(grade.grade)
 app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
+app.command("serve")(serve.serve)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
 for one in (

@@ -20,7 +20,7 @@ class Passed:
     conversation: str
     """What it has in common with the other requests of its conversation."""
     policy: str | None
-    """Name of the bundle that decided; None: one model was asked, as the request said."""
+    """Name of the policy whose task it was; None: nobody's."""
     model: str
     """Name of the model that the client asked for."""
     messages: list[Any] | None

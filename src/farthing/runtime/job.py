@@ -145,11 +145,8 @@ class Job:
         return system_of(plan, {role: self._sold(role, name) for role, name in self._roles()})
 
     def _sold(self, role: str, name: str) -> Sold:
-        settings = self.models.sections[name].settings
-        sent = {key: value for key, value in _sent(settings).items() if key != "model"}
         agent = self.section.agents.get(role)
-        searched = {"search": _searched(agent.search if agent else None)}
-        return Sold(flat(sent) | searched, str(settings.price(self.models.prices)))
+        return sold(self.models, name, agent.search if agent else None)
 
     def _used(self) -> list[str]:
         used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
@@ -183,6 +180,13 @@ class Job:
         """Return every role and the section of its model."""
         agents = self.section.agents.items()
         return [*((n, n) for n in self.section.pool), *((n, agent.model) for n, agent in agents)]
+
+
+def sold(models: ModelsConfig, name: str, search: str | None = None) -> Sold:
+    """Return what goes with every call to a model, what is searched for it, and what it costs."""
+    settings = models.sections[name].settings
+    sent = {key: value for key, value in _sent(settings).items() if key != "model"}
+    return Sold(flat(sent) | {"search": _searched(search)}, str(settings.price(models.prices)))
 
 
 def sent_mark(models: ModelsConfig, name: str) -> str:

@@ -21,6 +21,8 @@ from farthing.budgets.atomic import atomic
 from farthing.budgets.base import Balance, Reservation
 from farthing.budgets.sqlite_ledger import SqliteLedger
 from farthing.errors import StoreError
+from farthing.models.base import Prompt, Usage
+from farthing.models.prices import largest_usage
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
@@ -48,6 +50,8 @@ class Entry:
     """Name of the model or tool."""
     key: str
     """SHA-256 of attempt, name, parameters and messages, in hexadecimal."""
+    tokens: int = 0
+    """The most tokens that a try of it can take, read and written."""
 
 
 def entry(attempt: Attempt, asked: str, content: Any, occurrence: int) -> Entry:
@@ -60,7 +64,9 @@ def entry(attempt: Attempt, asked: str, content: Any, occurrence: int) -> Entry:
         occurrence: how often this attempt has sent the same before.
     """
     text = msgspec.json.encode([attempt, asked, content, occurrence])
-    return Entry(attempt, asked, sha256(text).hexdigest())
+    largest = largest_usage(content) if isinstance(content, Prompt) else Usage(0, 0)
+    tokens = largest.input_tokens + largest.output_tokens
+    return Entry(attempt, asked, sha256(text).hexdigest(), tokens)
 
 
 class Entries:

@@ -108,6 +108,7 @@ class Orchestrator:
         *,
         budget_nano: int | None = None,
         rng: np.random.Generator | None = None,
+        meter: Meter | None = None,
     ) -> Answer:
         """Answer one question.
 
@@ -122,6 +123,7 @@ class Orchestrator:
             budget_nano: the most that may be paid for it, in nano-dollars; none: no limit.
             rng: draws the actions of a policy without a threshold; by default the question's id
                 is its seed.
+            meter: pays for this question; none: the orchestrator's.
 
         Raises:
             UnpricedModelError: a budget applies to a model without a price.
@@ -130,7 +132,10 @@ class Orchestrator:
         episode = Episode(
             self.bundle, self._lines, blank(question, self), self.task, rng, budget_nano
         )
-        return await _Answering(self, question, QuestionBudget.of(budget_nano), episode).play()
+        asked = _Answering(
+            self, question, QuestionBudget.of(budget_nano), episode, meter or self.meter
+        )
+        return await asked.play()
 
 
 def blank(question: Question, orchestrator: Orchestrator) -> Trace:
@@ -156,6 +161,7 @@ class _Answering:
     question: Question
     budget: QuestionBudget
     episode: Episode
+    meter: Meter
     steps: list[list[Call]] = field(default_factory=list)
     """The calls of each round, or each single call, that was made in full."""
     broken: list[Call] = field(default_factory=list)
@@ -247,7 +253,7 @@ class _Answering:
 
     def _client(self, question: Question, number: int, agent: Agent) -> Client:
         bound = None if self.budget.left_nano is None else self._declared(agent)
-        return self.orchestrator.meter.client(question, number, agent, self.budget, bound)
+        return self.meter.client(question, number, agent, self.budget, bound)
 
     def _declared(self, agent: Agent) -> int | None:
         """Return the most that a call of an agent may cost, where the bundle declares it."""

@@ -1,0 +1,199 @@
+"""The gateway as an ASGI application: its addresses, its keys, its beginning and its end."""
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from farthing import __version__
+from farthing.errors import FarthingError
+from farthing.gateway.config import ServeConfig
+from farthing.gateway.house import House, opened
+from farthing.gateway.keys import KeyRecord, Scope
+from farthing.gateway.openapi import description
+from farthing.gateway.posting import post
+from farthing.gateway.refusals import RefusedError, forbidden, refusal, unknown_key, unknown_model
+
+LOG = logging.getLogger("farthing.gateway")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
+    """Return the gateway of a configuration.
+
+    Args:
+        config: what is served.
+        watch: whether bundles are read again when they change.
+    """
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with opened(config, watch=watch) as house:
+            app.state.house = house
+            yield
+
+    routes = [
+        Route("/v1/chat/completions", _said(chat), methods=["POST"]),
+        Route("/v1/models", _said(models), methods=["GET"]),
+        Route("/v1/models/{name:path}", _said(model), methods=["GET"]),
+        Route("/health", _said(health), methods=["GET"]),
+        Route("/ready", _said(ready), methods=["GET"]),
+        Route("/metrics", _said(metrics), methods=["GET"]),
+        Route("/openapi.json", _said(openapi), methods=["GET"]),
+    ]
+    unexpected = {404: _no_such_address, 405: _no_such_method, 500: _unexpected}
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=unexpected)
+
+
+async def chat(request: Request) -> Response:
+    """Answer a chat completion."""
+    house = house_of(request)
+    key = await admitted(request, "call")
+    return await post(house, request, key)
+
+
+async def models(request: Request) -> Response:
+    """List what can be asked for: upstream models, and a virtual one for each policy."""
+    house, key = house_of(request), await admitted(request, "call", "read")
+    names = [
+        name for name in house.chat.models if key is None or not key.models or name in key.models
+    ]
+    return _json({"object": "list", "data": [_described(house, name) for name in names]})
+
+
+async def model(request: Request) -> Response:
+    """Describe one model."""
+    house = house_of(request)
+    await admitted(request, "call", "read")
+    name = request.path_params["name"]
+    if name not in house.chat.models:
+        raise unknown_model(name, house.chat.models)
+    return _json(_described(house, name))
+
+
+async def health(_: Request) -> Response:
+    """Say that the process is there."""
+    return _json({"status": "ok", "version": __version__})
+
+
+async def ready(request: Request) -> Response:
+    """Say whether requests can be answered: the database is there."""
+    house = house_of(request)
+    await house.ledger.balances(["all"])
+    bundles = {
+        name: {mode: one.certificate_id for mode, one in policy.loaded.items()}
+        for name, policy in house.chat.policies.items()
+    }
+    latency = {
+        name: {"median_s": median, "p95_s": slow}
+        for name, (median, slow) in house.metrics.quantiles().items()
+    }
+    return _json({"status": "ready", "policies": bundles, "latency": latency})
+
+
+async def metrics(request: Request) -> Response:
+    """Give the figures for Prometheus."""
+    house = house_of(request)
+    await admitted(request, "read", "admin")
+    return Response(house.metrics.text(), media_type=house.metrics.content_type)
+
+
+async def openapi(_: Request) -> Response:
+    """Describe the addresses."""
+    return _json(description())
+
+
+def house_of(request: Request) -> House:
+    """Return what the application was opened with."""
+    house: House = request.app.state.house
+    return house
+
+
+async def admitted(request: Request, *scopes: Scope) -> KeyRecord | None:
+    """Return the key of a request; None where none is needed.
+
+    Raises:
+        RefusedError: the key is absent, unknown, or opens something else.
+    """
+    house = house_of(request)
+    if house.keys is None:
+        return None
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not secret.strip():
+        raise unknown_key()
+    key = await house.keys.find(secret.strip())
+    if key is None:
+        raise unknown_key()
+    if not key.scopes & {*scopes, "admin"}:
+        raise forbidden(f"do this; it needs the scope {' or '.join(scopes)}")
+    return key
+
+
+def _said(endpoint: Endpoint) -> Endpoint:
+    """Say what goes wrong as OpenAI does."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except FarthingError as error:
+            return refused(refusal(error))
+
+    return answered
+
+
+def refused(why: RefusedError) -> Response:
+    """Return the reply of a refusal."""
+    return _json(why.body(), why.status, why.headers)
+
+
+async def _no_such_address(request: Request, _: Exception) -> Response:
+    said = f"there is nothing at {request.url.path:.100}; see /openapi.json"
+    return refused(RefusedError(404, said, code="not_found"))
+
+
+async def _no_such_method(request: Request, error: Exception) -> Response:
+    said = f"{request.method} means nothing at {request.url.path:.100}; see /openapi.json"
+    allowed = getattr(error, "headers", None) or {}
+    return refused(RefusedError(405, said, code="method_not_allowed", headers=allowed))
+
+
+async def _unexpected(_: Request, error: Exception) -> Response:
+    # Only where it came from: its text may hold what a client sent.
+    LOG.error("unexpected %s at %s", type(error).__name__, _place(error))
+    return refused(refusal(error))
+
+
+def _place(error: Exception) -> str:
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return "?" if last is None else f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
+
+
+def _described(house: House, name: str) -> dict[str, Any]:
+    chat = house.chat
+    found: dict[str, Any] = {"id": name, "object": "model", "created": 0, "owned_by": "farthing"}
+    if name in chat.passing.upstreams:
+        price = chat.passing.upstreams[name].price
+        return found | {
+            "farthing": {"kind": "model", "price": None if price is None else str(price)}
+        }
+    policy = chat.policies[name.removeprefix("farthing/")]
+    modes = {
+        mode: str(one.bundle.certificate or "nothing is promised")
+        for mode, one in policy.loaded.items()
+    }
+    return found | {"farthing": {"kind": "policy", "modes": modes}}
+
+
+def _json(
+    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    encoded = msgspec.json.encode(body)
+    return Response(encoded, status, dict(headers or {}), media_type="application/json")

@@ -1,0 +1,210 @@
+"""One request for a chat completion: who answers, within which limits, and what is kept of it."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import msgspec
+
+from farthing.budgets.accounts.base import Accounts
+from farthing.gateway import answering
+from farthing.gateway.completions import NONE, Given, Receipt
+from farthing.gateway.config import PREFIX, ServeConfig
+from farthing.gateway.keys import KeyRecord
+from farthing.gateway.metrics import Metrics
+from farthing.gateway.passing import Passing
+from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.recording import Recorder
+from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
+from farthing.gateway.replies import text_in_piece
+from farthing.gateway.requests import ChatRequest
+from farthing.gateway.spending import Limits, Payer
+from farthing.gateway.upstream import Reply
+from farthing.money import usd_from_nano
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a request goes."""
+
+    model: str
+    """The upstream model that answers, where no policy does."""
+    policy: GatewayPolicy | None = None
+    """Whose task it is."""
+    why: str = ""
+    """Why nothing is promised of it."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A reply in one piece."""
+
+    body: bytes
+    receipt: Receipt
+
+
+@dataclass(frozen=True)
+class Chat:
+    """Answers requests for chat completions."""
+
+    config: ServeConfig
+    passing: Passing
+    policies: dict[str, GatewayPolicy]
+    ledger: Accounts
+    limits: Limits
+    strongest: answering.Strongest
+    sections: dict[str, str]
+    """What a provider calls a model to the section that clients know."""
+    metrics: Metrics
+    recorder: Recorder | None
+
+    @property
+    def models(self) -> list[str]:
+        """What clients may ask for: models, and a virtual one for each policy."""
+        return [*self.passing.upstreams, *(PREFIX + name for name in self.policies)]
+
+    def route(self, request: ChatRequest, key: KeyRecord | None) -> Route:
+        """Return where a request goes.
+
+        Raises:
+            RefusedError: there is no such model, the key may not use it, or its policy takes
+                nothing outside its task.
+        """
+        name = request.model
+        if name not in self.models:
+            raise unknown_model(name, self.models)
+        if key is not None and key.models and name not in key.models:
+            raise forbidden(f"use the model '{name}'")
+        if name in self.passing.upstreams:
+            taking = [p for p in self.policies.values() if name in p.section.answers_for]
+            inside = [policy for policy in taking if policy.outside(request) is None]
+            if inside:
+                return Route(self.strongest.name, inside[0])
+            return Route(name, None, "a model was asked, which promises nothing")
+        policy = self.policies[name.removeprefix(PREFIX)]
+        outside = policy.outside(request)
+        if outside is None:
+            return Route(self.strongest.name, policy)
+        if policy.section.outside == "refuse":
+            said = f"the policy '{policy.name}' does not take this request: {outside}"
+            raise RefusedError(400, said, code="outside_task")
+        return Route(self.strongest.name, None, f"the request is outside the task: {outside}")
+
+    async def whole(self, request: ChatRequest, key: KeyRecord | None, trace: str) -> Whole:
+        """Answer in one piece.
+
+        Raises:
+            RefusedError, LimitError, ModelError: it is not answered.
+        """
+        route = self.route(request, key)
+        payer = self._payer(key, route, trace)
+        decided = await self._decided(request, route, payer)
+        if isinstance(decided, Given):
+            return Whole(decided.body(), decided.receipt)
+        name, reply = await self.passing.send(route.model, request, payer, self._left(request))
+        receipt = self._received(request, name, reply, trace, decided)
+        self._keep(request, route, payer, receipt, reply)
+        return Whole(_with_receipt(reply.body, receipt), receipt)
+
+    async def pieces(
+        self, request: ChatRequest, key: KeyRecord | None, trace: str
+    ) -> AsyncGenerator[bytes | Receipt]:
+        """Answer in pieces: the data of each event, and the receipt once it is known.
+
+        What fails before the first piece is raised before it.
+
+        Raises:
+            RefusedError, LimitError, ModelError: it is not answered, or no further.
+        """
+        route = self.route(request, key)
+        payer = self._payer(key, route, trace)
+        decided = await self._decided(request, route, payer)
+        if isinstance(decided, Given):
+            yield decided.receipt
+            for chunk in decided.chunks(usage=request.include_usage):
+                yield chunk
+            return
+        left = self._left(request)
+        async with self.passing.stream(route.model, request, payer, left) as streamed:
+            said: list[str] = []
+            async for piece in streamed:
+                if self.recorder is not None:
+                    said.append(text_in_piece(piece))
+                yield piece
+            name, reply = streamed.ended
+        receipt = self._received(request, name, reply, trace, decided)
+        self._keep(request, route, payer, receipt, reply, "".join(said))
+        yield receipt
+
+    def _payer(self, key: KeyRecord | None, route: Route, trace: str) -> Payer:
+        policy = route.policy.name if route.policy else None
+        return Payer(self.ledger, self.limits, key, self.config.serve.lease_s, policy, trace)
+
+    async def _decided(self, request: ChatRequest, route: Route, payer: Payer) -> Given | str:
+        """Return a policy's reply; where no bundle decides, why nothing is promised."""
+        policy = route.policy
+        if policy is None:
+            return route.why
+        chosen = policy.choose(request.wishes)
+        if chosen.loaded is None:
+            return chosen.why
+        given, answer = await answering.answer(
+            request, chosen, payer, self.sections, self.strongest
+        )
+        receipt = given.receipt
+        self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, receipt.promise)
+        if self.recorder is not None:
+            self.recorder.decided(request, policy, payer, receipt, answer)
+        return given
+
+    def _received(
+        self, request: ChatRequest, name: str, reply: Reply, trace: str, why: str
+    ) -> Receipt:
+        """Return the receipt of a model's own reply, of which nothing is promised."""
+        saved = None
+        price = self.strongest.price
+        if reply.cost_nano is not None and price is not None:
+            saved = price.cost_nano(reply.usage, reply.latency_s) - reply.cost_nano
+        call = {
+            "model": name,
+            "cost_usd": None if reply.cost_nano is None else usd_from_nano(reply.cost_nano),
+            "latency_s": reply.latency_s,
+            "error": None,
+        }
+        return Receipt(
+            trace=trace,
+            model=request.model,
+            answered_by=name,
+            cost_nano=reply.cost_nano,
+            latency_s=reply.latency_s,
+            calls=(call,),
+            saved_nano=saved,
+            says=f"Nothing is promised: {why}.",
+        )
+
+    def _keep(
+        self,
+        request: ChatRequest,
+        route: Route,
+        payer: Payer,
+        receipt: Receipt,
+        reply: Reply,
+        text: str | None = None,
+    ) -> None:
+        """Count a model's own reply, and record it; `text` is what it said in pieces."""
+        self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, NONE)
+        if self.recorder is not None:
+            self.recorder.passed(request, route.policy, payer, receipt, reply, text)
+
+    def _left(self, request: ChatRequest) -> float:
+        """Return the most seconds that an upstream model may take."""
+        asked = request.wishes.deadline_s
+        return min(self.config.serve.deadline_s, asked or self.config.serve.deadline_s)
+
+
+def _with_receipt(body: bytes, receipt: Receipt) -> bytes:
+    """Return a provider's reply with `farthing` added; its bytes stay as they are."""
+    said = msgspec.json.encode(receipt.to_json())
+    end = body.rstrip()
+    if not end.endswith(b"}"):
+        return body
+    return end[:-1] + b',"farthing":' + said + b"}"

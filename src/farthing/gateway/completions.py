@@ -1,0 +1,206 @@
+"""What a client gets: a normal chat completion, and beside it what it cost and what is promised."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from farthing.calibration.guarantees.groups import GroupsPromise
+from farthing.calibration.guarantees.online import OnlinePromise
+from farthing.calibration.guarantees.pac import PacPromise
+from farthing.calibration.guarantees.split import SplitPromise
+from farthing.calibration.guarantees.weighted import WeightedPromise
+from farthing.gateway.policies import Loaded
+from farthing.money import usd_from_nano
+from farthing.runtime.answer import Answer, Returned
+from farthing.traces.base import Call
+
+OF_SETS = (SplitPromise, PacPromise, GroupsPromise, OnlinePromise, WeightedPromise)
+"""Promises about a whole set, kept by a reply only if all of it is returned."""
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What is said of a reply beside its text."""
+
+    trace: str
+    """Its id in the recorded traffic."""
+    model: str
+    """What was asked for."""
+    answered_by: str | None
+    """The model whose reply it is."""
+    cost_nano: int | None
+    latency_s: float
+    calls: tuple[Mapping[str, Any], ...] = ()
+    saved_nano: int | None = None
+    """Against the strongest model, at its price for the same tokens."""
+    promise: str = NONE
+    """The kind of promise that this reply keeps, such as `parity`."""
+    says: str = ""
+    """The promise in a sentence, or why there is none."""
+    certificate: str | None = None
+    mode: str | None = None
+    answers: tuple[Mapping[str, Any], ...] = ()
+    """The set, where there is one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object `farthing` of a reply."""
+        return {
+            "trace_id": self.trace,
+            "answered_by": self.answered_by,
+            "cost_usd": _usd(self.cost_nano),
+            "cost_nano": self.cost_nano,
+            "saved_usd": _usd(self.saved_nano),
+            "latency_s": round(self.latency_s, 4),
+            "calls": list(self.calls),
+            "promise": self.promise,
+            "says": self.says,
+            "certificate": self.certificate,
+            "mode": self.mode,
+            "set": list(self.answers),
+        }
+
+    def headers(self) -> dict[str, str]:
+        """Return what headers say of it, for clients that read no more of a body than OpenAI's."""
+        said = {
+            "Trace": self.trace,
+            "Answered-By": self.answered_by,
+            "Cost-Usd": None if self.cost_nano is None else f"{usd_from_nano(self.cost_nano):.9f}",
+            "Saved-Usd": None
+            if self.saved_nano is None
+            else f"{usd_from_nano(self.saved_nano):.9f}",
+            "Latency": f"{self.latency_s:.4f}",
+            "Calls": str(len(self.calls)),
+            "Promise": self.promise,
+            "Certificate": self.certificate,
+        }
+        return {f"X-Farthing-{name}": value for name, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Given:
+    """A policy's reply: its choices, and the receipt."""
+
+    choices: tuple[str | None, ...]
+    """Whole texts, the best first; a single None where no answer is given."""
+    receipt: Receipt
+    usage: tuple[int, int]
+    """Tokens read and written, in all calls."""
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def body(self) -> bytes:
+        """Return the reply in one piece."""
+        choices = [
+            {"index": at, "message": self._message(text), "logprobs": None, "finish_reason": "stop"}
+            for at, text in enumerate(self.choices)
+        ]
+        whole = self._head("chat.completion") | {"choices": choices, "usage": self._usage()}
+        return msgspec.json.encode(whole | {"farthing": self.receipt.to_json()})
+
+    def chunks(self, *, usage: bool) -> Iterator[bytes]:
+        """Yield the data of a stream's events: the decision is made, so the text is known."""
+        head = self._head("chat.completion.chunk")
+        for at, text in enumerate(self.choices):
+            first = {"role": "assistant", **({"content": ""} if text is not None else {})}
+            rest = {"content": text} if text is not None else {"refusal": self.receipt.says}
+            for delta, finish in ((first, None), (rest, None), ({}, "stop")):
+                choice = {"index": at, "delta": delta, "logprobs": None, "finish_reason": finish}
+                yield msgspec.json.encode(head | {"choices": [choice]})
+        if usage:
+            last = {"choices": [], "usage": self._usage(), "farthing": self.receipt.to_json()}
+            yield msgspec.json.encode(head | last)
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self.receipt.trace}",
+            "object": kind,
+            "created": self.created,
+            "model": self.receipt.model,
+        }
+
+    def _message(self, text: str | None) -> dict[str, Any]:
+        refusal = self.receipt.says if text is None else None
+        return {"role": "assistant", "content": text, "refusal": refusal}
+
+    def _usage(self) -> dict[str, int]:
+        read, wrote = self.usage
+        return {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
+
+
+def given(answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str = "") -> Given:
+    """Return what a client gets of a policy's answer.
+
+    Args:
+        answer: what came of the question.
+        loaded: the bundle that decided.
+        model: what the client asked for.
+        latency_s: seconds that it took.
+        why: why nothing is promised, beside what the answer itself says.
+    """
+    calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
+    promises = answer.guaranteed and not why
+    certificate = answer.certificate
+    whole_set = certificate is not None and isinstance(certificate.promise, OF_SETS)
+    some = answer.answers if whole_set else answer.answers[:1]
+    texts: tuple[str | None, ...] = tuple(_said(one, calls) for one in some)
+    if answer.escalated is not None and not answer.answers:
+        texts = (answer.escalated.text or answer.escalated.answer or "",)
+    elif not texts:
+        texts = (None,) if answer.abstained or not _last(calls) else (_last(calls),)
+    kind = certificate.promise.__class__.__struct_config__.tag if certificate else None  # type: ignore[attr-defined]
+    receipt = Receipt(
+        trace=answer.id,
+        model=model,
+        answered_by=_who(answer, calls),
+        cost_nano=answer.cost_nano,
+        latency_s=latency_s,
+        calls=tuple(map(called, calls)),
+        promise=str(kind) if promises else NONE,
+        says=" ".join(filter(None, [answer.promise, why])),
+        certificate=loaded.certificate_id if promises else None,
+        mode=loaded.mode,
+        answers=tuple({"text": one.text, "score": one.score} for one in answer.answers)
+        if whole_set
+        else (),
+    )
+    usage = (
+        sum(call.input_tokens or 0 for call in calls),
+        sum(call.output_tokens or 0 for call in calls),
+    )
+    return Given(texts, receipt, usage)
+
+
+def called(call: Call) -> dict[str, Any]:
+    """Return what a receipt says of a call."""
+    return {
+        "model": call.role,
+        "cost_usd": call.cost_usd,
+        "latency_s": call.latency_s,
+        "error": call.error and call.error.type,
+    }
+
+
+def _said(one: Returned, calls: Sequence[Call]) -> str:
+    """Return the whole reply that an answer was read from."""
+    found = [c for c in calls if c.role == one.role and c.answer == one.text and c.text]
+    return found[0].text or one.text if found else one.text
+
+
+def _last(calls: Sequence[Call]) -> str | None:
+    texts = [call.text for call in calls if call.text]
+    return texts[-1] if texts else None
+
+
+def _who(answer: Answer, calls: Sequence[Call]) -> str | None:
+    if answer.answers:
+        return answer.answers[0].role
+    if answer.escalated is not None:
+        return answer.escalated.role
+    return calls[-1].role if calls else None
+
+
+def _usd(nano: int | None) -> float | None:
+    return None if nano is None else usd_from_nano(nano)

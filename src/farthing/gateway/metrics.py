@@ -1,0 +1,115 @@
+"""Figures for Prometheus, of all workers together; no metric says a key or a text."""
+
+import os
+from collections import defaultdict, deque
+from collections.abc import Sequence
+
+import numpy as np
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from farthing.money import usd_from_nano
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable that names the folder in which workers add up."""
+KEPT = 1_000
+"""Latencies of each model that quantiles are taken of."""
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+
+class Metrics:
+    """What a worker counts."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        own = self._registry
+        self._requests = Counter(
+            "farthing_requests", "Requests answered or refused", ["model", "status"], registry=own
+        )
+        self._cost = Counter("farthing_cost_usd", "US dollars spent", ["model"], registry=own)
+        self._saved = Counter(
+            "farthing_saved_usd",
+            "US dollars saved against the strongest model",
+            ["model"],
+            registry=own,
+        )
+        self._promises = Counter(
+            "farthing_promises", "Replies by the promise they keep", ["model", "kind"], registry=own
+        )
+        self._latency = Histogram(
+            "farthing_latency_seconds",
+            "Seconds from request to last byte",
+            ["model"],
+            buckets=_BUCKETS,
+            registry=own,
+        )
+        self._quantiles = Gauge(
+            "farthing_latency_quantile_seconds",
+            "Median and 95th percentile of a worker's last requests",
+            ["model", "quantile"],
+            registry=own,
+            multiprocess_mode="mostrecent",
+        )
+        self._under_way = Gauge(
+            "farthing_requests_under_way",
+            "Requests under way",
+            registry=own,
+            multiprocess_mode="livesum",
+        )
+        self._dropped = Counter(
+            "farthing_dropped",
+            "Traffic or trials that were left out under load",
+            ["what"],
+            registry=own,
+        )
+        self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT))
+
+    def begin(self) -> None:
+        """Count a request that begins."""
+        self._under_way.inc()
+
+    def end(self, model: str, status: int, seconds: float) -> None:
+        """Count a request that ended."""
+        self._under_way.dec()
+        self._requests.labels(model, str(status)).inc()
+        if status < 400:
+            self._latency.labels(model).observe(seconds)
+            self._recent[model].append(seconds)
+
+    def paid(self, model: str, cost_nano: int | None, saved_nano: int | None, promise: str) -> None:
+        """Count what a reply cost, saved and promises; savings below 0 count as none."""
+        self._cost.labels(model).inc(usd_from_nano(cost_nano or 0))
+        self._saved.labels(model).inc(usd_from_nano(max(0, saved_nano or 0)))
+        self._promises.labels(model, promise).inc()
+
+    def dropped(self, what: str) -> None:
+        """Count something that was left out under load."""
+        self._dropped.labels(what).inc()
+
+    def quantiles(self) -> dict[str, tuple[float, float]]:
+        """Return the median and the 95th percentile of each model's last requests, in seconds."""
+        return {model: _quantiles(recent) for model, recent in self._recent.items() if recent}
+
+    def text(self) -> bytes:
+        """Return all figures in Prometheus's form, of all workers where several share a folder."""
+        for model, (median, slow) in self.quantiles().items():
+            self._quantiles.labels(model, "0.5").set(median)
+            self._quantiles.labels(model, "0.95").set(slow)
+        if SHARED not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)
+
+
+def _quantiles(recent: Sequence[float]) -> tuple[float, float]:
+    median, slow = np.quantile(list(recent), [0.5, 0.95])
+    return float(median), float(slow)

@@ -1,0 +1,269 @@
+"""The policies of a gateway: which requests are their task, and which bundle decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from farthing import plugins
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
+from farthing.errors import InputError
+from farthing.gateway.chat_agent import ChatAgent
+from farthing.gateway.config import PolicySection, ServeConfig
+from farthing.gateway.requests import ChatRequest, Wishes
+from farthing.models.base import Model
+from farthing.runtime.job import Job, read_job, sold
+from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.rounds import Independent, Plan
+from farthing.runtime.system import system_of
+from farthing.tasks.base import Task
+from farthing.traces.system import System, fingerprint
+
+_TAKEN = frozenset(
+    {
+        *("model", "messages", "stream", "stream_options", "n", "user", "metadata", "store"),
+        *("max_tokens", "max_completion_tokens", "temperature", "safety_identifier"),
+        *("prompt_cache_key", "seed"),
+    }
+)
+"""Parameters that a request of a task may have; any other may change what models reply."""
+_INSTRUCTING = frozenset({"system", "developer"})
+_NO_EFFECT: tuple[Any, ...] = (None, False, 0, 1, [], {}, "none", "auto", {"type": "text"})
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A bundle that decides, with the agents that it decides about."""
+
+    mode: str
+    bundle: Bundle
+    orchestrator: Orchestrator
+    certificate_id: str | None
+    """A mark of the certificate's JSON; None where nothing is certified."""
+    changed: float
+    """When its files were written, in seconds since 1970."""
+
+    @property
+    def reliability(self) -> Fraction | None:
+        """What is promised at least: one less the share of misses, or of what may be lost."""
+        certificate = self.bundle.certificate
+        if certificate is None or not certificate.promises:
+            return None
+        for name in ("alpha", "epsilon"):
+            level = getattr(certificate.promise, name, None)
+            if isinstance(level, Fraction):
+                return 1 - level
+        return None
+
+    @property
+    def question_budget_nano(self) -> int | None:
+        """The budget that its promise was calibrated under."""
+        certificate = self.bundle.certificate
+        return certificate.question_budget_nano if certificate else None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which bundle answers a request, and under which budget."""
+
+    loaded: Loaded | None
+    """None: the strongest model answers."""
+    budget_nano: int | None = None
+    why: str = ""
+    """Why nothing is promised of it; empty where something may be."""
+
+
+@dataclass
+class GatewayPolicy:
+    """One policy: its task, its models, and the bundles that were read."""
+
+    name: str
+    section: PolicySection
+    task: Task
+    plan: Plan
+    system: System
+    max_output: int
+    """Most output tokens of a request of the task."""
+    loaded: dict[str, Loaded] = field(default_factory=dict)
+    """By mode, the cheapest first."""
+
+    def load(self) -> list[str]:
+        """Read bundles that are new or have changed; return the modes that were read.
+
+        A bundle that is not there yet is no mistake: the strongest model answers until it is.
+
+        Raises:
+            InputError: a bundle is damaged, or made for other models; those that were read before
+                stay in use.
+        """
+        found = []
+        for mode, path in self.section.bundles.items():
+            changed = _changed(Path(path))
+            known = self.loaded.get(mode)
+            if changed is None or (known and known.changed == changed):
+                continue
+            self.loaded[mode] = self._read(mode, Path(path), changed)
+            found.append(mode)
+        order = list(self.section.bundles)
+        self.loaded = dict(sorted(self.loaded.items(), key=lambda one: order.index(one[0])))
+        return found
+
+    def outside(self, request: ChatRequest) -> str | None:
+        """Say why a request is not part of the task; None where it is."""
+        if not request.plain:
+            return "it is more than plain text: tools, images, several choices or a format"
+        return self._other_parameters(request) or self._other_messages(request.messages)
+
+    def _other_parameters(self, request: ChatRequest) -> str | None:
+        body = request.body
+        others = sorted(name for name in body.keys() - _TAKEN if body[name] not in _NO_EFFECT)
+        if others:
+            return f"it sets {', '.join(others)[:80]}"
+        if request.limit not in {None, self.max_output}:
+            return f"it takes {request.limit} output tokens at most, the task {self.max_output}"
+        temperature = body.get("temperature")
+        if temperature not in {None, self._temperature}:
+            return f"its temperature is {temperature}, and the task's {self._temperature:g}"
+        return None
+
+    def _other_messages(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
+        *before, last = messages
+        if last.get("role") != "user":
+            return "its last message is not the user's"
+        if any(one.get("role") not in _INSTRUCTING for one in before):
+            return "it has a history"
+        if "".join(map(text_of, before)).strip() != self.section.system.strip():
+            return "its system prompt is not the task's"
+        return None
+
+    def choose(self, wishes: Wishes) -> Chosen:
+        """Return which bundle answers; a budget is rounded down to one that was calibrated.
+
+        Raises:
+            InputError: there is no such mode.
+        """
+        some = list(self.loaded.values())
+        if wishes.mode is not None:
+            if wishes.mode not in self.section.bundles:
+                known = ", ".join(self.section.bundles) or "none"
+                raise InputError(f"there is no mode '{wishes.mode:.40}'; there are: {known}")
+            some = [one for one in some if one.mode == wishes.mode]
+        if not some:
+            return Chosen(None, wishes.budget_nano, "no bundle decides here yet")
+        asked = wishes.reliability
+        if asked is not None:
+            some = [one for one in some if one.reliability and one.reliability >= asked]
+            if not some:
+                said = f"nothing here is proved at a reliability of {float(asked):g}"
+                return Chosen(None, wishes.budget_nano, said)
+        return _within(some, wishes.budget_nano)
+
+    @property
+    def _temperature(self) -> float:
+        given = self.section.temperature
+        return ChatAgent.temperature if given is None else given
+
+    def _read(self, mode: str, path: Path, changed: float) -> Loaded:
+        bundle = bundles.load(path)
+        orchestrator = Orchestrator(bundle, self.plan, self.task, system=self.system)
+        certified = bundle.certificate is not None and bundle.certificate.promises
+        mark = fingerprint(bundle.certificate.to_json()) if bundle.certificate else ""
+        return Loaded(
+            mode,
+            bundle,
+            orchestrator,
+            mark.removeprefix("sha256:") if certified else None,
+            changed,
+        )
+
+
+def open_policies(
+    config: ServeConfig, models: Mapping[str, Model]
+) -> tuple[dict[str, GatewayPolicy], list[Any]]:
+    """Return the policies of a configuration, and what is to be closed after them.
+
+    Args:
+        config: of the gateway.
+        models: by section.
+
+    Raises:
+        InputError: a job, a bundle or a prompt cannot be read.
+    """
+    found, closing = {}, []
+    for name, section in config.policies.items():
+        if section.job is None:
+            policy = _of_pool(name, section, config, models)
+        else:
+            policy, opened = _of_job(name, section, config)
+            closing += opened
+        policy.load()
+        found[name] = policy
+    return found, closing
+
+
+def pool_agents(
+    section: PolicySection, config: ServeConfig, models: Mapping[str, Model]
+) -> tuple[ChatAgent, ...]:
+    """Return the agents of a policy's pool, each of which asks as the client did."""
+    most = section.max_tokens or config.serve.default_max_output
+    temperature = ChatAgent.temperature if section.temperature is None else section.temperature
+    return tuple(
+        ChatAgent(models[name], name, str.strip, section.system, most, temperature)
+        for name in section.pool
+    )
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """Return what a message says in words.
+
+    >>> text_of({"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]})
+    '2 + 2?'
+    """
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _of_pool(
+    name: str, section: PolicySection, config: ServeConfig, models: Mapping[str, Model]
+) -> GatewayPolicy:
+    task: Task = plugins.load("tasks", section.task)
+    plan = Independent(pool_agents(section, config, models), 1, task)
+    system = system_of(plan, {one: sold(config.models, one) for one in section.pool})
+    most = section.max_tokens or config.serve.default_max_output
+    return GatewayPolicy(name, section, task, plan, system, most)
+
+
+def _of_job(
+    name: str, section: PolicySection, config: ServeConfig
+) -> tuple[GatewayPolicy, list[Any]]:
+    job: Job = read_job(Path(str(section.job)))
+    recording, closing = job.open(workers=config.serve.workers)
+    most = section.max_tokens or config.serve.default_max_output
+    policy = GatewayPolicy(name, section, recording.task, recording.plan, job.system(), most)
+    return policy, list(closing)
+
+
+def _within(some: list[Loaded], budget_nano: int | None) -> Chosen:
+    """Return the cheapest bundle, or the one whose calibrated budget fits best."""
+    if budget_nano is None:
+        free = [one for one in some if one.question_budget_nano is None]
+        first = (free or some)[0]
+        return Chosen(first, first.question_budget_nano)
+    budgets = {one.question_budget_nano: one for one in some}
+    fitting = [nano for nano in budgets if nano is not None and nano <= budget_nano]
+    if fitting:
+        return Chosen(budgets[max(fitting)], max(fitting))
+    why = "nothing was calibrated under a budget that fits into this one"
+    return Chosen(some[0], budget_nano, why)
+
+
+def _changed(path: Path) -> float | None:
+    """Return when a bundle was last written; None where there is none."""
+    try:
+        return max(one.stat().st_mtime for one in (path, *path.iterdir()))
+    except (FileNotFoundError, NotADirectoryError):
+        return None

@@ -1,0 +1,242 @@
+"""From the bytes of a posted request to the bytes of its reply, whole or as a stream of events.
+
+A client that goes away cancels what is asked for it. A request that is sent again under the same
+idempotency key is neither run nor paid again.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import uuid4
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from farthing.budgets.accounts.base import Different, Done, UnderWay
+from farthing.errors import FarthingError
+from farthing.gateway.chat import Chat
+from farthing.gateway.completions import Receipt
+from farthing.gateway.house import House
+from farthing.gateway.keys import KeyRecord
+from farthing.gateway.refusals import RefusedError, refusal, too_large, too_late
+from farthing.gateway.requests import ChatRequest, read_chat
+
+T = TypeVar("T")
+GONE = 499
+"""Status of a request whose client went away, in figures alone."""
+JSON, EVENTS = "application/json", "text/event-stream"
+
+
+async def post(house: House, http: Request, key: KeyRecord | None) -> Response:
+    """Answer a posted chat completion.
+
+    Raises:
+        FarthingError: it is not answered, or could not be begun.
+    """
+    body = await _body(http, house.config.serve.most_body_bytes)
+    request = read_chat(body, http.headers)
+    posted = _Posted(house, request, key, uuid4().hex)
+    once = http.headers.get("idempotency-key")
+    if once is None:
+        return await posted.answer(http)
+    return await posted.answer_once(http, f"{key.id if key else ''}:{once[:256]}", body)
+
+
+@dataclass
+class _Posted:
+    """One request under way."""
+
+    house: House
+    request: ChatRequest
+    key: KeyRecord | None
+    trace: str
+    claimed: str | None = None
+    """The idempotency key that it runs under."""
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def chat(self) -> Chat:
+        """Who answers it."""
+        return self.house.chat
+
+    async def answer_once(self, http: Request, once: str, body: bytes) -> Response:
+        """Answer, or repeat the answer that was given under this idempotency key."""
+        mark = hashlib.sha256(body).hexdigest()
+        lease = self.house.config.serve.lease_s
+        match await self.house.ledger.claim(once, mark, lease_s=lease):
+            case Done(status=status, body=known):
+                kind = EVENTS if self.request.stream and status == 200 else JSON
+                headers = {"Idempotent-Replayed": "true"}
+                return Response(known, status, headers, media_type=kind)
+            case UnderWay():
+                said = "this request is being answered already; ask again in a moment"
+                again = {"Retry-After": "1"}
+                raise RefusedError(409, said, code="idempotency_in_progress", headers=again)
+            case Different():
+                said = "this idempotency key was used for another request; take a new one"
+                raise RefusedError(422, said, code="idempotency_key_reused")
+        self.claimed = once
+        return await self.answer(http)
+
+    async def answer(self, http: Request) -> Response:
+        """Answer; of a stream the first piece is known when this returns."""
+        metrics = self.house.metrics
+        metrics.begin()
+        try:
+            within = asyncio.timeout(self._deadline_s())
+            async with within:
+                if self.request.stream:
+                    pieces = self.chat.pieces(self.request, self.key, self.trace)
+                    first = await until_gone(http, anext(pieces))
+                    return _Events(self, pieces, first)
+                whole = await until_gone(http, self.chat.whole(self.request, self.key, self.trace))
+        except BaseException as error:
+            await self._not_answered(error)
+            if isinstance(error, TimeoutError):
+                raise too_late(self._deadline_s()) from None
+            raise
+        await self.end(200, whole.body)
+        return Response(whole.body, 200, whole.receipt.headers(), media_type=JSON)
+
+    async def end(self, status: int, body: bytes | None) -> None:
+        """Count the request; keep its reply for those who send it again, or free its key."""
+        self.house.metrics.end(self._label(), status, time.perf_counter() - self.began)
+        if self.claimed is None:
+            return
+        if body is None:
+            await self.house.ledger.abandon(self.claimed)
+        else:
+            await self.house.ledger.finish(self.claimed, status, body)
+
+    def left_s(self) -> float:
+        """Return the seconds until the deadline."""
+        return self._deadline_s() - (time.perf_counter() - self.began)
+
+    async def _not_answered(self, error: BaseException) -> None:
+        status = GONE
+        if isinstance(error, TimeoutError):
+            status = 504
+        elif isinstance(error, Exception):
+            status = refusal(error).status
+        await asyncio.shield(self.end(status, None))
+
+    def _deadline_s(self) -> float:
+        most = self.house.config.serve.deadline_s
+        return min(most, self.request.wishes.deadline_s or most)
+
+    def _label(self) -> str:
+        """A client's own words are no label: there would be as many as it likes."""
+        known = self.request.model in self.chat.models
+        return self.request.model if known else "unknown"
+
+
+class _Events(Response):
+    """A stream of events; a failure once it has begun is an event as well."""
+
+    media_type = EVENTS
+
+    def __init__(
+        self, posted: _Posted, pieces: AsyncGenerator[bytes | Receipt], first: bytes | Receipt
+    ) -> None:
+        super().__init__(None, 200, {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self.headers["X-Farthing-Trace"] = posted.trace
+        if isinstance(first, Receipt):
+            self.headers.update(first.headers())
+        self._posted, self._pieces, self._first = posted, pieces, first
+        self._kept: list[bytes] = []
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        """Send the events; whoever goes away ends it."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        sending = asyncio.ensure_future(self._send_all(send))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            if not sending.done():
+                sending.cancel()
+            await asyncio.gather(sending, gone, return_exceptions=True)
+        if sending.cancelled() or sending.exception() is not None:
+            await self._posted.end(GONE, None)
+
+    async def _send_all(self, send: Send) -> None:
+        posted = self._posted
+        status: int = 200
+        try:
+            # Also where sending is cancelled, what is asked upstream is.
+            async with aclosing(self._pieces), asyncio.timeout(posted.left_s()):
+                await self._event(send, self._first)
+                async for piece in self._pieces:
+                    await self._event(send, piece)
+        except TimeoutError:
+            status = await self._failed(send, too_late(posted.left_s()))
+        except FarthingError as error:
+            status = await self._failed(send, refusal(error))
+        await self._write(send, b"data: [DONE]\n\n")
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await posted.end(status, b"".join(self._kept) if status == 200 else None)
+
+    async def _event(self, send: Send, piece: bytes | Receipt) -> None:
+        if isinstance(piece, Receipt):  # a comment, which clients pass over
+            said = msgspec.json.encode(piece.to_json())
+            await self._write(send, b": farthing " + said + b"\n\n")
+        else:
+            await self._write(send, b"data: " + piece + b"\n\n")
+
+    async def _failed(self, send: Send, why: RefusedError) -> int:
+        await self._write(send, b"data: " + msgspec.json.encode(why.body()) + b"\n\n")
+        return why.status
+
+    async def _write(self, send: Send, event: bytes) -> None:
+        if self._posted.claimed is not None:
+            self._kept.append(event)
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+
+
+async def until_gone(http: Request, made: Awaitable[T]) -> T:
+    """Return what is made, unless the client goes away first: then it is cancelled.
+
+    Raises:
+        CancelledError: the client went away.
+    """
+    making = asyncio.ensure_future(made)
+    gone = asyncio.ensure_future(_gone(http.receive))
+    try:
+        await asyncio.wait({making, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not making.done():
+            raise RefusedError(GONE, "the client went away", "server_error", "client_gone")
+        return making.result()
+    finally:
+        gone.cancel()
+        if not making.done():
+            making.cancel()
+        await asyncio.gather(making, gone, return_exceptions=True)
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _body(http: Request, most: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        RefusedError: it is longer than allowed; the rest is not read.
+    """
+    parts: list[bytes] = []
+    length = 0
+    async for part in http.stream():
+        length += len(part)
+        if length > most:
+            raise too_large(most)
+        parts.append(part)
+    return b"".join(parts)

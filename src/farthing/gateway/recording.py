@@ -1,0 +1,113 @@
+"""What is kept of a request that was answered, as a trace; and which are tried on other models."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from farthing.gateway.completions import Receipt
+from farthing.gateway.passed import Passed
+from farthing.gateway.policies import GatewayPolicy, text_of
+from farthing.gateway.replies import text_in
+from farthing.gateway.requests import ChatRequest, conversation_of
+from farthing.gateway.shadow import Shadow, Trial
+from farthing.gateway.spending import Payer
+from farthing.gateway.traffic import Traffic
+from farthing.gateway.upstream import Reply
+from farthing.money import usd_from_nano
+from farthing.runtime.answer import Answer
+from farthing.traces.base import Call, Trace
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Writes down what was answered, without holding it up."""
+
+    traffic: Traffic
+    shadow: Shadow
+    models: dict[str, str]
+    """What clients call a model to what its provider calls it."""
+
+    def passed(
+        self,
+        request: ChatRequest,
+        policy: GatewayPolicy | None,
+        payer: Payer,
+        receipt: Receipt,
+        reply: Reply,
+        text: str | None = None,
+    ) -> None:
+        """Record a model's own reply; of a policy's task, maybe try its other models on it.
+
+        Args:
+            request: what was asked.
+            policy: whose task it is; None: nobody's.
+            payer: who paid.
+            receipt: what is said of the reply.
+            reply: the reply.
+            text: what it says, where it came in pieces.
+        """
+        said = text_in(reply.body) if text is None else text
+        name = receipt.answered_by or receipt.model
+        call = Call(
+            round=1,
+            role=name,
+            model=self.models.get(name),
+            answer=(said or "").strip() or None,
+            text=said or None,
+            input_tokens=reply.usage.input_tokens,
+            output_tokens=reply.usage.output_tokens,
+            latency_s=reply.latency_s,
+            cost_usd=None if reply.cost_nano is None else usd_from_nano(reply.cost_nano),
+        )
+        trace = Trace(
+            id=receipt.trace,
+            question=text_of(request.messages[-1]),
+            calls=[call],
+            task=policy.task.name if policy else "text",
+            group=policy.name if policy else None,
+            independent=True,
+        )
+        self._put(request, policy, payer, receipt, trace)
+        if policy is not None:
+            self.shadow.consider(Trial(policy, trace, conversation_of(request)))
+
+    def decided(
+        self,
+        request: ChatRequest,
+        policy: GatewayPolicy,
+        payer: Payer,
+        receipt: Receipt,
+        answer: Answer,
+    ) -> None:
+        """Record what a policy bought; its other models may be tried on it as well."""
+        calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
+        if not calls:
+            return
+        trace = msgspec.structs.replace(answer.trace, calls=calls, group=policy.name)
+        self._put(request, policy, payer, receipt, trace)
+        self.shadow.consider(Trial(policy, trace, conversation_of(request)))
+
+    def _put(
+        self,
+        request: ChatRequest,
+        policy: GatewayPolicy | None,
+        payer: Payer,
+        receipt: Receipt,
+        trace: Trace,
+    ) -> None:
+        self.traffic.put(
+            Passed(
+                id=receipt.trace,
+                at=datetime.now(UTC),
+                key=payer.key.id if payer.key else None,
+                conversation=conversation_of(request),
+                policy=policy.name if policy else None,
+                model=request.model,
+                messages=request.messages,
+                trace=trace,
+                promise=receipt.promise,
+                saved_nano=receipt.saved_nano,
+                latency_s=receipt.latency_s,
+            )
+        )

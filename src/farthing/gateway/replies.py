@@ -1,0 +1,55 @@
+"""What a provider's reply says, read out of its JSON: whole, or piece by piece."""
+
+from typing import Any
+
+import msgspec
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: Any = None
+    refusal: Any = None
+
+    @property
+    def text(self) -> str:
+        said = self.content if isinstance(self.content, str) else self.refusal
+        return said if isinstance(said, str) else ""
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    index: int = 0
+    message: _Message = _Message()
+    delta: _Message = _Message()
+
+
+class _Body(msgspec.Struct, frozen=True):
+    choices: list[_Choice] = []
+
+
+_DECODER = msgspec.json.Decoder(_Body)
+
+
+def text_in(body: bytes) -> str:
+    """Return what the first choice of a reply says; nothing where it says no words.
+
+    >>> text_in(b'{"choices": [{"index": 0, "message": {"content": "4"}}]}')
+    '4'
+    """
+    return _first(body, whole=True)
+
+
+def text_in_piece(data: bytes) -> str:
+    """Return what a piece of a stream adds to the first choice.
+
+    >>> text_in_piece(b'{"choices": [{"index": 0, "delta": {"content": "4"}}]}')
+    '4'
+    """
+    return _first(data, whole=False)
+
+
+def _first(body: bytes, *, whole: bool) -> str:
+    try:
+        choices = _DECODER.decode(body).choices
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    first = [one for one in choices if one.index == 0]
+    return "".join((one.message if whole else one.delta).text for one in first)

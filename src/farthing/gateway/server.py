@@ -1,0 +1,96 @@
+"""Start the gateway: one process or several, on one address, ended in order."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farthing.errors import InputError, MissingExtraError
+from farthing.gateway.config import ServeConfig, overridden, read_config
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+FILE, RECORD = "FARTHING_SERVE_CONFIG", "FARTHING_SERVE_RECORD"
+WATCH, WORKERS = "FARTHING_SERVE_WATCH", "FARTHING_SERVE_WORKERS"
+"""Environment variables that tell a worker what to serve, as one of how many."""
+
+
+def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[str], None]) -> None:
+    """Serve until the process is asked to end; requests under way are finished first.
+
+    Args:
+        config: what is served; it was read and checked.
+        record: whether traffic is recorded.
+        watch: whether bundles are read again when they change.
+        ready: told the address, before the first request.
+
+    Raises:
+        InputError: the address is taken, or a package of the extra `serve` is absent.
+    """
+    try:
+        import uvicorn  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise MissingExtraError("serving", "serve") from None
+    section = config.serve
+    listening = bind(section.host, section.port)
+    host, port = listening.getsockname()[:2]
+    os.environ[FILE] = str(Path(config.file).absolute())
+    os.environ[RECORD], os.environ[WATCH] = str(int(record)), str(int(watch))
+    os.environ[WORKERS] = str(section.workers)
+    with _shared_metrics(section.workers):
+        settings = uvicorn.Config(
+            "farthing.gateway.server:worker",
+            factory=True,
+            workers=section.workers,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=round(section.drain_s),
+            server_header=False,
+        )
+        ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/v1")
+        if section.workers == 1:
+            uvicorn.Server(settings).run(sockets=[listening])
+        else:
+            uvicorn.supervisors.Multiprocess(
+                settings, target=uvicorn.Server(settings).run, sockets=[listening]
+            ).run()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; port 0 takes a free one.
+
+    Raises:
+        InputError: the address is taken or none of this machine's.
+    """
+    try:
+        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=kind, backlog=2_048)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InputError(
+            f"{host}, port {port}: {why}; give others under [serve], or with --host and --port"
+        ) from None
+
+
+def worker() -> "Starlette":
+    """Return the application of one worker, as the environment says what to serve."""
+    from farthing.gateway.app import application  # noqa: PLC0415 - an extra
+
+    record, watch = os.environ[RECORD] == "1", os.environ[WATCH] == "1"
+    read = read_config(Path(os.environ[FILE]), record=record)
+    return application(overridden(read, workers=int(os.environ[WORKERS])), watch=watch)
+
+
+@contextmanager
+def _shared_metrics(workers: int) -> Iterator[None]:
+    """Give several workers a folder in which their figures add up."""
+    if workers == 1:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="farthing-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        yield

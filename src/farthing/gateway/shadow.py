@@ -1,0 +1,105 @@
+"""Trials off the requests' path: the other models of a policy are asked the same, now and then.
+
+What they would have answered is how a policy is learned and proved. Trials have a budget of their
+own, are drawn by conversation, so that one is tried whole or not at all, and are the first thing
+that is left out under load.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from farthing.budgets.accounts.base import Accounts, Limit
+from farthing.errors import FarthingError
+from farthing.gateway.config import RecordSection
+from farthing.gateway.metrics import Metrics
+from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.spending import LedgerJournal, Limits, Payer
+from farthing.gateway.traffic import Traffic
+from farthing.money import nano_from_usd
+from farthing.runtime.base import Agent, Turn
+from farthing.runtime.meter import Meter
+from farthing.runtime.rounds import act
+from farthing.tasks.base import Question
+from farthing.traces.base import Call, Trace
+
+SHADOW = "shadow"
+"""The policy that trials are charged to, as `policy:shadow`."""
+DROPPED = "trial"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A question that was answered, and may be tried on others."""
+
+    policy: GatewayPolicy
+    trace: Trace
+    conversation: str
+
+
+@dataclass
+class Shadow:
+    """Asks the models of a policy that were not asked."""
+
+    section: RecordSection
+    ledger: Accounts
+    limits: Limits
+    traffic: Traffic
+    metrics: Metrics
+    sections: dict[str, str]
+    lease_s: float
+    _under_way: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def consider(self, trial: Trial) -> None:
+        """Try a question on the other models, if its conversation is drawn and there is room."""
+        if not drawn(trial.conversation, self.section.share):
+            return
+        if len(self._under_way) >= self.section.at_once:
+            self.metrics.dropped(DROPPED)
+            return
+        task = asyncio.ensure_future(self._try(trial))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def aclose(self) -> None:
+        """Let trials under way end."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _try(self, trial: Trial) -> None:
+        known = {call.role for call in trial.trace.calls if call.error is None}
+        agents = [one for number, one in trial.policy.plan.acts() if number == 1]
+        others = [one for one in agents if one.role not in known]
+        found = await asyncio.gather(*(self._ask(one, trial) for one in others))
+        calls = [call for call in found if call is not None]
+        if calls:
+            await self.traffic.attach(trial.trace.id, calls)
+
+    async def _ask(self, agent: Agent, trial: Trial) -> Call | None:
+        """Return what a model says; None where money or the model did not allow it."""
+        payer = Payer(self.ledger, self._limits(), None, self.lease_s, SHADOW, trial.trace.id)
+        journal = LedgerJournal(payer, self.sections)
+        question = Question(trial.trace.id, trial.trace.question)
+        meter = Meter(journal)
+        try:
+            return await act(agent, Turn(question, 1), meter.client)
+        except FarthingError:
+            self.metrics.dropped(DROPPED)
+            return None
+        finally:
+            await asyncio.shield(journal.close())
+
+    def _limits(self) -> Limits:
+        account = f"policy:{SHADOW}"
+        most = nano_from_usd(self.section.usd_per_day)
+        own = (Limit(account, "usd", "day", most), *self.limits.on([account]))
+        return Limits({**self.limits.by_account, account: own})
+
+
+def drawn(conversation: str, share: float) -> bool:
+    """Return whether a conversation is drawn: by its mark alone, so by every process alike.
+
+    >>> sum(drawn(str(k), 0.25) for k in range(4_000))
+    1041
+    """
+    number = int.from_bytes(sha256(conversation.encode()).digest()[:8], "big")
+    return number < share * 2**64

@@ -1,0 +1,180 @@
+"""Who pays for a request: the accounts that its calls are charged to, and the limits on them.
+
+Every try is reserved in the ledger before it is sent, at the most that it can cost, and settled
+after it. One of unknown outcome is charged in full and marked.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+
+from farthing.budgets.accounts.base import Accounts, Amount, Hold, Limit, LimitError
+from farthing.errors import ModelError
+from farthing.gateway.config import ALL
+from farthing.gateway.keys import KeyRecord
+from farthing.models.base import Completion
+from farthing.runtime.journal import Entry, Known
+from farthing.traces.base import Trace
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a configuration, by the account that they are on."""
+
+    by_account: Mapping[str, tuple[Limit, ...]]
+
+    @classmethod
+    def of(cls, limits: Sequence[Limit]) -> "Limits":
+        """Return limits by account."""
+        names = dict.fromkeys(limit.account for limit in limits)
+        return cls({n: tuple(one for one in limits if one.account == n) for n in names})
+
+    def on(self, accounts: Sequence[str]) -> tuple[Limit, ...]:
+        """Return the limits on some accounts."""
+        return tuple(one for name in accounts for one in self.by_account.get(name, ()))
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Whose money a request spends."""
+
+    ledger: Accounts
+    limits: Limits
+    key: KeyRecord | None
+    lease_s: float
+    policy: str | None = None
+    note: str = ""
+    """What a call of unknown outcome is marked with: the trace's id."""
+
+    def accounts(self, model: str) -> tuple[str, ...]:
+        """Return what a call to a model is charged to."""
+        key = self.key
+        named = {
+            "key:": key.name if key else None,
+            "team:": key.team if key else None,
+            "policy:": self.policy,
+            "model:": model,
+        }
+        return (ALL, *(prefix + name for prefix, name in named.items() if name is not None))
+
+    async def reserve(self, model: str, amount: Amount) -> Hold:
+        """Set aside the most that a call can cost, about to be sent.
+
+        Raises:
+            LimitError: a limit does not allow it; nothing was set aside.
+        """
+        accounts = self.accounts(model)
+        limits = (*self.limits.on(accounts), *self._own())
+        return await self.ledger.reserve(
+            accounts, amount, limits, lease_s=self.lease_s, sent=True, note=self.note
+        )
+
+    @asynccontextmanager
+    async def trying(self, model: str, largest: Amount) -> AsyncIterator["Attempt"]:
+        """Reserve a try while the block makes it; what the block does not settle is unknown.
+
+        Raises:
+            LimitError: a limit does not allow it; nothing was sent.
+        """
+        attempt = Attempt(self.ledger, await self.reserve(model, largest))
+        try:
+            yield attempt
+        except ModelError as error:
+            await attempt.failed(error)
+            raise
+        finally:
+            # Also where the request was cancelled: the write must not be.
+            if not attempt.ended:
+                await asyncio.shield(attempt.unknown())
+
+    def _own(self) -> tuple[Limit, ...]:
+        if self.key is None:
+            return ()
+        account = f"key:{self.key.name}"
+        return tuple(Limit(account, one.unit, one.period, one.most) for one in self.key.limits)
+
+
+@dataclass
+class Attempt:
+    """A try whose money is set aside."""
+
+    ledger: Accounts
+    hold: Hold
+    ended: bool = False
+
+    async def settle(self, cost_nano: int | None, tokens: int) -> None:
+        """Put what it cost in place of the reservation; an unknown cost is the largest."""
+        self.ended = True
+        held = self.hold.amount
+        cost = held.nano if cost_nano is None else cost_nano
+        await asyncio.shield(self.ledger.settle(self.hold, Amount(cost, tokens, held.calls)))
+
+    async def failed(self, error: ModelError) -> None:
+        """Settle what a failure cost: nothing, or what nobody knows."""
+        if error.cost_nano == 0:
+            await self.settle(0, 0)
+        else:
+            await self.unknown()
+
+    async def unknown(self) -> None:
+        """Charge it in full, and mark it."""
+        self.ended = True
+        await self.ledger.unknown(self.hold)
+
+
+@dataclass
+class LedgerJournal:
+    """The journal of one request's episode: its calls go through the gateway's ledger."""
+
+    payer: Payer
+    sections: Mapping[str, str]
+    """What a provider calls a model to the section that clients know."""
+    refused: LimitError | None = None
+    """The last limit that did not allow a call."""
+    _open: dict[int, Attempt] = field(default_factory=dict)
+    _made: int = 0
+
+    async def find(self, _: Entry) -> Known:
+        """Know nothing: each request is answered anew."""
+        return Known()
+
+    async def start(self, entry: Entry, largest_nano: int) -> int:
+        """Reserve a try; see `Journal`.
+
+        Raises:
+            LimitError: a limit does not allow it.
+        """
+        largest = Amount(largest_nano, entry.tokens, 1)
+        try:
+            hold = await self.payer.reserve(self.sections.get(entry.asked, entry.asked), largest)
+        except LimitError as error:
+            self.refused = error
+            raise
+        self._made += 1
+        self._open[self._made] = Attempt(self.payer.ledger, hold)
+        return self._made
+
+    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+        """Settle a try."""
+        usage = msgspec.json.decode(reply, type=Completion).usage
+        tokens = usage.input_tokens + usage.output_tokens
+        await self._open.pop(number).settle(cost_nano, tokens)
+
+    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:  # noqa: ARG002 - the protocol's
+        """Settle a try that failed."""
+        attempt = self._open.pop(number)
+        if cost_nano == 0:
+            await attempt.settle(0, 0)
+        else:
+            await attempt.unknown()
+
+    async def keep(self, trace: Trace) -> None:
+        """Leave it to the recorder of traffic."""
+
+    async def close(self) -> None:
+        """Charge in full what was cancelled."""
+        while self._open:
+            await asyncio.shield(self._open.popitem()[1].unknown())
