@@ -4,7 +4,7 @@
     ├── InputError                 what the user handed in is wrong; the command line exits with 2
     │   ├── TraceFormatError       a trace file: file, line, field, remedy
     │   ├── QuestionFormatError    a file of questions: file, row, field, remedy
-    │   ├── StoreError             a trace store that cannot be opened or written
+    │   ├── StoreError             a store of traces or spending that cannot be opened or written
     │   ├── TooFewTracesError      a split too small for what was asked
     │   ├── UnknownNameError       a policy, preset, task ... that nothing has registered
     │   ├── MissingExtraError      an optional dependency is not installed
@@ -71,7 +71,7 @@ class QuestionFormatError(InputError):
 
 
 class StoreError(InputError):
-    """A trace store cannot be opened, read or written."""
+    """A store of traces or of spending cannot be opened, read or written."""
 
 
 class TooFewTracesError(InputError):
