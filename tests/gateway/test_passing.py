@@ -11,7 +11,7 @@ import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 
-from farthing.budgets.accounts import open_accounts
+from farthing.budgets.accounts.opening import open_accounts
 from farthing.budgets.accounts.base import Balance, Unknown
 
 BUDGETS = """

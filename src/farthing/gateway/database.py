@@ -61,7 +61,7 @@ async def open_database(where: str, schema: Sequence[str], *, create: bool = Tru
     Args:
         where: the path of an SQLite file, or the URL of a PostgreSQL database.
         schema: statements that do nothing where they were run before.
-        create: whether an SQLite file that does not exist is made.
+        create: whether an SQLite file that does not exist is made, and tables that lack.
 
     Raises:
         StoreError: it cannot be opened. The message never has the URL's password.
@@ -73,7 +73,7 @@ async def open_database(where: str, schema: Sequence[str], *, create: bool = Tru
         from farthing.gateway.database_postgres import PostgresDatabase  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("a PostgreSQL database", "postgres") from None
-    return await PostgresDatabase.open(where, schema)
+    return await PostgresDatabase.open(where, schema if create else ())
 
 
 class SqliteDatabase:
@@ -120,10 +120,11 @@ class SqliteDatabase:
         with self._explained():
             self._connection = sqlite3.connect(self._path, timeout=PATIENCE_S, isolation_level=None)
             try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
                 # What retention deletes is overwritten, not only forgotten.
                 self._connection.execute("PRAGMA secure_delete = ON")
-                self._write([Step(sql) for sql in schema])
+                if create:
+                    self._connection.execute("PRAGMA journal_mode = WAL")
+                    self._write([Step(sql) for sql in schema])
             except BaseException:
                 self._connection.close()
                 raise
@@ -154,8 +155,8 @@ class SqliteDatabase:
             yield
         except (sqlite3.Error, UnicodeEncodeError) as problem:
             raise StoreError(
-                f"{self._path}: {problem}; check that it is an SQLite file, that its folder can be "
-                "written, and that no other program keeps it locked"
+                f"{self._path}: {problem}; check that it is the database of a gateway, that its "
+                "folder can be written, and that no other program keeps it locked"
             ) from problem
 
 

@@ -100,7 +100,7 @@ async def open_keys(where: str, *, create: bool = True) -> Keys:
 
     Args:
         where: the path of an SQLite file, or the URL of a PostgreSQL database.
-        create: whether an SQLite file that does not exist is made.
+        create: whether an SQLite file that does not exist is made, and tables that lack.
 
     Raises:
         StoreError: it cannot be opened.

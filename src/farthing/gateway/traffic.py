@@ -8,8 +8,12 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from farthing.gateway.database import open_database
+from farthing.gateway.kept_text import Keeping
 from farthing.gateway.passed import Passed
 from farthing.gateway.redaction import Redact, load_redaction
+from farthing.gateway.traffic_rows import SCHEMA
+from farthing.gateway.traffic_stored import StoredTraffic
 from farthing.traces.base import Call
 
 __all__ = ["Passed", "Redact", "Traffic", "load_redaction", "open_traffic"]
@@ -65,7 +69,13 @@ class Traffic(Protocol):
         ...
 
 
-async def open_traffic(where: str, redact: Redact | None, keep_prompts: bool) -> Traffic:  # noqa: FBT001
+async def open_traffic(
+    where: str,
+    redact: Redact | None,
+    keep_prompts: bool,  # noqa: FBT001
+    *,
+    create: bool = True,
+) -> Traffic:
     """Open the traffic of a database.
 
     Args:
@@ -74,8 +84,11 @@ async def open_traffic(where: str, redact: Redact | None, keep_prompts: bool) ->
             what looks like a key.
         keep_prompts: whether texts are kept at all. Without, neither messages nor questions nor
             replies are: what was asked, what it cost and how long it took remain.
+        create: whether an SQLite file that does not exist is made, and tables that lack.
 
     Raises:
         StoreError: it cannot be opened.
     """
-    raise NotImplementedError
+    return StoredTraffic(
+        await open_database(where, SCHEMA, create=create), Keeping(redact, keep_prompts)
+    )

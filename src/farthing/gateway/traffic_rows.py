@@ -1,0 +1,143 @@
+"""What passed as rows of a table, and back.
+
+A question's later calls are lines of JSON at the end of its row: adding some is one atomic
+statement, whoever else writes.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from farthing.gateway.database import Row, microseconds, moment
+from farthing.gateway.passed import Passed
+from farthing.money import nano_from_usd
+from farthing.traces.base import Call, Trace
+
+SCHEMA = (
+    """
+CREATE TABLE IF NOT EXISTS traffic_requests (
+    id TEXT PRIMARY KEY,
+    at_us BIGINT NOT NULL,
+    key_id TEXT,
+    conversation TEXT NOT NULL,
+    policy TEXT,
+    model TEXT NOT NULL,
+    messages TEXT,
+    trace TEXT NOT NULL,
+    later TEXT NOT NULL DEFAULT '',
+    promise TEXT NOT NULL,
+    cost_nano BIGINT NOT NULL,
+    later_nano BIGINT NOT NULL DEFAULT 0,
+    saved_nano BIGINT,
+    latency_s DOUBLE PRECISION NOT NULL
+)""",
+    "CREATE INDEX IF NOT EXISTS traffic_by_time ON traffic_requests (at_us, id)",
+    "CREATE INDEX IF NOT EXISTS traffic_by_talk ON traffic_requests (conversation, at_us)",
+    "CREATE TABLE IF NOT EXISTS traffic_losses (what TEXT PRIMARY KEY, number BIGINT NOT NULL)",
+)
+
+INSERT = """
+INSERT INTO traffic_requests (
+    id, at_us, key_id, conversation, policy, model, messages, trace, promise, cost_nano,
+    saved_nano, latency_s
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING"""
+
+ATTACH = """
+UPDATE traffic_requests SET later = later || $2, later_nano = later_nano + $3 WHERE id = $1"""
+
+LOSE = """
+INSERT INTO traffic_losses (what, number) VALUES ($1, $2)
+ON CONFLICT (what) DO UPDATE SET number = traffic_losses.number + excluded.number"""
+
+SELECT = """
+SELECT id, at_us, key_id, conversation, policy, model, messages, trace, later, promise, saved_nano,
+    latency_s
+FROM traffic_requests AS request
+WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
+    AND at_us >= $2
+    AND NOT EXISTS (
+        SELECT 1 FROM traffic_requests AS before
+        WHERE before.conversation = request.conversation AND before.at_us < $2
+    )
+    AND (at_us, id) > ($3, $4)
+ORDER BY at_us, id LIMIT 200"""
+"""A page after the given place, of conversations that began at or after $2."""
+
+DELETE = """
+DELETE FROM traffic_requests WHERE id IN (
+    SELECT id FROM traffic_requests WHERE at_us < $1 ORDER BY at_us LIMIT 500
+)"""
+
+_NAMES = str.maketrans("\0", "\N{REPLACEMENT CHARACTER}")
+"""PostgreSQL takes no NUL in a text; JSON writes it otherwise."""
+
+
+def row(passed: Passed) -> Row:
+    """Return what `INSERT` takes.
+
+    Raises:
+        msgspec.ValidationError: it could not be read again.
+        ValueError: a cost is no number.
+    """
+    trace = msgspec.json.encode(passed.trace)
+    msgspec.json.decode(trace, type=Trace)
+    messages = passed.messages
+    return (
+        passed.id,
+        microseconds(passed.at),
+        _plain(passed.key),
+        _plain(passed.conversation),
+        _plain(passed.policy),
+        _plain(passed.model),
+        None if messages is None else msgspec.json.encode(messages).decode(),
+        trace.decode(),
+        _plain(passed.promise),
+        cost_of(passed.trace.calls),
+        passed.saved_nano,
+        float(passed.latency_s),
+    )
+
+
+def later_row(trace: str, calls: Sequence[Call]) -> Row:
+    """Return what `ATTACH` takes; raises as `row`."""
+    lines = [msgspec.json.encode(call) for call in calls]
+    for line in lines:
+        msgspec.json.decode(line, type=Call)
+    return trace, "".join(f"{line.decode()}\n" for line in lines), cost_of(calls)
+
+
+def passed_from(values: Row) -> Passed:
+    """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
+    name, at, key, conversation, policy, model, messages, trace, later, *rest = values
+    promise, saved, latency = rest
+    live = msgspec.json.decode(trace, type=Trace)
+    calls = {(call.round, call.role): call for call in live.calls}
+    for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
+        call = msgspec.json.decode(line, type=Call)
+        calls.setdefault((call.round, call.role), call)
+    return Passed(
+        id=name,
+        at=moment(at),
+        key=key,
+        conversation=conversation,
+        policy=policy,
+        model=model,
+        messages=None if messages is None else msgspec.json.decode(messages),
+        trace=msgspec.structs.replace(live, calls=list(calls.values())),
+        promise=promise,
+        saved_nano=saved,
+        latency_s=latency,
+    )
+
+
+def cost_of(calls: Sequence[Call]) -> int:
+    """Return what calls cost together, in nano-dollars; of a cost that is not known nothing.
+
+    >>> cost_of([Call(round=1, role="m", cost_usd=0.001), Call(round=1, role="n")])
+    1000000
+    """
+    return sum(nano_from_usd(call.cost_usd) for call in calls if call.cost_usd is not None)
+
+
+def _plain(text: str | None) -> str | None:
+    return None if text is None else text.translate(_NAMES)
