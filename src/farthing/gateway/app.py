@@ -16,6 +16,7 @@ from farthing.errors import FarthingError
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.house import House, opened
 from farthing.gateway.keys import KeyRecord, Scope
+from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.openapi import description
 from farthing.gateway.posting import post
 from farthing.gateway.refusals import RefusedError, forbidden, refusal, unknown_key, unknown_model
@@ -101,7 +102,7 @@ async def metrics(request: Request) -> Response:
     """Give the figures for Prometheus."""
     house = house_of(request)
     await admitted(request, "read", "admin")
-    return Response(house.metrics.text(), media_type=house.metrics.content_type)
+    return Response(house.metrics.text(), media_type=CONTENT_TYPE)
 
 
 async def openapi(_: Request) -> Response:

@@ -30,7 +30,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from farthing import plugins
-from farthing.budgets.accounts.base import Limit, Period
+from farthing.budgets.accounts.base import Limit
+from farthing.budgets.accounts.periods import Period
 from farthing.errors import ConfigError, InputError
 from farthing.models.config import ModelsConfig, models_from
 from farthing.models.sections import convert, read_toml

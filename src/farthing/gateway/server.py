@@ -33,6 +33,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
+        from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
     section = config.serve
@@ -55,9 +56,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
         if section.workers == 1:
             uvicorn.Server(settings).run(sockets=[listening])
         else:
-            uvicorn.supervisors.Multiprocess(
-                settings, target=uvicorn.Server(settings).run, sockets=[listening]
-            ).run()
+            Multiprocess(settings, sockets=[listening]).run()
 
 
 def bind(host: str, port: int) -> socket.socket:
