@@ -35,16 +35,41 @@ tokens = st.integers(1, 1_000_000)
 
 
 @pytest.mark.parametrize(("provider", "model"), PUBLISHED)
-@given(st.integers(1, 400_000), st.integers(0, 10_000))
+@given(st.integers(1, 400_000), st.integers(0, 10_000), st.floats(0, 1))
 @settings(deadline=None, max_examples=25)
 def test_a_published_price_is_what_genai_prices_computes(
-    provider: str, model: str, n_in: int, n_out: int
+    provider: str, model: str, n_in: int, n_out: int, cached_share: float
 ) -> None:
+    cached = int(cached_share * n_in)
     price = PriceTable().find(model, provider=provider)
     assert price is not None
-    usage = PricedUsage(input_tokens=n_in, output_tokens=n_out)
+    usage = PricedUsage(input_tokens=n_in, output_tokens=n_out, cache_read_tokens=cached)
     exact = calc_price(usage, model, provider_id=provider).total_price
-    assert price.cost_nano(Usage(n_in, n_out), 1.0) == math.ceil(exact * 10**9)
+    used = Usage(n_in, n_out, cached_tokens=cached)
+    assert price.cost_nano(used, 1.0) == math.ceil(exact * 10**9)
+    assert price.cost_nano(used, 1.0) <= price.largest_nano(used, 1.0)
+
+
+def test_cached_input_has_its_own_price_counted_by_hand() -> None:
+    line = {"input_per_million": 2, "output_per_million": 8, "cached_input_per_million": 0.5}
+    price = models_from({"prices": {"m": line}}, "f.toml").prices.find("m")
+    assert price is not None
+    # 300 fresh at 2,000 nano-dollars, 700 cached at 500, 10 out at 8,000
+    assert price.cost_nano(Usage(1_000, 10, cached_tokens=700), 0.0) == 600_000 + 350_000 + 80_000
+    assert price.cost_nano(Usage(1_000, 10), 0.0) == 2_000_000 + 80_000
+    assert price.largest_nano(Usage(1_000, 10, cached_tokens=700), 0.0) == 2_080_000
+    assert str(price) == "$2 in, $0.5 cached and $8 out per million tokens"
+
+
+def test_the_largest_cost_holds_where_cached_input_is_dearer() -> None:
+    price = TokenPrice((Rates(Decimal(2), Decimal(8), cached_input=Decimal(3)),))
+    assert price.largest_nano(Usage(1_000, 10), 0.0) == 3_000_000 + 80_000
+
+
+def test_a_price_without_cached_input_reads_as_it_did() -> None:
+    rates = (Rates(Decimal(2), Decimal(8)), Rates(Decimal(4), Decimal(9), above=200))
+    said = "$2 in and $8 out; above 200 input tokens $4 in and $9 out per million tokens"
+    assert str(TokenPrice(rates)) == said
 
 
 def test_a_tier_starts_above_its_number_of_tokens() -> None:

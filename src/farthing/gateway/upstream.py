@@ -1,5 +1,257 @@
-"""Upstream models, opened from a configuration, each try within its limits."""
+"""Upstream models, opened from a configuration: each try within its limits, tries as allowed.
 
+A try is made by `around`, so that whoever pays can reserve before it and settle after it.
+"""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from farthing.errors import ModelError, RateLimitError
+from farthing.gateway.http_upstream import HttpUpstream
+from farthing.gateway.requests import ChatRequest
+from farthing.gateway.spoken_upstream import SpokenUpstream
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply, Upstream
+from farthing.models.config import ModelsConfig
+from farthing.models.limits import Admission
+from farthing.models.openai_compatible import OpenAISettings
+from farthing.models.prices import Price
+from farthing.models.retry import Patience, added, persist
 
-__all__ = ["Bound", "Reply", "StreamedReply", "Upstream"]
+__all__ = [
+    "AroundSend",
+    "AroundStream",
+    "Bound",
+    "Call",
+    "LimitedUpstream",
+    "Reply",
+    "StreamedReply",
+    "Upstream",
+    "open_upstreams",
+    "send",
+    "stream",
+]
+
+AroundSend = Callable[[Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
+"""Makes one try."""
+StreamTry = Callable[[], AbstractAsyncContextManager[StreamedReply]]
+AroundStream = Callable[[StreamTry], AbstractAsyncContextManager[StreamedReply]]
+"""Makes one try of a stream; its block lasts until the stream has ended or is left."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request to one model."""
+
+    upstream: Upstream
+    request: ChatRequest
+    default_max_output: int
+    """Output tokens of a choice where the request names no limit."""
+    timeout_s: float | None = None
+    """Most seconds for all tries together; None: what the section says, for each."""
+
+    @property
+    def patience(self) -> Patience:
+        """How often and how long to try."""
+        allowed = self.upstream.patience
+        if self.timeout_s is None:
+            return allowed
+        return msgspec.structs.replace(allowed, total_s=min(allowed.total_s, self.timeout_s))
+
+
+async def _alone(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
+    return await attempt()
+
+
+def _alone_stream(attempt: StreamTry) -> AbstractAsyncContextManager[StreamedReply]:
+    return attempt()
+
+
+async def send(call: Call, around: AroundSend = _alone) -> Reply:
+    """Ask until an answer comes or patience is at its end.
+
+    Args:
+        call: who is asked what.
+        around: makes each try; what it raises beside a ModelError ends the call.
+
+    Raises:
+        ModelError: the last failure, with the cost and number of all tries.
+    """
+    seconds = _left(call)
+
+    def attempt() -> Awaitable[Reply]:
+        return call.upstream.send(call.request, call.default_max_output, timeout_s=seconds())
+
+    done = await persist(lambda: around(attempt), call.patience)
+    cost = added(done.failed_nano, done.value.cost_nano)
+    return replace(done.value, cost_nano=cost, tries=done.tries)
+
+
+@asynccontextmanager
+async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncIterator[StreamedReply]:
+    """Ask until a first piece comes or patience is at its end; the arguments are those of `send`.
+
+    Raises:
+        ModelError: the last failure, with the cost and number of all tries.
+    """
+    seconds = _left(call)
+
+    def attempt() -> AbstractAsyncContextManager[StreamedReply]:
+        return call.upstream.stream(call.request, call.default_max_output, timeout_s=seconds())
+
+    async with AsyncExitStack() as stack:
+        done = await persist(lambda: stack.enter_async_context(around(attempt)), call.patience)
+        if done.tries == 1:
+            yield done.value
+        else:
+            yield _AfterFailures(done.value, done.failed_nano, done.tries)
+
+
+def open_upstreams(models: ModelsConfig, *, workers: int = 1) -> dict[str, Upstream]:
+    """Open every model of a configuration by the name of its section.
+
+    Args:
+        models: the configuration.
+        workers: number of processes that share the limits.
+
+    Raises:
+        InputError: a key, an optional package or a share of a limit is missing.
+    """
+    shared = {name: Admission(limits.share(workers)) for name, limits in models.limits.items()}
+    upstreams: dict[str, Upstream] = {}
+    for name, section in models.sections.items():
+        settings, patience = section.settings, section.patience
+        upstream: Upstream
+        if isinstance(settings, OpenAISettings):
+            upstream = HttpUpstream(name, settings, models.prices, patience)
+        else:
+            model = settings.open(models.prices)
+            upstream = SpokenUpstream(name, model, settings.price(models.prices), patience)
+        if section.limits is not None:
+            upstream = LimitedUpstream(upstream, shared[section.limits])
+        upstreams[name] = upstream
+    return upstreams
+
+
+class LimitedUpstream:
+    """A model behind an admission, which models at the same endpoint share."""
+
+    def __init__(self, upstream: Upstream, admission: Admission) -> None:
+        self._upstream = upstream
+        self._admission = admission
+
+    @property
+    def name(self) -> str:
+        """What clients call it."""
+        return self._upstream.name
+
+    @property
+    def model(self) -> str:
+        """What its provider calls it."""
+        return self._upstream.model
+
+    @property
+    def price(self) -> Price | None:
+        """What it costs; None where nothing says so."""
+        return self._upstream.price
+
+    @property
+    def patience(self) -> Patience:
+        """How often and how long to try."""
+        return self._upstream.patience
+
+    def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
+        """Return the most that one try can take; raises as the model does."""
+        return self._upstream.largest(request, default_max_output)
+
+    async def send(
+        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+    ) -> Reply:
+        """Try once it is admitted; an endpoint that asks for a pause has it.
+
+        Raises:
+            ModelError: the try failed.
+        """
+        tokens = self.largest(request, default_max_output).tokens
+        async with self._admission.admit(tokens) as ticket:
+            try:
+                reply = await self._upstream.send(request, default_max_output, timeout_s=timeout_s)
+            except RateLimitError as error:
+                self._admission.close_for(error.retry_after_s or 0.0)
+                raise
+            self._admission.correct(ticket, _tokens(reply))
+            return reply
+
+    @asynccontextmanager
+    async def stream(
+        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+    ) -> AsyncIterator[StreamedReply]:
+        """Try once it is admitted, for a reply in pieces; it is under way until the block ends.
+
+        Raises:
+            ModelError: the try failed before the first piece.
+        """
+        tokens = self.largest(request, default_max_output).tokens
+        trying = self._upstream.stream(request, default_max_output, timeout_s=timeout_s)
+        async with self._admission.admit(tokens) as ticket:
+            try:
+                async with trying as streamed:
+                    yield streamed
+                    if streamed.ended:
+                        self._admission.correct(ticket, _tokens(streamed.reply))
+            except RateLimitError as error:
+                self._admission.close_for(error.retry_after_s or 0.0)
+                raise
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._upstream.aclose()
+
+
+class _AfterFailures:
+    """A stream whose cost is that of the tries before it as well."""
+
+    def __init__(self, streamed: StreamedReply, failed_nano: int | None, tries: int) -> None:
+        self._streamed = streamed
+        self._failed_nano = failed_nano
+        self._tries = tries
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._streamed)
+        except ModelError as error:
+            error.cost_nano = added(self._failed_nano, error.cost_nano)
+            error.tries = self._tries
+            raise
+
+    @property
+    def ended(self) -> bool:
+        """Whether all pieces are there."""
+        return self._streamed.ended
+
+    @property
+    def reply(self) -> Reply:
+        """What all tries took."""
+        last = self._streamed.reply
+        cost = added(self._failed_nano, last.cost_nano)
+        return replace(last, cost_nano=cost, tries=self._tries)
+
+
+def _tokens(reply: Reply) -> int:
+    return reply.usage.input_tokens + reply.usage.output_tokens
+
+
+def _left(call: Call) -> Callable[[], float | None]:
+    """Return what tells how many seconds are left for the next try."""
+    until = None if call.timeout_s is None else time.monotonic() + call.timeout_s
+
+    def left() -> float | None:
+        return None if until is None else max(0.001, until - time.monotonic())
+
+    return left

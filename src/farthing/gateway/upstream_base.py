@@ -56,6 +56,11 @@ class StreamedReply(Protocol):
         ...
 
     @property
+    def ended(self) -> bool:
+        """Whether all pieces are there, and `reply` with them."""
+        ...
+
+    @property
     def reply(self) -> Reply:
         """What it took, known once the pieces are at their end; RuntimeError before."""
         ...

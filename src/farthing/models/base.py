@@ -50,6 +50,8 @@ class Usage:
     output_tokens: int
     estimated: bool = False
     """The provider gave no count; these are upper bounds."""
+    cached_tokens: int = 0
+    """Input tokens that the provider read from its cache; never more than `input_tokens`."""
 
 
 @dataclass(frozen=True)

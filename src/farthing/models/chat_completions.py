@@ -97,17 +97,33 @@ class _Choice(msgspec.Struct, frozen=True):
     logprobs: _Logprobs | None = None
 
 
-class _Usage(msgspec.Struct, frozen=True):
+class _InputDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class WireUsage(msgspec.Struct, frozen=True):
+    """What a provider says of a call's tokens."""
+
     prompt_tokens: int
     completion_tokens: int
+    prompt_tokens_details: _InputDetails | None = None
 
     def counted(self) -> Usage:
-        return Usage(max(0, self.prompt_tokens), max(0, self.completion_tokens))
+        """Return the tokens; no count is below 0, none is from the cache twice.
+
+        >>> WireUsage(10, 2, _InputDetails(64)).counted().cached_tokens
+        10
+        """
+        read = max(0, self.prompt_tokens)
+        details = self.prompt_tokens_details
+        cached = (details.cached_tokens if details else None) or 0
+        written = max(0, self.completion_tokens)
+        return Usage(read, written, cached_tokens=min(max(0, cached), read))
 
 
 class _Reply(msgspec.Struct, frozen=True):
     choices: list[_Choice]
-    usage: _Usage | None = None
+    usage: WireUsage | None = None
     model: str | None = None
 
     def __post_init__(self) -> None:

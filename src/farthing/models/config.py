@@ -124,20 +124,27 @@ def models_from(tables: Mapping[str, Any], file: str) -> ModelsConfig:
 class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     input_per_million: Dollars | None = None
     output_per_million: Dollars | None = None
+    cached_input_per_million: Dollars | None = None
     per_request: Dollars = 0.0
     per_second: Dollars | None = None
 
     def __post_init__(self) -> None:
         tokens = (self.input_per_million, self.output_per_million)
         by_token = None not in tokens and self.per_second is None
-        by_time = tokens == (None, None) and self.per_second is not None and not self.per_request
+        none = {*tokens, self.cached_input_per_million} == {None} and not self.per_request
+        by_time = none and self.per_second is not None
         if not by_token and not by_time:
             raise ValueError("give input_per_million and output_per_million, or per_second alone")
 
     def price(self) -> Price:
         if self.per_second is not None:
             return SecondPrice(_exact(self.per_second))
-        rates = Rates(_exact(self.input_per_million or 0), _exact(self.output_per_million or 0))
+        cached = self.cached_input_per_million
+        rates = Rates(
+            input=_exact(self.input_per_million or 0),
+            output=_exact(self.output_per_million or 0),
+            cached_input=None if cached is None else _exact(cached),
+        )
         return TokenPrice((rates,), _exact(self.per_request))
 
 

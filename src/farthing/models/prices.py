@@ -39,6 +39,25 @@ class Rates:
     output: Decimal
     above: int = 0
     """They apply to the whole call once it has more input tokens than this."""
+    cached_input: Decimal | None = None
+    """Of input tokens that the provider read from its cache; None: they cost what others do."""
+
+    def __str__(self) -> str:
+        cached = "" if self.cached_input is None else f", {_usd(self.cached_input)} cached"
+        tier = f"above {self.above} input tokens " if self.above else ""
+        return f"{tier}{_usd(self.input)} in{cached} and {_usd(self.output)} out"
+
+    def per_million(self, usage: Usage) -> Decimal:
+        """Return a million times the price of these tokens, in USD."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        fresh = usage.input_tokens - usage.cached_tokens
+        read = fresh * self.input + usage.cached_tokens * cached
+        return read + usage.output_tokens * self.output
+
+    def largest_per_million(self, usage: Usage) -> Decimal:
+        """Return the same, however many of the input tokens are from the cache."""
+        dearest = max(self.input, self.cached_input or self.input)
+        return usage.input_tokens * dearest + usage.output_tokens * self.output
 
 
 @dataclass(frozen=True)
@@ -56,23 +75,23 @@ class TokenPrice:
 
     def __str__(self) -> str:
         """Say every figure; equal prices read alike."""
-        rates = [f"{_tier(r)}{_usd(r.input)} in and {_usd(r.output)} out" for r in self.rates]
         extra = f", and {_usd(self.request)} a call" if self.request else ""
-        return f"{'; '.join(rates)} per million tokens{extra}"
+        return f"{'; '.join(map(str, self.rates))} per million tokens{extra}"
 
     def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
         """Return the price of a call in nano-dollars, from its tokens."""
         reached = [rates for rates in self.rates if usage.input_tokens > rates.above]
-        return self._at(reached[-1] if reached else self.rates[0], usage)
+        rates = reached[-1] if reached else self.rates[0]
+        return self._nano(rates.per_million(usage))
 
     def largest_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
         """Return the most that a call can cost that has no more tokens than these."""
         reached = [rates for rates in self.rates[1:] if usage.input_tokens > rates.above]
-        return max(self._at(rates, usage) for rates in (self.rates[0], *reached))
+        tiers = (self.rates[0], *reached)
+        return self._nano(max(rates.largest_per_million(usage) for rates in tiers))
 
-    def _at(self, rates: Rates, usage: Usage) -> int:
-        tokens = usage.input_tokens * rates.input + usage.output_tokens * rates.output
-        return nano_from_usd(tokens / _MILLION + self.request)
+    def _nano(self, per_million: Decimal) -> int:
+        return nano_from_usd(per_million / _MILLION + self.request)
 
 
 @dataclass(frozen=True)
@@ -145,7 +164,7 @@ def list_price(model: str, provider: str | None = None) -> TokenPrice | None:
         MissingExtraError: `genai-prices` is absent.
 
     >>> print(list_price("gpt-4o-mini-2024-07-18"))
-    $0.15 in and $0.6 out per million tokens
+    $0.15 in, $0.075 cached and $0.6 out per million tokens
     >>> list_price("ollama/gemma3"), list_price("gpt-4o", "ollama")
     (None, None)
     """
@@ -175,7 +194,7 @@ def largest_usage(prompt: Prompt) -> Usage:
 
     >>> from farthing.models.base import Message
     >>> largest_usage(Prompt((Message("user", "2 + 2?"),), max_tokens=10))
-    Usage(input_tokens=78, output_tokens=10, estimated=True)
+    Usage(input_tokens=78, output_tokens=10, estimated=True, cached_tokens=0)
     """
     template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(prompt.messages)
     return Usage(characters(prompt.messages) + template, prompt.max_tokens, estimated=True)
@@ -211,20 +230,27 @@ def _published(model: str, provider: str | None, url: str | None) -> TokenPrice 
     if prices.input_mtok is None or prices.output_mtok is None:
         return None
     requests = max(_tiers(prices.requests_kcount or Decimal(0)).values()) / 1_000
-    return TokenPrice(_rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok)), requests)
+    cached = {} if prices.cache_read_mtok is None else _tiers(prices.cache_read_mtok)
+    rates = _rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok), cached)
+    return TokenPrice(rates, requests)
 
 
 def _usd(amount: Decimal) -> str:
     return f"${amount.normalize():f}"
 
 
-def _tier(rates: Rates) -> str:
-    return f"above {rates.above} input tokens " if rates.above else ""
-
-
-def _rates(inputs: dict[int, Decimal], outputs: dict[int, Decimal]) -> tuple[Rates, ...]:
-    starts = sorted(inputs | outputs)
-    return tuple(Rates(_at(inputs, start), _at(outputs, start), start) for start in starts)
+def _rates(
+    inputs: dict[int, Decimal], outputs: dict[int, Decimal], cached: dict[int, Decimal]
+) -> tuple[Rates, ...]:
+    return tuple(
+        Rates(
+            input=_at(inputs, start),
+            output=_at(outputs, start),
+            above=start,
+            cached_input=_at(cached, start) if cached else None,
+        )
+        for start in sorted(inputs | outputs | cached)
+    )
 
 
 def _at(tiers: dict[int, Decimal], start: int) -> Decimal:

@@ -2,9 +2,9 @@
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from farthing.models.clock import Clock, SystemClock
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
+T = TypeVar("T")
 Try = Callable[[], Awaitable[Completion]]
 Around = Callable[[Try], Awaitable[Completion]]
 """Makes one try: who pays for it reserves before and settles after."""
@@ -56,6 +57,54 @@ async def complete(model: Model, prompt: Prompt, around: Around) -> Completion:
     return await around(partial(model.complete, prompt))
 
 
+@dataclass(frozen=True)
+class Persisted(Generic[T]):
+    """What came of trying again and again."""
+
+    value: T
+    """Of the try that succeeded."""
+    failed_nano: int | None
+    """What the tries before it cost, in nano-dollars; None where that is not known."""
+    tries: int
+    """All of them."""
+
+
+async def persist(
+    attempt: Callable[[], Awaitable[T]],
+    patience: Patience,
+    *,
+    clock: Clock | None = None,
+    uniform: Callable[[], float] = random.random,
+) -> Persisted[T]:
+    """Try until it succeeds or patience is at its end.
+
+    Raises:
+        ModelError: the last failure, with the cost and number of all tries.
+    """
+    clock = clock or SystemClock()
+    failed_nano: int | None = 0
+    waited_s = 0.0
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            return Persisted(await attempt(), failed_nano, tries)
+        except ModelError as error:
+            failed_nano = added(failed_nano, error.cost_nano)
+            wait_s = patience.wait_s(tries - 1, error.retry_after_s, uniform())
+            waited_s += wait_s
+            over = tries >= patience.tries or waited_s > patience.total_s
+            if over or not error.retriable:
+                error.cost_nano, error.tries = failed_nano, tries
+                raise
+        await clock.sleep(wait_s)
+
+
+def added(spent_nano: int | None, cost_nano: int | None) -> int | None:
+    """Return the sum of two costs, None where one of them is not known."""
+    return None if spent_nano is None or cost_nano is None else spent_nano + cost_nano
+
+
 class Retrying:
     """A model that is asked again after failures that may pass.
 
@@ -91,25 +140,10 @@ class Retrying:
         Raises:
             ModelError: the last failure, with the cost and number of all tries.
         """
-        spent: int | None = 0
-        waited_s = 0.0
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                completion = await around(partial(self._model.complete, prompt))
-            except ModelError as error:
-                spent = _sum(spent, error.cost_nano)
-                wait_s = self._patience.wait_s(tries - 1, error.retry_after_s, self._uniform())
-                waited_s += wait_s
-                over = tries >= self._patience.tries or waited_s > self._patience.total_s
-                if over or not error.retriable:
-                    error.cost_nano, error.tries = spent, tries
-                    raise
-            else:
-                cost = _sum(spent, completion.cost_nano)
-                return replace(completion, cost_nano=cost, tries=tries)
-            await self._clock.sleep(wait_s)
+        attempt = partial(around, partial(self._model.complete, prompt))
+        done = await persist(attempt, self._patience, clock=self._clock, uniform=self._uniform)
+        cost = added(done.failed_nano, done.value.cost_nano)
+        return replace(done.value, cost_nano=cost, tries=done.tries)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
         """Return the most that one try of this prompt can cost, in nano-dollars.
@@ -122,7 +156,3 @@ class Retrying:
     async def aclose(self) -> None:
         """Close the model."""
         await self._model.aclose()
-
-
-def _sum(spent: int | None, cost: int | None) -> int | None:
-    return None if spent is None or cost is None else spent + cost

@@ -1,0 +1,181 @@
+"""A model behind an OpenAI-compatible endpoint: requests and replies pass through unchanged.
+
+Changed in a request are the model's name, the limit on output tokens, and what the section says.
+"""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from farthing.gateway.http_stream import CHUNK, HttpStream
+from farthing.gateway.requests import ChatRequest
+from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
+from farthing.models.base import Usage
+from farthing.models.chat_completions import UNREADABLE
+from farthing.models.chat_endpoint import ChatEndpoint
+from farthing.models.openai_compatible import OpenAISettings
+from farthing.models.prices import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, PriceTable
+from farthing.models.retry import Patience
+
+WINDOW = 2**21
+"""Tokens that a model may take in where its section names no `context_window`."""
+TOKENS_PER_SCHEMAS = 1_024
+"""Most tokens that a provider puts around tools and formats."""
+_SCHEMAS = ("tools", "functions", "response_format")
+_DROPPED = ("max_tokens", "max_completion_tokens", "stream", "stream_options")
+_STREAMED = b',"stream":true'
+
+
+@dataclass(frozen=True)
+class _Sent:
+    body: bytes
+    usage: Usage
+    """The most that it can take."""
+    nano: int | None
+    """The most that it can cost, in nano-dollars."""
+
+
+class HttpUpstream:
+    """One request is one try; connections are kept, and shared by all of them."""
+
+    def __init__(
+        self, name: str, settings: OpenAISettings, prices: PriceTable, patience: Patience
+    ) -> None:
+        """Read the key and look the price up.
+
+        Raises:
+            InputError: the key cannot be read.
+            MissingExtraError: a package of the extra `live` is absent.
+        """
+        self.name = name
+        self.model = settings.model
+        self.price = settings.price(prices)
+        self.patience = patience
+        self._settings = settings
+        self._endpoint = ChatEndpoint(
+            settings.url, settings.key(), settings.place, settings.timeout_s
+        )
+
+    def __repr__(self) -> str:
+        return f"HttpUpstream({self._settings.place})"
+
+    def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
+        """Return the most that one try can take: no tokeniser makes more of a text than its bytes.
+
+        Schemas count twice, since templates write them anew, with spaces. What is not text counts
+        as the context window.
+        """
+        sent = self._sent(request, default_max_output)
+        return Bound(sent.nano, sent.usage.input_tokens + sent.usage.output_tokens)
+
+    async def send(
+        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+    ) -> Reply:
+        """Try once; cancelling the task closes the connection.
+
+        Raises:
+            ModelError: the try failed; one of unknown outcome counts as its largest cost.
+        """
+        started = time.perf_counter()
+        sent = self._sent(request, default_max_output)
+        response = await self._endpoint.post(sent.body, sent.nano, timeout_s=timeout_s)
+        async with response:
+            body = await self._endpoint.read(response, sent.nano)
+        try:
+            whole = CHUNK.decode(body)
+        except UNREADABLE as error:
+            problem = f"cannot be read: {error}"
+        else:
+            if whole.choices:
+                return self._took(sent, started, body, whole.counted, whole.model)
+            problem = "has no choices"
+        raise self._endpoint.malformed(problem, body, sent.nano)
+
+    @asynccontextmanager
+    async def stream(
+        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+    ) -> AsyncIterator[StreamedReply]:
+        """Try once, for a reply in pieces; leaving the block closes the connection.
+
+        Raises:
+            ModelError: the try failed before the first piece.
+        """
+        started = time.perf_counter()
+        sent = self._sent(request, default_max_output)
+        body = self._streamed(sent.body, request)
+        response = await self._endpoint.post(body, sent.nano, timeout_s=timeout_s)
+        async with response:
+            streamed = HttpStream(
+                self._endpoint,
+                response,
+                sent.nano,
+                partial(self._took, sent, started, b""),
+                include_usage=request.include_usage,
+            )
+            await streamed.begin()
+            yield streamed
+            if streamed.ended:
+                await self._endpoint.finish(response)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._endpoint.aclose()
+
+    def _sent(self, request: ChatRequest, default_max_output: int) -> _Sent:
+        settings = self._settings
+        wanted = {
+            **{name: value for name, value in request.body.items() if name not in _DROPPED},
+            settings.limit_name: request.limit or default_max_output,
+            **settings.extra,
+            "model": settings.model,
+        }
+        wanted = {name: value for name, value in wanted.items() if name not in settings.omit}
+        body = msgspec.json.encode(wanted)
+        usage = Usage(self._input(request, wanted, body), self._output(wanted), estimated=True)
+        price = self.price
+        nano = price.largest_nano(usage, settings.timeout_s) if price else None
+        return _Sent(body, usage, nano)
+
+    def _streamed(self, body: bytes, request: ChatRequest) -> bytes:
+        options = (request.body.get("stream_options") or {}) | {"include_usage": True}
+        said = b',"stream_options":' + msgspec.json.encode(options)
+        return (
+            body[:-1]
+            + _STREAMED
+            + (b"" if "stream_options" in self._settings.omit else said)
+            + b"}"
+        )
+
+    def _input(self, request: ChatRequest, wanted: Mapping[str, Any], body: bytes) -> int:
+        if request.opaque:
+            return self._window
+        schemas = [wanted[name] for name in _SCHEMAS if wanted.get(name)]
+        again = len(msgspec.json.encode(schemas)) + TOKENS_PER_SCHEMAS if schemas else 0
+        template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
+        return len(body) + template + again
+
+    def _output(self, wanted: Mapping[str, Any]) -> int:
+        limit, n = wanted.get(self._settings.limit_name), wanted.get("n") or 1
+        predicted = wanted.get("prediction")
+        # Tokens that were predicted and not used are paid for as output.
+        refused = len(msgspec.json.encode(predicted)) if predicted else 0
+        return ((limit if isinstance(limit, int) else self._window) + refused) * n
+
+    @property
+    def _window(self) -> int:
+        return self._settings.context_window or WINDOW
+
+    def _took(
+        self, sent: _Sent, started: float, body: bytes, usage: Usage | None, model: str | None
+    ) -> Reply:
+        seconds = time.perf_counter() - started
+        cost = sent.nano
+        if usage and self.price:
+            cost = self.price.cost_nano(usage, seconds)
+        used = usage or sent.usage
+        return Reply(body, used, used.cached_tokens, cost, seconds, model or self.model)
