@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Reply:
     """What an address said."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
     @property
@@ -102,10 +103,10 @@ class Running:
         """Send a request; an error status is a reply too."""
         try:
             with urllib.request.urlopen(request, timeout=30) as reply:
-                return Reply(reply.status, dict(reply.headers), reply.read())
+                return Reply(reply.status, reply.headers, reply.read())
         except urllib.error.HTTPError as error:
             with error:
-                return Reply(error.code, dict(error.headers), error.read())
+                return Reply(error.code, error.headers, error.read())
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 
-from farthing.budgets.accounts.opening import open_accounts
 from farthing.budgets.accounts.base import Balance, Unknown
+from farthing.budgets.accounts.opening import open_accounts
 
 BUDGETS = """
 [[budgets]]
@@ -127,13 +127,42 @@ def test_an_upstream_failure_has_its_status_and_costs_what_it_can(
 
 
 def test_a_fallback_answers_where_a_model_fails(tmp_path: Path) -> None:
-    with Endpoint(faults={"500": 1.0}) as broken, Endpoint() as well:
-        with gateway(tmp_path, _both(broken.url, well.url)) as running:
-            reply = running.chat("large", "two words")
-            assert reply.status == 200
-            assert reply.json["farthing"]["answered_by"] == "small"
-            streamed = running.chat("large", "two words", stream=True)
-            assert streamed.status == 200
+    with (
+        Endpoint(faults={"500": 1.0}) as broken,
+        Endpoint() as well,
+        gateway(tmp_path, _both(broken.url, well.url)) as running,
+    ):
+        reply = running.chat("large", "two words")
+        assert reply.status == 200
+        assert reply.json["farthing"]["answered_by"] == "small"
+        streamed = running.chat("large", "two words", stream=True)
+        assert streamed.status == 200
+
+
+def test_a_stream_passes_piece_by_piece_and_ends_with_its_receipt(tmp_path: Path) -> None:
+    with Endpoint() as stub, gateway(tmp_path, serve_section() + models(stub.url)) as running:
+        reply = running.chat("large", "two words", stream=True)
+        pieces = [json.loads(event) for event in reply.events[:-1]]
+        assert reply.events[-1] == "[DONE]"
+        said = "".join(p["choices"][0]["delta"].get("content", "") for p in pieces)
+        assert said == "reply to two words"
+        assert all("usage" not in piece for piece in pieces)
+        (comment,) = [line for line in reply.body.split(b"\n\n") if line.startswith(b": farthing")]
+        assert json.loads(comment.removeprefix(b": farthing "))["cost_nano"] == 100_000
+        wanted = running.chat(
+            "large", "two words", stream=True, stream_options={"include_usage": True}
+        )
+        assert json.loads(wanted.events[-2])["usage"]["total_tokens"] == 6
+    assert spent(tmp_path).settled.nano == 200_000
+
+
+def test_a_stream_that_breaks_ends_with_an_event_in_openai_form(tmp_path: Path) -> None:
+    with Endpoint(between_s=0.2) as stub:
+        with gateway(tmp_path, serve_section() + models(stub.url)) as running:
+            reply = running.chat("large", "a b c d e", stream=True, farthing={"deadline": 0.5})
+        assert reply.status == 200
+        assert json.loads(reply.events[-2])["error"]["code"] == "deadline_exceeded"
+    assert len(unknowns(tmp_path)) == 1
 
 
 def _both(large: str, small: str) -> str:
@@ -143,16 +172,16 @@ def _both(large: str, small: str) -> str:
 
 
 def test_a_budget_is_never_exceeded_and_says_when_it_resets(tmp_path: Path) -> None:
-    text = serve_section(default_max_output=10) + BUDGETS.format(usd=0.0015)
+    text = serve_section(default_max_output=10) + BUDGETS.format(usd=0.01)
     with Endpoint() as stub, gateway(tmp_path, text + models(stub.url)) as running:
-        statuses = [running.chat("large", "two words").status for _ in range(40)]
+        statuses = [running.chat("large", "two words").status for _ in range(99)]
         refused = running.chat("large", "two words")
         assert refused.status == 402
-        assert "$0.0015 a day on all" in refused.json["error"]["message"]
+        assert "$0.01 a day on all" in refused.json["error"]["message"]
         assert refused.json["error"]["code"] == "budget_exceeded"
         assert int(refused.headers["Retry-After"]) > 0
         assert statuses.count(200) == len(stub.requests) > 0
-    assert spent(tmp_path).settled.nano <= 1_500_000
+    assert spent(tmp_path).settled.nano <= 10_000_000
 
 
 def test_a_request_may_name_its_own_budget(tmp_path: Path) -> None:
@@ -190,7 +219,7 @@ def test_the_same_request_under_one_key_is_answered_once(tmp_path: Path) -> None
         assert running.chat("large", "two words", headers=again).status == 502
         stub.faults = {}
         assert running.chat("large", "two words", headers=again).status == 200
-    assert spent(tmp_path).settled.calls == 2
+    assert spent(tmp_path).settled.calls == 3  # a try that failed is a call
 
 
 def test_a_deadline_ends_a_request(tmp_path: Path) -> None:
@@ -206,7 +235,10 @@ def test_a_deadline_ends_a_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_goes_away_cancels_the_upstream_call(tmp_path: Path, *, stream: bool) -> None:
-    with Endpoint(latency_s=20) as stub, gateway(tmp_path, serve_section() + models(stub.url)) as it:
+    with (
+        Endpoint(latency_s=20) as stub,
+        gateway(tmp_path, serve_section() + models(stub.url)) as it,
+    ):
         _ask_and_leave(it, stub, stream=stream)
         _until(lambda: stub.disconnects == 1)
         _until(lambda: len(unknowns(tmp_path)) == 1)

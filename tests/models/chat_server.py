@@ -42,6 +42,8 @@ class Endpoint:
     only_first: bool = False
     """A content that failed once is answered the next time."""
     latency_s: float = 0.0
+    between_s: float = 0.0
+    """Between the pieces of a stream."""
     slow_s: float = 20.0
     """How long a slow body takes."""
     gather: int = 0
@@ -114,7 +116,9 @@ class Endpoint:
             if self.reply is not None:
                 return self.reply(body)
             fault = self._draw(content)
-            return await (self._fail(fault, request, body) if fault else self._say(body))
+            if fault:
+                return await self._fail(fault, request, body)
+            return await self._stream(request, body) if body.get("stream") else self._say(body)
         except asyncio.CancelledError:
             self.disconnects += 1
             raise
@@ -132,9 +136,30 @@ class Endpoint:
                 return fault
         return None
 
-    async def _say(self, body: dict[str, Any]) -> web.Response:
+    def _say(self, body: dict[str, Any]) -> web.Response:
         self.answered[body["messages"][-1]["content"]] += 1
         return web.json_response(completion(body, self.answer(body["messages"])))
+
+    async def _stream(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+        """Say the same word by word."""
+        self.answered[body["messages"][-1]["content"]] += 1
+        whole = completion(body, self.answer(body["messages"]))
+        words = whole["choices"][0]["message"]["content"].split(" ")
+        deltas = [{"role": "assistant", "content": ""}, *({"content": w + " "} for w in words[:-1])]
+        deltas.append({"content": words[-1]})
+        head = whole | {"object": "chat.completion.chunk"}
+        usage = head.pop("usage")
+        pieces = [head | {"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        pieces.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        if (body.get("stream_options") or {}).get("include_usage"):
+            pieces.append(head | {"choices": [], "usage": usage})
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await stream.prepare(request)
+        for piece in pieces:
+            await stream.write(b"data: " + json.dumps(piece).encode() + b"\n\n")
+            await asyncio.sleep(self.between_s)
+        await stream.write(b"data: [DONE]\n\n")
+        return stream
 
     async def _fail(
         self, fault: str, request: web.Request, body: dict[str, Any]

@@ -124,13 +124,13 @@ class Chat:
                 yield chunk
             return
         left = self._left(request)
-        async with self.passing.stream(route.model, request, payer, left) as streamed:
+        async with self.passing.stream(route.model, request, payer, left) as (name, streamed):
             said: list[str] = []
             async for piece in streamed:
                 if self.recorder is not None:
                     said.append(text_in_piece(piece))
                 yield piece
-            name, reply = streamed.ended
+            reply = streamed.reply
         receipt = self._received(request, name, reply, trace, decided)
         self._keep(request, route, payer, receipt, reply, "".join(said))
         yield receipt

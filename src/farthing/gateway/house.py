@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from farthing.budgets.accounts.opening import open_accounts
 from farthing.budgets.accounts.base import Accounts
+from farthing.budgets.accounts.opening import open_accounts
 from farthing.errors import FarthingError
 from farthing.gateway.answering import Strongest
 from farthing.gateway.chat import Chat

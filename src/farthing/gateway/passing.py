@@ -4,39 +4,27 @@ Each try is reserved before it is sent. Where a model fails its fallbacks are as
 stream has begun it is too late for that.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from farthing.budgets.accounts.base import Amount
 from farthing.errors import BadRequestError, BudgetError, ContentRefusedError, ModelError
 from farthing.gateway.requests import ChatRequest
-from farthing.gateway.spending import Attempt, Payer
-from farthing.gateway.upstream import Reply, StreamedReply, Upstream
+from farthing.gateway.spending import Payer
+from farthing.gateway.upstream import (
+    AroundSend,
+    AroundStream,
+    Call,
+    Reply,
+    StreamedReply,
+    StreamTry,
+    Upstream,
+    send,
+    stream,
+)
 from farthing.models.prices import unpriced
-from farthing.models.retry import added, persist
 from farthing.money import dollars
-
-
-@dataclass
-class Streamed:
-    """A reply in pieces, and what it took in the end."""
-
-    name: str
-    """Whose reply it is."""
-    pieces: StreamedReply
-    attempt: Attempt
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the pieces; then the try is settled."""
-        async for piece in self.pieces:
-            yield piece
-        await _settle(self.attempt, self.pieces.reply)
-
-    @property
-    def ended(self) -> tuple[str, Reply]:
-        """Whose reply it was, and what it took; only after the last piece."""
-        return self.name, self.pieces.reply
 
 
 @dataclass(frozen=True)
@@ -57,101 +45,88 @@ class Passing:
             BudgetError: it can cost more than the request allows.
             ModelError: the model failed, and so did its fallbacks.
         """
-        *before, last = self._line(name)
-        for one in before:
+        for call, last in self._line(name, request, timeout_s):
             try:
-                return one, await self._send(one, request, payer, timeout_s)
+                return call.upstream.name, await send(call, self._around(call, payer))
             except ModelError as error:
-                if not _may_pass(error):
+                if last or not _may_pass(error):
                     raise
-        return last, await self._send(last, request, payer, timeout_s)
+        raise AssertionError("a model was asked")
 
     @asynccontextmanager
     async def stream(
         self, name: str, request: ChatRequest, payer: Payer, timeout_s: float
-    ) -> AsyncIterator[Streamed]:
+    ) -> AsyncIterator[tuple[str, StreamedReply]]:
         """Open a reply in pieces while the block runs; raises like `send`, also amid the pieces."""
         async with AsyncExitStack() as stack:
-            yield await self._open(name, request, payer, timeout_s, stack)
-
-    def _line(self, name: str) -> list[str]:
-        """Return a model and its fallbacks, each once."""
-        return list(dict.fromkeys((name, *self.fallbacks.get(name, ()))))
-
-    async def _send(self, name: str, request: ChatRequest, payer: Payer, timeout_s: float) -> Reply:
-        upstream = self.upstreams[name]
-        largest = self._largest(upstream, request)
-
-        async def once() -> Reply:
-            async with payer.trying(name, largest) as attempt:
-                reply = await upstream.send(request, self.default_max_output, timeout_s=timeout_s)
-                await _settle(attempt, reply)
-                return reply
-
-        done = await persist(once, upstream.patience)
-        cost = added(done.failed_nano, done.value.cost_nano)
-        return replace(done.value, cost_nano=cost, tries=done.tries)
+            yield await self._open(stack, self._line(name, request, timeout_s), payer)
 
     async def _open(
-        self,
-        name: str,
-        request: ChatRequest,
-        payer: Payer,
-        timeout_s: float,
-        stack: AsyncExitStack,
-    ) -> Streamed:
-        *before, last = self._line(name)
-        for one in before:
+        self, stack: AsyncExitStack, line: Iterator[tuple[Call, bool]], payer: Payer
+    ) -> tuple[str, StreamedReply]:
+        for call, last in line:
             try:
-                return await self._begin(one, request, payer, timeout_s, stack)
+                opening = stream(call, self._around_stream(call, payer))
+                return call.upstream.name, await stack.enter_async_context(opening)
             except ModelError as error:
-                if not _may_pass(error):
+                if last or not _may_pass(error):
                     raise
-        return await self._begin(last, request, payer, timeout_s, stack)
+        raise AssertionError("a model was asked")
 
-    async def _begin(
-        self,
-        name: str,
-        request: ChatRequest,
-        payer: Payer,
-        timeout_s: float,
-        stack: AsyncExitStack,
-    ) -> Streamed:
-        upstream = self.upstreams[name]
-        largest = self._largest(upstream, request)
+    def _line(
+        self, name: str, request: ChatRequest, timeout_s: float
+    ) -> Iterator[tuple[Call, bool]]:
+        """Yield the call of a model and of its fallbacks, and whether it is the last."""
+        line = list(dict.fromkeys((name, *self.fallbacks.get(name, ()))))
+        for one in line:
+            upstream = self.upstreams[one]
+            yield Call(upstream, request, self.default_max_output, timeout_s), one == line[-1]
 
-        async def once() -> Streamed:
-            async with AsyncExitStack() as tried:
-                attempt = await tried.enter_async_context(payer.trying(name, largest))
-                pieces = await tried.enter_async_context(
-                    upstream.stream(request, self.default_max_output, timeout_s=timeout_s)
-                )
-                stack.push_async_exit(tried.pop_all().__aexit__)
-                return Streamed(name, pieces, attempt)
+    def _around(self, call: Call, payer: Payer) -> AroundSend:
+        largest = _largest(call)
 
-        return (await persist(once, upstream.patience)).value
+        async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
+            async with payer.trying(call.upstream.name, largest) as held:
+                reply = await attempt()
+                await held.settle(reply.cost_nano, _tokens(reply))
+                return reply
 
-    def _largest(self, upstream: Upstream, request: ChatRequest) -> Amount:
-        """Return the most that a try can cost, which the request's own budget must allow.
+        return paid
 
-        Raises:
-            BudgetError: it does not.
-            UnpricedModelError: the model has no price.
-        """
-        bound = upstream.largest(request, self.default_max_output)
-        if bound.nano is None:
-            raise unpriced(upstream.model)
-        most = request.wishes.budget_nano
-        if most is not None and bound.nano > most:
-            raise BudgetError(
-                f"{upstream.name} can cost {dollars(bound.nano)} here, and this request allows "
-                f"{dollars(most)}; allow more, or ask for fewer tokens (max_completion_tokens)"
-            )
-        return Amount(bound.nano, bound.tokens, 1)
+    def _around_stream(self, call: Call, payer: Payer) -> AroundStream:
+        largest = _largest(call)
+
+        @asynccontextmanager
+        async def paid(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
+            async with payer.trying(call.upstream.name, largest) as held, attempt() as streamed:
+                yield streamed
+                if streamed.ended:
+                    await held.settle(streamed.reply.cost_nano, _tokens(streamed.reply))
+
+        return paid
 
 
-async def _settle(attempt: Attempt, reply: Reply) -> None:
-    await attempt.settle(reply.cost_nano, reply.usage.input_tokens + reply.usage.output_tokens)
+def _largest(call: Call) -> Amount:
+    """Return the most that a try can cost, which the request's own budget must allow.
+
+    Raises:
+        BudgetError: it does not.
+        UnpricedModelError: the model has no price.
+    """
+    bound = call.upstream.largest(call.request, call.default_max_output)
+    if bound.nano is None:
+        raise unpriced(call.upstream.model)
+    most = call.request.wishes.budget_nano
+    if most is not None and bound.nano > most:
+        raise BudgetError(
+            f"{call.upstream.name} can cost {dollars(bound.nano)} here, and this request allows "
+            f"{dollars(most)}; allow more, or ask for fewer tokens (max_completion_tokens)"
+        )
+    return Amount(bound.nano, bound.tokens, 1)
+
+
+def _tokens(reply: Reply) -> int:
+    return reply.usage.input_tokens + reply.usage.output_tokens
 
 
 def _may_pass(error: ModelError) -> bool:
