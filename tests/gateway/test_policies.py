@@ -1,0 +1,237 @@
+"""A policy answers: whose task a request is, who decides, what is promised, what is kept."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chat_server import Endpoint
+from gateway_running import Running, gateway, models, serve_section
+
+from farthing.bundle import folder as bundles
+from farthing.cli.main import _run as farthing
+
+SYSTEM = "Say A or B."
+POLICY = f"""
+[policies.letters]
+pool = ["small", "large"]
+system = "{SYSTEM}"
+task = "multiple_choice"
+max_tokens = 50
+bundle = "bundle"
+answers_for = ["large"]
+"""
+RECORD = """
+[record]
+share = 1.0
+usd_per_day = 1.0
+at_once = 50
+"""
+
+
+def letter(messages: list[dict[str, str]]) -> str:
+    """Answer as both models do: B where the question has an odd number."""
+    number = int("".join(c for c in messages[-1]["content"] if c.isdigit()) or 0)
+    return f"The answer is {'B' if number % 2 else 'A'}."
+
+
+def made_bundle(folder: Path, promise: str = "agreement") -> None:
+    """Make a bundle of recorded answers, the cheap ones nearly always as the dear ones."""
+    generator = np.random.default_rng(0)
+    lines = []
+    for at in range(1_200):
+        dear = "B" if at % 2 else "A"
+        cheap = dear if generator.random() < 0.985 else "C"
+        calls = [
+            _call("small", cheap, 1e-5),
+            _call("large", dear, 1e-3),
+        ]
+        one = {"id": f"q{at}", "question": f"number {at}", "gold": [dear], "calls": calls}
+        lines.append(json.dumps({**one, "task": "multiple_choice", "independent": True}))
+    (folder / "traces.jsonl").write_text("\n".join(lines) + "\n")
+    asked = ["recommend", "--traces", str(folder / "traces.jsonl"), "--promise", promise]
+    rest = ["--reference", "large", "--out", str(folder / "bundle")]
+    assert farthing([*asked, *rest]) == 0
+
+
+def _call(role: str, answer: str, usd: float) -> dict[str, Any]:
+    return {
+        "round": 1,
+        "role": role,
+        "model": f"{role}-2026",
+        "answer": answer,
+        "cost_usd": usd,
+    }
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle of an agreement."""
+    folder = tmp_path_factory.mktemp("bundle")
+    made_bundle(folder)
+    return folder / "bundle"
+
+
+def config(stub: Endpoint, bundle: Path, **serve: Any) -> str:
+    """Return a configuration of one policy."""
+    text = serve_section(**serve) + models(stub.url) + POLICY
+    return text.replace('bundle = "bundle"', f"bundle = {json.dumps(str(bundle))}")
+
+
+def test_a_bundle_decides_and_its_promise_is_kept(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
+        reply = running.chat("farthing/letters", SYSTEM, "number 7")
+        said = reply.json
+        assert said["choices"][0]["message"]["content"] == "The answer is B."
+        assert said["farthing"]["promise"] == "agreement"
+        assert said["farthing"]["answered_by"] == "small"
+        assert [one["model"] for one in stub.requests] == ["small-2026"]
+        assert [m["content"] for m in stub.requests[0]["messages"]] == [SYSTEM, "number 7"]
+        assert said["farthing"]["saved_usd"] > 0
+        assert reply.headers["X-Farthing-Promise"] == "agreement"
+        assert reply.headers["X-Farthing-Certificate"] == said["farthing"]["certificate"]
+        ready = running.get("/ready").json["policies"]["letters"]
+        assert ready == {"default": said["farthing"]["certificate"]}
+
+
+def test_clients_change_nothing_but_the_address(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
+        inside = running.chat("large", SYSTEM, "number 8").json
+        assert inside["farthing"]["answered_by"] == "small"
+        assert inside["model"] == "large"
+        outside = running.chat("large", "Another prompt.", "number 8").json
+        assert outside["farthing"]["answered_by"] == "large"
+        assert outside["farthing"]["promise"] == "none"
+
+
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+
+
+@pytest.mark.parametrize(
+    ("system", "fields", "why"),
+    [
+        ("Another prompt.", {}, "system prompt"),
+        (SYSTEM, {"tools": TOOLS}, "more than plain text"),
+        (SYSTEM, {"temperature": 0.1}, "temperature"),
+        (SYSTEM, {"max_tokens": 7}, "output tokens"),
+        (SYSTEM, {"tomorrow": "x"}, "more than plain text"),
+    ],
+)
+def test_a_request_outside_the_task_goes_to_the_strongest_without_a_promise(
+    tmp_path: Path, bundle: Path, system: str, fields: Mapping[str, Any], why: str
+) -> None:
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
+        said = running.chat("farthing/letters", system, "number 7", **fields).json["farthing"]
+        assert said["promise"] == "none"
+        assert said["certificate"] is None
+        assert why in said["says"]
+        assert said["answered_by"] == "large"
+        assert {name: stub.requests[0][name] for name in fields} == dict(fields)
+
+
+def test_a_history_is_outside_the_task(tmp_path: Path, bundle: Path) -> None:
+    said = [("system", SYSTEM), ("user", "1"), ("assistant", "B"), ("user", "2")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
+        reply = running.post({"model": "farthing/letters", "messages": messages})
+        assert "history" in reply.json["farthing"]["says"]
+        text = config(stub, bundle).replace(
+            "[policies.letters]", "[policies.letters]\noutside = 'refuse'"
+        )
+    with Endpoint(letter) as stub, gateway(tmp_path, text) as running:
+        refused = running.post({"model": "farthing/letters", "messages": messages})
+        assert (refused.status, refused.json["error"]["code"]) == (400, "outside_task")
+
+
+def test_another_price_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
+    store = tmp_path / "changed"
+    known = bundles.load(bundle)
+    assert known.certificate is not None
+    with Endpoint(letter) as stub:
+        text = config(stub, bundle).replace('model = "small-2026"', 'model = "small-2027"')
+        text = text.replace('"small-2026" =', '"small-2027" =')
+        with gateway(tmp_path, text) as running:
+            said = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
+    assert said["promise"] == "none"
+    assert "small-2027" in said["says"]
+    assert not store.exists()
+
+
+def test_what_is_asked_for_and_not_proved_is_not_promised(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
+        proved = running.chat("farthing/letters", SYSTEM, "1", farthing={"reliability": 0.9}).json
+        assert proved["farthing"]["promise"] == "agreement"
+        more = running.chat("farthing/letters", SYSTEM, "1", farthing={"reliability": 0.999}).json
+        assert more["farthing"]["promise"] == "none"
+        assert more["farthing"]["answered_by"] == "large"
+        budget = running.chat("farthing/letters", SYSTEM, "1", farthing={"budget": 0.05}).json
+        assert "no budget" in budget["farthing"]["says"] or budget["farthing"]["promise"] == "none"
+        unknown = running.chat("farthing/letters", SYSTEM, "1", farthing={"mode": "x"})
+        assert unknown.status == 422
+
+
+def test_a_policy_streams_after_its_decision(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
+        reply = running.chat(
+            "farthing/letters", SYSTEM, "7", stream=True, stream_options={"include_usage": True}
+        )
+        assert reply.headers["X-Farthing-Promise"] == "agreement"
+        pieces = [json.loads(event) for event in reply.events[:-1]]
+        said = "".join(c["delta"].get("content", "") for p in pieces for c in p["choices"])
+        assert said == "The answer is B."
+        assert pieces[-1]["farthing"]["promise"] == "agreement"
+        assert pieces[-1]["usage"]["total_tokens"] > 0
+
+
+def test_where_every_model_fails_the_client_hears_of_it(tmp_path: Path, bundle: Path) -> None:
+    failing = Endpoint(letter, faults={"500": 1.0})
+    with failing as stub, gateway(tmp_path, config(stub, bundle)) as running:
+        assert running.chat("farthing/letters", SYSTEM, "7").status == 502
+        assert running.chat("farthing/letters", SYSTEM, "7", stream=True).status == 502
+
+
+def test_a_policy_is_paid_for_by_the_ledger(tmp_path: Path, bundle: Path) -> None:
+    text = '[[budgets]]\nof = "policy:letters"\nper = "day"\nusd = 0.001\n'
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle) + text) as running:
+        replies = [running.chat("farthing/letters", SYSTEM, str(at)) for at in range(200)]
+        statuses = [reply.status for reply in replies]
+        assert set(statuses) == {200, 402}
+        assert "policy:letters" in replies[-1].json["error"]["message"]
+        spent = sum(r.json["farthing"]["cost_nano"] for r in replies if r.status == 200)
+    assert spent <= 1_000_000
+
+
+def test_a_day_of_traffic_becomes_a_bundle_that_the_gateway_finds(tmp_path: Path) -> None:
+    with Endpoint(letter) as stub:
+        text = config(stub, tmp_path / "bundle") + RECORD
+        with gateway(tmp_path, text, watch=True) as running:
+            for at in range(400):
+                said = running.chat("farthing/letters", SYSTEM, f"number {at}").json
+                assert said["farthing"]["answered_by"] == "large"
+            _until_asked(stub, 800, running)
+            _learn(running)
+            end = time.monotonic() + 10
+            while said["farthing"]["promise"] == "none":
+                assert time.monotonic() < end
+                time.sleep(0.1)
+                said = running.chat("farthing/letters", SYSTEM, "number 7").json
+    assert said["farthing"]["promise"] == "agreement"
+    assert said["farthing"]["answered_by"] == "small"
+
+
+def _until_asked(stub: Endpoint, n: int, running: Running) -> None:
+    end = time.monotonic() + 20
+    while len(stub.requests) < n and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(stub.requests) == n, running.get("/metrics").body.decode()
+
+
+def _learn(running: Running) -> None:
+    time.sleep(1.0)
+    database, out = running.folder / "gateway.db", running.folder / "day.db"
+    assert farthing(["traffic", "export", "--database", str(database), "--out", str(out)]) == 0
+    asked = ["recommend", "--traces", str(out), "--promise", "agreement", "--reference", "large"]
+    assert farthing([*asked, "--out", str(running.folder / "bundle")]) == 0
