@@ -1,0 +1,610 @@
+"""Against a stub over a real socket: what passes through, what it costs, how each failure ends."""
+
+import asyncio
+import json
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+from aiohttp import web
+from stub_upstream import (
+    Handler,
+    Stub,
+    chunk,
+    events,
+    saying,
+    serving,
+    streaming,
+    usage_chunk,
+    whole,
+)
+
+from farthing.errors import (
+    AuthenticationError,
+    BadRequestError,
+    MalformedReplyError,
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    RateLimitError,
+)
+from farthing.gateway.http_upstream import WINDOW, HttpUpstream
+from farthing.gateway.requests import ChatRequest, read_chat
+from farthing.gateway.upstream import (
+    Call,
+    Reply,
+    StreamedReply,
+    StreamTry,
+    Upstream,
+    open_upstreams,
+    send,
+    stream,
+)
+from farthing.models import chat_endpoint
+from farthing.models.base import Usage
+from farthing.models.config import models_from
+
+SECRET = "sk-very-secret-0123456789"
+PRICE = {"input_per_million": 2, "output_per_million": 8, "cached_input_per_million": 0.5}
+PAID = 300 * 2_000 + 700 * 500 + 10 * 8_000
+"""Of the stub's usage, in nano-dollars: fresh input, cached input, output."""
+HELLO = [{"role": "user", "content": "2 + 2?"}]
+T = TypeVar("T")
+Work = Callable[[Upstream, Stub], Awaitable[T]]
+
+
+def ask(**more: Any) -> ChatRequest:
+    return read_chat(json.dumps({"model": "base", "messages": HELLO} | more).encode(), {})
+
+
+def using(handle: Handler, work: Work[T], limits: dict[str, int] | None = None, **more: Any) -> T:
+    """Do some work with the one model of a configuration and the stub behind it."""
+
+    async def run() -> T:
+        async with serving(handle) as stub:
+            section = {"provider": "openai-compatible", "model": "m", "url": stub.url} | more
+            tables: dict[str, Any] = {"models": {"base": section}, "prices": {"m": PRICE}}
+            if limits:
+                tables["limits"] = {"shared": limits}
+                section["limits"] = "shared"
+            upstream = open_upstreams(models_from(tables, "f.toml"))["base"]
+            try:
+                return await work(upstream, stub)
+            finally:
+                await upstream.aclose()
+
+    return asyncio.run(run())
+
+
+def sent(handle: Handler, request: ChatRequest | None = None, **more: Any) -> tuple[Reply, Stub]:
+    async def work(upstream: Upstream, stub: Stub) -> tuple[Reply, Stub]:
+        return await upstream.send(request or ask(), 50), stub
+
+    return using(handle, work, **more)
+
+
+def streamed(
+    handle: Handler, request: ChatRequest | None = None, **more: Any
+) -> tuple[list[bytes], Reply, Stub]:
+    async def work(upstream: Upstream, stub: Stub) -> tuple[list[bytes], Reply, Stub]:
+        async with upstream.stream(request or ask(stream=True), 50) as pieces:
+            found = [piece async for piece in pieces]
+            assert pieces.ended
+            return found, pieces.reply, stub
+
+    return using(handle, work, **more)
+
+
+async def rest(pieces: StreamedReply) -> list[bytes]:
+    return [piece async for piece in pieces]
+
+
+def largest(request: ChatRequest | None = None, **more: Any) -> int:
+    async def work(upstream: Upstream, _: Stub) -> int:
+        nano = upstream.largest(request or ask(), 50).nano
+        assert nano is not None
+        return nano
+
+    return using(saying(b""), work, **more)
+
+
+def failed(handle: Handler, *, streaming: bool, **more: Any) -> ModelError:
+    way: Callable[..., object] = streamed if streaming else sent
+    with pytest.raises(ModelError) as caught:
+        way(handle, **more)
+    return caught.value
+
+
+def test_a_reply_passes_through_and_is_priced_by_hand() -> None:
+    body = whole()
+    reply, stub = sent(saying(body))
+    assert reply.body == body
+    assert reply.usage == Usage(1_000, 10, cached_tokens=700)
+    assert (reply.cached_tokens, reply.cost_nano, reply.model) == (700, PAID, "m-2026")
+    assert reply.tries == 1
+    assert 0 < reply.latency_s < 5
+    assert stub.bodies == [{"model": "m", "messages": HELLO, "max_tokens": 50}]
+
+
+def test_a_request_passes_through_but_for_name_limit_and_settings() -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    request = ask(tools=tools, max_tokens=9, tomorrow={"a": 1}, top_p=0.5, farthing={"budget": 1})
+    settings = {
+        "limit_name": "max_completion_tokens",
+        "omit": ["top_p"],
+        "extra": {"reasoning_effort": "low"},
+    }
+    _, stub = sent(saying(whole()), request, **settings)
+    assert stub.bodies == [
+        {
+            "model": "m",
+            "messages": HELLO,
+            "tools": tools,
+            "max_completion_tokens": 9,
+            "tomorrow": {"a": 1},
+            "reasoning_effort": "low",
+        }
+    ]
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "many"}, 7])
+def test_without_a_readable_usage_a_reply_counts_as_the_largest(usage: Any) -> None:
+    reply, _ = sent(saying(whole(usage=usage)))
+    assert reply.cost_nano == largest()
+    assert reply.usage.estimated
+
+
+def test_the_largest_cost_by_hand() -> None:
+    # {"messages":[{"role":"user","content":"2 + 2?"}],"max_tokens":50,"model":"m"}: 77 bytes
+    assert largest() == (77 + 64 + 8) * 2_000 + 50 * 8_000
+    # ,"n":3 and three times the output
+    assert largest(ask(n=3)) == (77 + 6 + 72) * 2_000 + 3 * 50 * 8_000
+    assert largest(ask(max_tokens=9)) == (76 + 72) * 2_000 + 9 * 8_000
+    assert largest(ask(stream=True, stream_options={"include_usage": True})) == largest()
+    tools = [{"type": "function", "function": {"name": "f", "description": "é" * 1_000}}]
+    assert largest(ask(tools=tools)) > largest() + 2 * 2_000 * 2_000
+    image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}]
+    assert largest(ask(messages=image)) == WINDOW * 2_000 + 50 * 8_000
+    assert largest(ask(messages=image), context_window=9) == 9 * 2_000 + 50 * 8_000
+    assert largest(omit=["max_tokens"], context_window=100) > largest() + 40 * 8_000
+
+
+def test_a_stream_passes_through_without_the_usage_that_nobody_asked_for() -> None:
+    chunks = [chunk("2"), chunk("", usage=None), chunk(' "usage"')]
+    data = events(*chunks, usage_chunk())
+    cuts = [data[at : at + 7] for at in range(0, len(data), 7)]
+    found, reply, stub = streamed(streaming(b": hello\n\n", *cuts))
+    assert found == chunks
+    assert (reply.cost_nano, reply.cached_tokens, reply.model) == (PAID, 700, "m-2026")
+    assert reply.body == b""
+    assert stub.bodies[0]["stream"] is True
+    assert stub.bodies[0]["stream_options"] == {"include_usage": True}
+
+
+def test_a_client_that_asks_for_usage_has_it() -> None:
+    request = ask(stream=True, stream_options={"include_usage": True, "new": 1})
+    found, _, stub = streamed(streaming(events(chunk("4"), usage_chunk())), request)
+    assert found == [chunk("4"), usage_chunk()]
+    assert stub.bodies[0]["stream_options"] == {"include_usage": True, "new": 1}
+
+
+def test_usage_may_come_with_the_last_words_and_lines_may_end_as_they_like() -> None:
+    last = json.loads(chunk("4")) | {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    data = events(chunk("2"), json.dumps(last).encode()).replace(b"\n", b"\r\n").rstrip()
+    found, reply, _ = streamed(streaming(data))
+    assert len(found) == 2
+    assert reply.cost_nano == 3 * 2_000 + 2 * 8_000
+
+
+def test_a_stream_without_usage_counts_as_the_largest() -> None:
+    found, reply, _ = streamed(streaming(events(chunk("4"))))
+    assert found == [chunk("4")]
+    assert reply.cost_nano == largest()
+    assert reply.usage.estimated
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("status", "headers", "kind", "after_s", "charged"),
+    [
+        (401, {}, AuthenticationError, None, False),
+        (429, {"Retry-After": "7"}, RateLimitError, 7.0, False),
+        (500, {}, ModelConnectionError, None, False),
+        (504, {}, ModelTimeoutError, None, True),
+        (307, {"Location": "/v1/chat/completions"}, BadRequestError, None, False),
+    ],
+)
+def test_an_error_status_becomes_its_error(
+    streaming: bool,
+    status: int,
+    headers: dict[str, str],
+    kind: type[ModelError],
+    after_s: float | None,
+    charged: bool,
+) -> None:
+    error = failed(saying(b"no " * 100_000, status, **headers), streaming=streaming)
+    assert type(error) is kind
+    assert error.retry_after_s == after_s
+    assert error.cost_nano == (largest() if charged else 0)
+    assert len(str(error)) < 500
+
+
+@pytest.mark.parametrize(
+    ("handle", "kind", "said"),
+    [
+        (saying(b'{"choices": ['), MalformedReplyError, "cannot be read"),
+        (saying(b'{"choices": []}'), MalformedReplyError, "no choices"),
+        (saying(b"[]"), MalformedReplyError, "cannot be read"),
+        (streaming(whole(), kind="text/html"), MalformedReplyError, "not JSON"),
+        (streaming(b"{", kind="application/json", then="cut"), ModelConnectionError, "broke"),
+        (streaming(b"{", kind="application/json", then="hang"), ModelTimeoutError, "in time"),
+        (streaming(first_s=30), ModelTimeoutError, "in time"),
+        (
+            streaming(*[b" "] * 1_000, kind="application/json"),
+            ModelTimeoutError,
+            "in time",
+        ),
+    ],
+)
+def test_a_reply_of_unknown_outcome_counts_in_full(
+    handle: Handler, kind: type[ModelError], said: str
+) -> None:
+    error = failed(handle, streaming=False, timeout_s=0.5)
+    assert type(error) is kind
+    assert said in str(error)
+    assert error.cost_nano == largest()
+
+
+@pytest.mark.parametrize(
+    ("handle", "kind", "said"),
+    [
+        (saying(whole()), MalformedReplyError, "no stream"),
+        (streaming(events()), MalformedReplyError, "no chunk"),
+        (streaming(events(b'{"choices": [')), MalformedReplyError, "cannot be read"),
+        (streaming(then="cut"), ModelConnectionError, "broke"),
+        (streaming(first_s=30), ModelTimeoutError, "in time"),
+        (streaming(b": wait\n\n", then="hang"), ModelTimeoutError, "in time"),
+    ],
+)
+def test_a_stream_that_fails_before_its_first_piece_does_not_begin(
+    handle: Handler, kind: type[ModelError], said: str
+) -> None:
+    async def work(upstream: Upstream, _: Stub) -> None:
+        block = upstream.stream(ask(), 50)
+        with pytest.raises(kind, match=said) as caught:
+            await block.__aenter__()
+        bound = upstream.largest(ask(), 50)
+        assert caught.value.cost_nano == bound.nano
+
+    using(handle, work, timeout_s=0.5)
+
+
+GOOD = events(chunk("4"), done=False)
+
+
+@pytest.mark.parametrize(
+    ("handle", "kind", "said"),
+    [
+        (streaming(GOOD, then="cut"), ModelConnectionError, "broke"),
+        (streaming(GOOD), ModelConnectionError, "before its end"),
+        (streaming(GOOD, b"data: {"), ModelConnectionError, "before its end"),
+        (streaming(GOOD, then="hang"), ModelTimeoutError, "in time"),
+        (streaming(GOOD, events(b"{")), MalformedReplyError, "cannot be read"),
+        (
+            streaming(GOOD, events(b'{"error": {"code": 429, "message": "slow down"}}')),
+            RateLimitError,
+            "slow down",
+        ),
+        (streaming(GOOD, events(b'{"error": "oh"}')), ModelConnectionError, "oh"),
+    ],
+)
+def test_a_stream_that_breaks_midway_says_so_and_counts_in_full(
+    handle: Handler, kind: type[ModelError], said: str
+) -> None:
+    async def work(upstream: Upstream, _: Stub) -> None:
+        async with upstream.stream(ask(), 50) as pieces:
+            assert await anext(pieces) == chunk("4")
+            with pytest.raises(kind, match=said) as caught:
+                await anext(pieces)
+            assert caught.value.cost_nano == upstream.largest(ask(), 50).nano
+            assert not pieces.ended
+            with pytest.raises(RuntimeError):
+                repr(pieces.reply)
+
+    using(handle, work, timeout_s=0.5)
+
+
+def test_an_error_in_place_of_the_first_piece_costs_nothing() -> None:
+    error = failed(streaming(events(b'{"error": {"message": "no"}}')), streaming=True)
+    assert error.cost_nano == 0
+
+
+def test_what_breaks_after_its_count_costs_what_was_counted() -> None:
+    async def work(upstream: Upstream, _: Stub) -> int | None:
+        async with upstream.stream(ask(), 50) as pieces:
+            with pytest.raises(ModelConnectionError) as caught:
+                await rest(pieces)
+        return caught.value.cost_nano
+
+    counted = events(chunk("4"), usage_chunk(), done=False)
+    assert using(streaming(counted, then="cut"), work) == PAID
+
+
+def test_nobody_there_costs_nothing() -> None:
+    error = failed(saying(b""), streaming=False, url="http://127.0.0.1:1/v1")
+    assert "is it running" in str(error)
+    assert error.cost_nano == 0
+
+
+@pytest.mark.parametrize("streaming_", [False, True])
+def test_a_huge_reply_is_given_up(monkeypatch: pytest.MonkeyPatch, streaming_: bool) -> None:
+    monkeypatch.setattr(chat_endpoint, "MOST_BYTES", 100_000)
+    parts = [events(chunk("x" * 50_000), done=False)] * 4
+    kind = "text/event-stream" if streaming_ else "application/json"
+    error = failed(streaming(*parts, kind=kind), streaming=streaming_)
+    assert type(error) is MalformedReplyError
+    assert "more than 100,000 bytes" in str(error)
+
+
+@pytest.mark.parametrize("streaming_", [False, True])
+def test_cancelling_closes_the_connection(streaming_: bool) -> None:
+    async def work(upstream: Upstream, stub: Stub) -> int:
+        async def consume() -> None:
+            if streaming_:
+                async with upstream.stream(ask(), 50) as pieces:
+                    async for _ in pieces:
+                        begun.set()
+            else:
+                await upstream.send(ask(), 50)
+
+        begun = asyncio.Event()
+        task = asyncio.create_task(consume())
+        async with asyncio.timeout(5):
+            while not stub.under_way or (streaming_ and not begun.is_set()):
+                await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(5):
+            while not stub.left:
+                await asyncio.sleep(0.01)
+        return stub.under_way
+
+    assert using(streaming(GOOD, then="hang"), work) == 0
+
+
+def test_leaving_a_stream_early_closes_the_connection() -> None:
+    async def work(upstream: Upstream, stub: Stub) -> int:
+        async with upstream.stream(ask(), 50) as pieces:
+            await anext(pieces)
+        async with asyncio.timeout(5):
+            while not stub.left:
+                await asyncio.sleep(0.01)
+        return stub.left
+
+    assert using(streaming(GOOD, then="hang"), work) == 1
+
+
+def test_connections_are_kept() -> None:
+    async def work(upstream: Upstream, stub: Stub) -> set[int]:
+        for _ in range(3):
+            async with upstream.stream(ask(), 50) as pieces:
+                assert [piece async for piece in pieces]
+        return stub.ports
+
+    assert len(using(streaming(events(chunk("4"), usage_chunk())), work)) == 1
+
+
+def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", SECRET)
+    said = json.dumps({"error": {"message": f"no such key: {SECRET}"}}).encode()
+    handles = [
+        *(saying(said, status) for status in (401, 429, 500, 504)),
+        saying(said),
+        saying(SECRET.encode()),
+        streaming(events(said)),
+        streaming(events(chunk("4"), said)),
+        streaming(events(chunk("4"), SECRET.encode())),
+        streaming(first_s=30),
+        streaming(then="cut"),
+    ]
+    _, stub = sent(saying(whole()), key_env="A_KEY")
+    assert stub.headers[0]["Authorization"] == f"Bearer {SECRET}"
+    for handle in handles:
+        for way in (False, True):
+            error = failed(handle, streaming=way, key_env="A_KEY", timeout_s=0.2)
+            assert SECRET not in everything(error)
+
+
+def everything(error: BaseException) -> str:
+    """Return whatever an error can show: text, fields, traceback, the errors behind it."""
+    return "".join(_shown(error.with_traceback(None)))
+
+
+def _shown(error: BaseException | None) -> Iterator[str]:
+    while error is not None:
+        yield f"{error} {error!r} {vars(error)!r}"
+        yield from traceback.format_exception(error)
+        error = error.__cause__ or error.__context__
+
+
+QUICK = {"tries": 3, "first_s": 0.0}
+
+
+def in_turn(*handles: Handler) -> Handler:
+    left = iter(handles)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await next(left)(request)
+
+    return handle
+
+
+def test_each_try_is_made_by_who_pays_and_all_are_summed() -> None:
+    tried: list[str] = []
+
+    async def around(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
+        tried.append("reserved")
+        return await attempt()
+
+    async def work(upstream: Upstream, _: Stub) -> tuple[Reply, int]:
+        bound = upstream.largest(ask(), 50).nano
+        assert bound is not None
+        return await send(Call(upstream, ask(), 50), around), bound
+
+    handle = in_turn(saying(b"", 504), saying(b"", 500), saying(whole()))
+    reply, bound = using(handle, work, retries=QUICK)
+    assert tried == ["reserved"] * 3
+    assert (reply.tries, reply.cost_nano) == (3, bound + PAID)
+
+
+def test_a_stream_is_retried_before_its_first_piece_only() -> None:
+    blocks: list[str] = []
+
+    @asynccontextmanager
+    async def paying(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
+        blocks.append("in")
+        try:
+            async with attempt() as pieces:
+                yield pieces
+        finally:
+            blocks.append("out")
+
+    def around(attempt: StreamTry) -> AbstractAsyncContextManager[StreamedReply]:
+        return paying(attempt)
+
+    async def work(upstream: Upstream, stub: Stub) -> tuple[ModelError, int]:
+        bound = upstream.largest(ask(), 50).nano
+        assert bound is not None
+        async with stream(Call(upstream, ask(), 50), around) as pieces:
+            assert await anext(pieces) == chunk("4")
+            assert blocks == ["in", "out", "in"]
+            with pytest.raises(ModelConnectionError) as caught:
+                await anext(pieces)
+        assert len(stub.bodies) == 2
+        return caught.value, bound
+
+    handle = in_turn(saying(b"", 504), streaming(GOOD, then="cut"))
+    error, bound = using(handle, work, retries=QUICK)
+    assert (error.tries, error.cost_nano) == (2, 2 * bound)
+    assert blocks == ["in", "out", "in", "out"]
+
+
+def test_a_stream_after_failures_costs_what_they_did_as_well() -> None:
+    async def work(upstream: Upstream, _: Stub) -> tuple[Reply, int | None]:
+        async with stream(Call(upstream, ask(), 50)) as pieces:
+            assert [piece async for piece in pieces] == [chunk("4")]
+            return pieces.reply, upstream.largest(ask(), 50).nano
+
+    handle = in_turn(saying(b"", 504), streaming(events(chunk("4"), usage_chunk())))
+    reply, bound = using(handle, work, retries=QUICK)
+    assert reply.tries == 2
+    assert reply.cost_nano == PAID + (bound or 0)
+
+
+def test_all_tries_together_keep_the_time() -> None:
+    async def work(upstream: Upstream, _: Stub) -> float:
+        started = time.perf_counter()
+        with pytest.raises(ModelTimeoutError):
+            await send(Call(upstream, ask(), 50, timeout_s=0.3))
+        return time.perf_counter() - started
+
+    assert 0.25 < using(streaming(first_s=30), work, retries=QUICK) < 2
+
+
+@pytest.mark.parametrize("streaming_", [False, True])
+def test_limits_are_kept_by_replies_and_streams(streaming_: bool) -> None:
+    async def work(upstream: Upstream, stub: Stub) -> None:
+        async def one() -> None:
+            if streaming_:
+                async with upstream.stream(ask(), 50) as pieces:
+                    await rest(pieces)
+            else:
+                await upstream.send(ask(), 50)
+
+        await asyncio.gather(*(one() for _ in range(6)))
+        assert len(stub.bodies) == 6
+
+    most = counted = 0
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        nonlocal most, counted
+        counted += 1
+        most = max(most, counted)
+        answer = streaming(events(chunk("4"), usage_chunk())) if streaming_ else saying(whole())
+        try:
+            await asyncio.sleep(0.01)
+            return await answer(request)
+        finally:
+            counted -= 1
+
+    using(handle, work, limits={"concurrent": 2})
+    assert most == 2
+
+
+def test_other_providers_are_spoken_to() -> None:
+    tables = {
+        "models": {"s": {"provider": "scripted", "model": "m", "otherwise": "four"}},
+        "prices": {"m": PRICE},
+    }
+
+    async def run() -> None:
+        upstream = open_upstreams(models_from(tables, "f.toml"))["s"]
+        request = ask(n=2, stream_options={"include_usage": True})
+        reply = await upstream.send(request, 50)
+        said = json.loads(reply.body)
+        assert [choice["message"]["content"] for choice in said["choices"]] == ["four"] * 2
+        assert said["model"] == "base"
+        # three words in and one out, twice
+        assert (reply.usage, reply.cost_nano) == (Usage(6, 2), 6 * 2_000 + 2 * 8_000)
+        bound = upstream.largest(request, 50)
+        assert bound.nano == 2 * ((6 + 72) * 2_000 + 50 * 8_000)
+        async with upstream.stream(request, 50) as pieces:
+            chunks = [json.loads(piece) async for piece in pieces]
+        assert chunks[-1]["usage"]["completion_tokens"] == 2
+        assert pieces.reply.cost_nano == reply.cost_nano
+        for unsaid in (ask(tools=[{}]), ask(messages=[{"role": "tool", "content": "4"}])):
+            with pytest.raises(BadRequestError):
+                upstream.largest(unsaid, 50)
+            with pytest.raises(BadRequestError):
+                await upstream.send(unsaid, 50)
+
+    asyncio.run(run())
+
+
+def test_a_spoken_model_that_is_late_counts_in_full() -> None:
+    tables = {
+        "models": {"s": {"provider": "scripted", "model": "m", "latency_s": 30.0}},
+        "prices": {"m": PRICE},
+    }
+
+    async def run() -> None:
+        upstream = open_upstreams(models_from(tables, "f.toml"))["s"]
+        with pytest.raises(ModelTimeoutError) as caught:
+            await upstream.send(ask(), 50, timeout_s=0.05)
+        assert caught.value.cost_nano == upstream.largest(ask(), 50).nano
+
+    asyncio.run(run())
+
+
+def test_no_cookie_is_kept() -> None:
+    async def work(upstream: Upstream, stub: Stub) -> list[dict[str, str]]:
+        await upstream.send(ask(), 50)
+        await upstream.send(ask(), 50)
+        return stub.headers
+
+    headers = using(saying(whole(), 200, **{"Set-Cookie": "a=b"}), work)
+    assert all("Cookie" not in one for one in headers)
+
+
+def test_an_upstream_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", SECRET)
+
+    async def work(upstream: Upstream, _: Stub) -> str:
+        assert isinstance(upstream, HttpUpstream)
+        return repr(upstream)
+
+    assert SECRET not in using(saying(b""), work, key_env="A_KEY")
