@@ -140,7 +140,9 @@ def run(
     mode: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", show_default="the one in the middle", help="How dear an answer may be: low, medium, high in the pools that ship."
+            metavar="NAME",
+            show_default="the one in the middle",
+            help="How dear an answer may be: low, medium, high in the pools that ship.",
         ),
     ] = None,
     budget: Annotated[
