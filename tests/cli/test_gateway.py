@@ -109,9 +109,12 @@ def day(tmp_path: Path) -> str:
             calls = [call("large", str(i + 1), cost_usd=0.01)]
             traffic.put(passed(f"q{i}", at=at, question=question, calls=calls))
         await traffic.flush()
-        for i in range(390):
-            answer = str(i + 1) if rng.random() < 0.99 else "0"
-            await traffic.attach(f"q{i}", [call("small", answer, cost_usd=0.0001)])
+        said = [str(i + 1) if rng.random() < 0.99 else "0" for i in range(390)]
+        shadow = [
+            traffic.attach(f"q{i}", [call("small", answer, cost_usd=0.0001)])
+            for i, answer in enumerate(said)
+        ]
+        await asyncio.gather(*shadow)
         await traffic.aclose()
 
     asyncio.run(go())
