@@ -1,6 +1,7 @@
 """Keys: shown once, kept by their digest, found by every process, ended within seconds."""
 
 import asyncio
+import hmac
 import logging
 import re
 import subprocess
@@ -10,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from farthing.errors import InputError, StoreError, UnknownNameError
-from farthing.gateway import keys_stored
 from farthing.gateway.database import Database, Row, Step, open_database
 from farthing.gateway.keys import CACHE_S, KeyLimit, KeyRecord, Keys, Scope, open_keys
 from farthing.gateway.keys_stored import CACHED, SCHEMA, StoredKeys
@@ -94,13 +94,13 @@ def test_the_database_and_everything_that_prints_lack_the_secret(
 
 def test_digests_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     compared: list[tuple[int, int]] = []
-    real = keys_stored.hmac.compare_digest
+    real = hmac.compare_digest
 
     def watched(one: str, other: str) -> bool:
         compared.append((len(one), len(other)))
         return real(one, other)
 
-    monkeypatch.setattr(keys_stored.hmac, "compare_digest", watched)
+    monkeypatch.setattr(hmac, "compare_digest", watched)
 
     async def play(keys: Keys) -> None:
         _, secret = await keys.make("ci")

@@ -17,12 +17,14 @@ from farthing.cli import (
     demo,
     generate,
     grade,
+    keys,
     lm,
     methods,
     pipeline,
     recommend,
     serve,
     traces,
+    traffic,
     tune,
 )
 from farthing.cli.flags import PlainCommand, PlainGroup
@@ -45,6 +47,8 @@ app.command("demo")(demo.demo)
 app.add_typer(traces.app, name="traces")
 app.add_typer(lm.app, name="lm")
 app.add_typer(corl.app, name="corl")
+app.add_typer(keys.app, name="keys")
+app.add_typer(traffic.app, name="traffic")
 app.command("generate")(generate.generate)
 app.command("methods")(methods.methods)
 app.command("collect")(collect.collect)
@@ -63,6 +67,8 @@ for one in (
     *traces.app.registered_commands,
     *lm.app.registered_commands,
     *corl.app.registered_commands,
+    *keys.app.registered_commands,
+    *traffic.app.registered_commands,
 ):
     one.cls = PlainCommand
 

@@ -1,0 +1,203 @@
+"""`farthing keys`: who may ask a gateway, for what, and how much they may spend."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from farthing.cli.console import remark, show, show_json
+from farthing.cli.databases import ConfigOption, DatabaseOption, database_of
+from farthing.cli.flags import PlainGroup
+from farthing.cli.options import Json
+from farthing.errors import InputError
+
+if TYPE_CHECKING:
+    from farthing.gateway.keys import KeyLimit, KeyRecord, Keys, Period, Scope, Unit
+
+T = TypeVar("T")
+app = typer.Typer(
+    cls=PlainGroup, help="Make, list and revoke keys to a gateway.", no_args_is_help=True
+)
+Per = Literal["minute", "hour", "day", "month", "total"]
+
+
+@app.command()
+def make(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What you call it; unique.")],
+    database: DatabaseOption = None,
+    config: ConfigOption = None,
+    team: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose limits apply as well.")
+    ] = None,
+    scope: Annotated[
+        list[str],
+        typer.Option(
+            metavar="SCOPE",
+            help="call: ask models; read: see what was spent; admin: all; give each.",
+            show_default="call",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    usd: Annotated[
+        list[str],
+        typer.Option(metavar="USD[/PERIOD]", help="Most money: 5, or 5/day; several may hold."),
+    ] = [],  # noqa: B006 - typer copies it
+    tokens: Annotated[
+        list[str], typer.Option(metavar="N[/PERIOD]", help="Most tokens, in and out.")
+    ] = [],  # noqa: B006 - typer copies it
+    calls: Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most calls.")] = [],  # noqa: B006 - typer copies it
+    per: Annotated[Per, typer.Option(help="Period of the limits that name none.")] = "total",
+    model: Annotated[
+        list[str],
+        typer.Option(metavar="NAME", help="A model or policy that it may ask.", show_default="all"),
+    ] = [],  # noqa: B006 - typer copies it
+    days: Annotated[
+        float | None, typer.Option(min=0, metavar="N", help="Days after which it ends.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key, and print it: nobody can show it again.
+
+    Example: farthing keys make ci --database farthing.db --usd 5 --per day
+    """
+    from farthing.gateway.keys import KeyLimit
+
+    limits = [
+        KeyLimit(cast("Unit", unit), *_amount(text, unit, per))
+        for unit, texts in (("usd", usd), ("tokens", tokens), ("calls", calls))
+        for text in texts
+    ]
+    ends = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    scopes = [cast("Scope", one) for one in scope or ["call"]]
+    where = database_of(database, config)
+    record, secret = _with(
+        where, lambda keys: keys.make(name, team, scopes, limits, model, ends), create=True
+    )
+    if as_json:
+        show_json({"key": secret, **_plain(record)})
+        return
+    typer.echo(secret)
+    show(_table([record]))
+    remark("keep it: it is not shown again")
+
+
+@app.command("list")
+def list_(
+    database: DatabaseOption = None, config: ConfigOption = None, as_json: Json = False
+) -> None:
+    """List all keys, revoked ones among them, and what each may do.
+
+    Example: farthing keys list --database farthing.db
+    """
+    found = _with(database_of(database, config), lambda keys: keys.list(), create=False)
+    if as_json:
+        show_json([_plain(record) for record in found])
+    elif found:
+        show(_table(found))
+    else:
+        remark("there are no keys; make one: farthing keys make NAME")
+
+
+@app.command()
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="ID|NAME", help="Which one.")],
+    database: DatabaseOption = None,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """End a key; running gateways know within seconds.
+
+    Example: farthing keys revoke ci --database farthing.db
+    """
+    ended = _with(database_of(database, config), lambda keys: keys.revoke(key), create=False)
+    if as_json:
+        show_json(_plain(ended))
+    else:
+        show(_table([ended]))
+
+
+def _with(where: str, ask: "Callable[[Keys], Awaitable[T]]", *, create: bool) -> T:
+    """Return what is asked of the keys of a database."""
+    from farthing.gateway.keys import open_keys
+
+    async def asked() -> T:
+        keys = await open_keys(where, create=create)
+        try:
+            return await ask(keys)
+        finally:
+            await keys.aclose()
+
+    return asyncio.run(asked())
+
+
+def _amount(text: str, unit: str, per: Per) -> "tuple[Period, int]":
+    """Read a limit, of money in nano-dollars.
+
+    >>> _amount("5", "usd", "day"), _amount("1000/minute", "calls", "day")
+    (('day', 5000000000), ('minute', 1000))
+    """
+    from farthing.money import nano_from_usd
+
+    written, slash, period = text.partition("/")
+    if slash and period not in get_args(Per):
+        names = ", ".join(get_args(Per))
+        raise InputError(f"--{unit} {text}: '{period}' is no period; there are {names}")
+    try:
+        most = nano_from_usd(written) if unit == "usd" else int(written)
+    except (ValueError, ArithmeticError):
+        most = -1
+    if not 0 <= most < 2**63:
+        raise InputError(f"--{unit} {text}: is no amount; try --{unit} 5, or --{unit} 5/day")
+    return cast("Period", period or per), most
+
+
+def _plain(record: "KeyRecord") -> dict[str, Any]:
+    from msgspec import to_builtins
+
+    plain: dict[str, Any] = to_builtins(record)
+    return {**plain, "scopes": sorted(record.scopes)}
+
+
+def _table(records: "Sequence[KeyRecord]") -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("Id", no_wrap=True)
+    table.add_column("Name", overflow="fold")
+    table.add_column("May", ratio=1)
+    table.add_column("State")
+    for record in records:
+        name = record.name if record.team is None else f"{record.name} ({record.team})"
+        table.add_row(*map(Text, (record.id, name, _allowed(record), _state(record))))
+    return table
+
+
+def _allowed(record: "KeyRecord") -> str:
+    """Say what a key may do."""
+    parts = [", ".join(sorted(record.scopes)), ", ".join(record.models) or "all models"]
+    return "; ".join([*parts, *map(_limit, record.limits)])
+
+
+def _limit(limit: "KeyLimit") -> str:
+    """Say a limit in words.
+
+    >>> from farthing.gateway.keys import KeyLimit
+    >>> _limit(KeyLimit("usd", "day", 5_000_000_000)), _limit(KeyLimit("calls", "total", 1_000))
+    ('$5 a day', '1,000 calls in all')
+    """
+    from farthing.money import dollars
+
+    much = dollars(limit.most) if limit.unit == "usd" else f"{limit.most:,} {limit.unit}"
+    article = "an" if limit.period == "hour" else "a"
+    return f"{much} in all" if limit.period == "total" else f"{much} {article} {limit.period}"
+
+
+def _state(record: "KeyRecord") -> str:
+    if record.revoked_at is not None:
+        return f"revoked {record.revoked_at:%Y-%m-%d}"
+    if record.expires_at is None:
+        return "valid"
+    word = "until" if record.is_valid(datetime.now(UTC)) else "expired"
+    return f"{word} {record.expires_at:%Y-%m-%d}"

@@ -1,0 +1,151 @@
+"""`farthing traffic`: what passed through a gateway, and traces of it to learn from."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from farthing.cli.console import counted, interruptible, remark, show, show_json
+from farthing.cli.databases import ConfigOption, DatabaseOption, database_of
+from farthing.cli.files import check_file
+from farthing.cli.flags import PlainGroup
+from farthing.cli.options import Json
+from farthing.errors import InputError
+
+if TYPE_CHECKING:
+    from farthing.gateway.passed import Passed
+    from farthing.gateway.traffic_export import Pool
+    from farthing.gateway.traffic_summary import Summary
+
+app = typer.Typer(
+    cls=PlainGroup, help="Show and export what passed through a gateway.", no_args_is_help=True
+)
+
+
+@app.command("show")
+def show_(
+    database: DatabaseOption = None, config: ConfigOption = None, as_json: Json = False
+) -> None:
+    """Say how many requests passed, what they cost and saved, and what was lost.
+
+    Example: farthing traffic show --database farthing.db
+    """
+    from msgspec import to_builtins
+
+    from farthing.gateway.traffic_summary import summarise
+
+    found = asyncio.run(summarise(database_of(database, config)))
+    if as_json:
+        show_json(to_builtins(found))
+    else:
+        show(Group(_table(found), Text(_sentence(found))))
+
+
+@app.command()
+def export(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
+    ],
+    database: DatabaseOption = None,
+    config: ConfigOption = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only what this policy decided.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="Only conversations that began then or later (UTC)."),
+    ] = None,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME", help="A model of the pool; give each.", show_default="all that answered"
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+) -> None:
+    """Export questions with what every model said to them, as traces of a pool.
+
+    Example: farthing traffic export --database farthing.db --out traces.jsonl.gz
+    """
+    from farthing.gateway.traffic_export import as_pool
+    from farthing.traces.files import check_suffix, write_traces
+
+    check_suffix(out)
+    check_file(out)
+    where, begun = database_of(database, config), _date(since)
+    with interruptible("nothing was written"):
+        pool = as_pool(asyncio.run(_read(where, policy, begun)), model)
+        _check(pool)
+        write_traces(out, pool.traces)
+    remark(
+        f"wrote {counted(len(pool.traces), 'question')} to {out}; {pool.complete:,} have an answer "
+        f"of each of {', '.join(pool.models)}, and the others prove nothing"
+    )
+    if pool.left_out:
+        remark(f"note: {counted(pool.left_out, 'request')} left out, which no pool answered")
+
+
+async def _read(where: str, policy: str | None, since: datetime | None) -> "list[Passed]":
+    from dataclasses import replace
+
+    from farthing.gateway.traffic import open_traffic
+
+    traffic = await open_traffic(where, None, keep_prompts=True, create=False)
+    try:
+        return [replace(one, messages=None) async for one in traffic.read(policy, since)]
+    finally:
+        await traffic.aclose()
+
+
+def _check(pool: "Pool") -> None:
+    """Refuse what nothing can be learned from.
+
+    Raises:
+        InputError: there is no question, or no answer was kept.
+    """
+    if not pool.traces:
+        raise InputError("no question passed that fits; leave out --policy, --since or --model")
+    if all(call.answer is None for trace in pool.traces for call in trace.calls):
+        raise InputError("no answer was kept, so that nothing can be learned; keep the prompts")
+
+
+def _date(text: str | None) -> datetime | None:
+    """Read a date, or a moment; without a zone it is UTC.
+
+    >>> _date("2026-11-01").isoformat()
+    '2026-11-01T00:00:00+00:00'
+    """
+    if text is None:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--since {text}: is no date; write it as 2026-11-01") from None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def _table(found: "Summary") -> Table:
+    from farthing.money import dollars
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("Asked for", ratio=1, overflow="fold")
+    for title in ("Requests", "Spent", "In shadow", "Saved"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in found.lines:
+        name = line.model if line.policy in (None, line.model) else f"{line.model} ({line.policy})"
+        money = (line.spent_nano, line.later_nano, line.saved_nano)
+        table.add_row(Text(name), f"{line.requests:,}", *map(dollars, money))
+    return table
+
+
+def _sentence(found: "Summary") -> str:
+    requests = sum(line.requests for line in found.lines)
+    since = "" if found.oldest is None else f" since {found.oldest:%Y-%m-%d %H:%M} UTC"
+    lost = f"{found.dropped:,} lost, {found.unredacted:,} without texts as their redaction failed"
+    passed = f"{counted(requests, 'request')} in {counted(found.conversations, 'conversation')}"
+    return f"{passed}{since}; {lost}."

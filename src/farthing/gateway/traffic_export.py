@@ -1,0 +1,57 @@
+"""Traffic as traces of a pool: what every model said to the same question."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from farthing.gateway.passed import Passed
+from farthing.traces.base import Trace
+from farthing.traces.shapes import answering, shape_of, trace_problems
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Questions of a day, and who answered them."""
+
+    traces: Sequence[Trace]
+    """Those that some models have not answered are marked `truncated`: no proof uses them."""
+    models: tuple[str, ...]
+    """The roles that have to answer a question, sorted."""
+    left_out: int
+    """Requests that are no question to a pool, such as episodes of several rounds."""
+
+    @property
+    def complete(self) -> int:
+        """Questions that every model has answered, or failed to."""
+        return sum(not trace.truncated for trace in self.traces)
+
+
+def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
+    """Return what passed as a pool; one trace a request, with live and later calls side by side.
+
+    Args:
+        requests: what passed.
+        models: the roles that have to answer; others are left out. None given: all there are.
+    """
+    found: list[Trace] = []
+    left_out = 0
+    for request in requests:
+        trace = _of_pool(request.trace, models)
+        if trace is None:
+            left_out += 1
+        else:
+            found.append(trace)
+    wanted = set(models) or {call.role for trace in found for call in trace.calls}
+    marked = [
+        msgspec.structs.replace(trace, truncated=len(trace.calls) < len(wanted)) for trace in found
+    ]
+    return Pool(marked, tuple(sorted(wanted)), left_out)
+
+
+def _of_pool(trace: Trace, models: Sequence[str]) -> Trace | None:
+    calls = [call for call in answering(trace) if not models or call.role in models]
+    if not calls or shape_of(trace) != "pool":
+        return None
+    kept = msgspec.structs.replace(trace, calls=calls)
+    return None if any(trace_problems(kept)) else kept

@@ -1,0 +1,157 @@
+"""`farthing keys` and `farthing traffic`: a gateway's database from the command line."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_traffic import NOW, call, passed
+
+from farthing.gateway.keys import KeyRecord, open_keys
+from farthing.gateway.traffic import open_traffic
+
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
+MAKE = ("keys", "make", "ci", "--database", "farthing.db")
+
+
+def found(secret: str) -> KeyRecord | None:
+    async def go() -> KeyRecord | None:
+        keys = await open_keys("farthing.db")
+        try:
+            return await keys.find(secret)
+        finally:
+            await keys.aclose()
+
+    return asyncio.run(go())
+
+
+def test_a_key_is_shown_once_and_opens(farthing: Farthing) -> None:
+    limits = ("--usd", "5", "--per", "day", "--calls", "100/minute", "--days", "3")
+    made = farthing(*MAKE, *limits, "--team", "web", "--model", "small", "--scope", "read")
+    secret = made.out.splitlines()[0]
+    record = found(secret)
+    assert made.code == 0
+    assert re.fullmatch(r"fk-[0-9a-f]{8}-[\w-]{43}", secret)
+    assert record is not None
+    assert record.expires_at is not None
+    assert abs(record.expires_at - datetime.now(UTC) - timedelta(days=3)) < timedelta(minutes=5)
+    assert (record.team, record.models, record.scopes) == ("web", ("small",), frozenset(["read"]))
+    assert [(limit.unit, limit.period, limit.most) for limit in record.limits] == [
+        ("usd", "day", 5 * 10**9),
+        ("calls", "minute", 100),
+    ]
+    listed = farthing("keys", "list", "--database", "farthing.db")
+    assert "read; small; $5 a day; 100 calls a" in " ".join(listed.out.split())
+    assert secret not in listed.out + listed.err + made.err
+
+
+def test_a_revoked_key_opens_nothing(farthing: Farthing, refused: Refused) -> None:
+    document = json.loads(farthing(*MAKE, "--json").out)
+    assert found(document["key"]) is not None
+    ended = json.loads(farthing("keys", "revoke", "ci", "--database", "farthing.db", "--json").out)
+    assert ended["revoked_at"] is not None
+    assert found(document["key"]) is None
+    (listed,) = json.loads(farthing("keys", "list", "--database", "farthing.db", "--json").out)
+    assert listed == ended
+    assert "key" not in listed
+    line = refused("keys", "revoke", "nobody", "--database", "farthing.db")
+    assert "unknown key 'nobody'. Known: ci" in line
+
+
+def test_the_configuration_names_the_database(farthing: Farthing, refused: Refused) -> None:
+    Path("serve.toml").write_text('[serve]\ndatabase = "farthing.db"\n')
+    assert farthing("keys", "make", "ci", "--config", "serve.toml").code == 0
+    assert "ci" in farthing("keys", "list", "--database", "farthing.db").out
+    Path("serve.toml").write_text("[serve]\n")
+    assert "serve.database: is missing" in refused("keys", "list", "--config", "serve.toml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("keys", "make", "ci"), "give the gateway's database"),
+        (("keys", "list", "--database", "absent.db"), "there is no such database"),
+        ((*MAKE, "--usd", "5/week"), "'week' is no period"),
+        ((*MAKE, "--usd", "nan"), "is no amount"),
+        ((*MAKE, "--usd", "-1"), "is no amount"),
+        ((*MAKE, "--calls", "1.5"), "is no amount"),
+        ((*MAKE, "--scope", "cal"), "did you mean 'call'?"),
+        ((*MAKE, "--days", "0"), "expired already"),
+        (("keys", "make", "a b", "--database", "farthing.db"), "cannot name a key"),
+        (("traffic", "show", "--database", "absent.db"), "there is no such database"),
+        (
+            ("traffic", "export", "--database", "absent.db", "--out", "t.csv"),
+            "cannot tell its form",
+        ),
+    ],
+)
+def test_wrong_input_is_one_line(refused: Refused, arguments: tuple[str, ...], said: str) -> None:
+    assert said in refused(*arguments)
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> str:
+    """Return the database of a day: `large` answered, and `small` in shadow but for ten times."""
+    where = str(tmp_path / "day.db")
+    rng = np.random.default_rng(0)
+
+    async def go() -> None:
+        traffic = await open_traffic(where, None, keep_prompts=True)
+        for i in range(400):
+            question = f"What is {i} + 1?"
+            at = NOW + timedelta(seconds=i)
+            calls = [call("large", str(i + 1), cost_usd=0.01)]
+            traffic.put(passed(f"q{i}", at=at, question=question, calls=calls))
+        await traffic.flush()
+        said = [str(i + 1) if rng.random() < 0.99 else "0" for i in range(390)]
+        shadow = [
+            traffic.attach(f"q{i}", [call("small", answer, cost_usd=0.0001)])
+            for i, answer in enumerate(said)
+        ]
+        await asyncio.gather(*shadow)
+        await traffic.aclose()
+
+    asyncio.run(go())
+    return where
+
+
+def test_a_days_traffic_becomes_a_recommendation(farthing: Farthing, day: str) -> None:
+    exported = farthing("traffic", "export", "--database", day, "--out", "traces.jsonl.gz")
+    assert exported.code == 0
+    assert "400 questions" in exported.err
+    assert "390 have an answer of each of large, small" in exported.err
+    said = ("--promise", "agreement", "--reference", "large", "--json")
+    done = farthing("recommend", "--traces", "traces.jsonl.gz", *said)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["reference"]["name"] == "large"
+
+
+def test_the_traffic_is_shown(farthing: Farthing, refused: Refused, day: str) -> None:
+    shown = farthing("traffic", "show", "--database", day)
+    assert re.search(r"large +400 +\$4 +\$0.039 +\$0\n", shown.out)
+    assert "400 requests in 400 conversations since 2026-11-22 12:00 UTC" in shown.out
+    (line,) = json.loads(farthing("traffic", "show", "--database", day, "--json").out)["lines"]
+    assert line["requests"] == 400
+    narrow = max(map(len, shown.out.splitlines()))
+    assert narrow <= 80
+    out = ("--out", "traces.jsonl")
+    tomorrow = ("--since", "2026-11-23")
+    assert "no question passed" in refused("traffic", "export", "--database", day, *out, *tomorrow)
+    assert "is no date" in refused("traffic", "export", "--database", day, *out, "--since", "x")
+
+
+def test_traffic_without_texts_teaches_nothing(farthing: Farthing, refused: Refused) -> None:
+    async def go() -> None:
+        traffic = await open_traffic("farthing.db", None, keep_prompts=False)
+        traffic.put(passed("a"))
+        await traffic.aclose()
+
+    asyncio.run(go())
+    line = refused("traffic", "export", "--database", "farthing.db", "--out", "t.jsonl")
+    assert "keep the prompts" in line
