@@ -79,8 +79,6 @@ class EuclideanDescent:
 
     step: float = 1.0
     """eta * sqrt(T)."""
-    follow: bool = False
-    """Whether rho is what is left for the requests that are still to come."""
 
     def first_price(self) -> float:
         """Return mu of the first request."""
@@ -90,10 +88,10 @@ class EuclideanDescent:
         """Return mu."""
         return state.price
 
-    def settled(self, state: State, spent_nano: int, now: float, /) -> float:
+    def settled(self, state: State, spent_nano: int, _now: float, /) -> float:
         """Return mu after a step."""
-        g = gradient(state, spent_nano) + (surplus(state, now) if self.follow else 0.0)
-        return max(0.0, state.price - self.step / sqrt(state.requests) * g)
+        moved = -self.step / sqrt(state.requests) * gradient(state, spent_nano)
+        return max(0.0, state.price + moved)
 
 
 @dataclass(frozen=True)
@@ -108,6 +106,8 @@ class EntropyDescent:
 
     step: float = 1.0
     """eta * sqrt(T)."""
+    follow: bool = False
+    """Whether rho is what is left for the requests that are still to come."""
 
     def first_price(self) -> float:
         """Return mu of the first request."""
@@ -117,9 +117,10 @@ class EntropyDescent:
         """Return mu."""
         return state.price
 
-    def settled(self, state: State, spent_nano: int, _now: float, /) -> float:
+    def settled(self, state: State, spent_nano: int, now: float, /) -> float:
         """Return mu after a step."""
-        moved = -self.step / sqrt(state.requests) * gradient(state, spent_nano)
+        g = gradient(state, spent_nano) + (surplus(state, now) if self.follow else 0.0)
+        moved = -self.step / sqrt(state.requests) * g
         return state.price * exp(min(max(moved, log(LEAST / state.price)), log(MOST / state.price)))
 
 
@@ -127,5 +128,5 @@ EUCLIDEAN = EuclideanDescent()
 """The pacer `dual-descent`."""
 ENTROPY = EntropyDescent()
 """The pacer `dual-descent-entropy`."""
-FOLLOWING = EuclideanDescent(follow=True)
+FOLLOWING = EntropyDescent(follow=True)
 """The pacer `dual-descent-following`."""
