@@ -870,6 +870,20 @@ MUTATIONS = (
         "np.arange(len(arrays))",
         "test_splits::test_shares_keep_to_the_marks",
     ),
+    Mutation(
+        "a pacer asks less for a dollar, the more is spent",
+        "pacing.dual_descent:gradient",
+        "1.0 - spent_nano / state.share_nano",
+        "spent_nano / state.share_nano - 1.0",
+        "test_dual_descent::test_prices_are_those_of_the_printed_algorithm",
+    ),
+    Mutation(
+        "what is reserved for requests under way can be spent again",
+        "budgets.pacing.base:State.left_nano",
+        "self.budget_nano - self.spent_nano - self.reserved_nano",
+        "self.budget_nano - self.spent_nano",
+        "test_conformance::test_never_above_the_budget_whatever_arrives",
+    ),
 )
 
 
