@@ -3,7 +3,7 @@
 import inspect
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,16 @@ from farthing.traces.arrays import SPLITS
 @pytest.fixture(scope="module")
 def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pool(tmp_path_factory.mktemp("corl"))
+
+
+def amounts(record: Any) -> Iterator[float]:
+    """Yield every amount of money in a record."""
+    inside = record.items() if isinstance(record, dict) else enumerate(record)
+    for name, value in inside:
+        if isinstance(value, dict | list) and "usd" not in str(name):
+            yield from amounts(value)
+        elif "usd" in str(name) and value is not None:
+            yield from value if isinstance(value, list) else [value]
 
 
 def test_a_controller_is_trained_evaluated_and_asked(
@@ -47,6 +57,7 @@ def test_a_controller_is_trained_evaluated_and_asked(
         for name in ("accuracy", "cost_usd", "call_ratio", "over_budget"):
             low, high = mode[f"{name}_interval"]
             assert low <= mode[name] <= high
+    assert all(usd == round(usd, 9) for usd in amounts(found))
     asked = farthing(
         "corl", "run", "b=a+1;a=2;b?", "--controller", "made", "--mode", "low", "--json"
     )
