@@ -93,7 +93,7 @@ def interrupted(kept: str) -> typer.Exit:
 
 
 class Trainings:
-    """Progress on stderr: a bar for each thing under way; without a terminal a line now and then."""
+    """Progress on stderr: a bar for each thing; where there is no terminal, a line now and then."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress = progress
