@@ -31,6 +31,15 @@ def usd_from_nano(nano: float) -> float:
     return float(nano) / NANO_PER_USD
 
 
+def rounded_usd(usd: float) -> float:
+    """Round dollars to whole nano-dollars, so that a mean or a sum has no more digits than money.
+
+    >>> rounded_usd(0.00036725099999999997), rounded_usd(1e-10)
+    (0.000367251, 0.0)
+    """
+    return round(usd, 9)
+
+
 def dollars(nano: float) -> str:
     """Write nano-dollars as messages do: in dollars, six digits at most, without an exponent.
 

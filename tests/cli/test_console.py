@@ -32,3 +32,17 @@ def test_the_time_of_a_training_is_not_cut(monkeypatch: pytest.MonkeyPatch, widt
     assert "…" not in line
     assert ("cost 0.123" in line) == (width > 60)
     assert ("violation 0.123" in line) == (width > 80)
+
+
+def test_without_a_terminal_a_line_is_said_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    with trainings(lambda: now[0]) as shown:
+        for update in range(1, 81):
+            now[0] += 10.0
+            shown.update("corl", update, 80, {"reward": 0.5, "calls": 0.25})
+        shown.update("short", 1, 1, {})
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert lines[0] == "corl  3/80  reward 0.5  calls 0.25"
+    assert len(lines) == 80 // 3

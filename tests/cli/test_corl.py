@@ -2,8 +2,9 @@
 
 import inspect
 import json
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,36 @@ from farthing.methods.controllers.learner import Course
 from farthing.models.embedded import WEIGHTS
 from farthing.traces.arrays import SPLITS
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
 def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pool(tmp_path_factory.mktemp("corl"))
+
+
+def documented(command: str) -> set[str]:
+    """Return the keys that the page of the commands says a command's JSON has."""
+    page = (ROOT / "docs" / "cli.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{command}` |"))
+    return set(re.findall(r"`(\w+)`", row.split("|", 2)[2])) - {"NAME_interval"}
+
+
+def keys(record: Any) -> set[str]:
+    """Return the keys of a record that everybody gets: its own, its modes' and its steps'."""
+    inside = [*record.get("modes", {}).values(), *record.get("steps", [])]
+    own = {key for one in (record, *inside) for key in one}
+    return own | set(record["dearest"] if "steps" in record else ())
+
+
+def amounts(record: Any) -> Iterator[float]:
+    """Yield every amount of money in a record."""
+    inside = record.items() if isinstance(record, dict) else enumerate(record)
+    for name, value in inside:
+        if isinstance(value, dict | list) and "usd" not in str(name):
+            yield from amounts(value)
+        elif "usd" in str(name) and value is not None:
+            yield from value if isinstance(value, list) else [value]
 
 
 def test_a_controller_is_trained_evaluated_and_asked(
@@ -47,10 +74,14 @@ def test_a_controller_is_trained_evaluated_and_asked(
         for name in ("accuracy", "cost_usd", "call_ratio", "over_budget"):
             low, high = mode[f"{name}_interval"]
             assert low <= mode[name] <= high
+    assert all(usd == round(usd, 9) for usd in amounts(found))
+    shares = {name for name in keys(found) if f"{name}_interval" in keys(found)}
+    assert keys(found) - {f"{name}_interval" for name in shares} == documented("corl evaluate")
     asked = farthing(
         "corl", "run", "b=a+1;a=2;b?", "--controller", "made", "--mode", "low", "--json"
     )
     answer = json.loads(asked.out)
+    assert keys(answer) == documented("corl run")
     assert asked.code == (1 if answer["answer"] is None else 0)
     assert answer["mode"] == "low"
     assert answer["dearest"]["expert"] == "large"
@@ -88,6 +119,7 @@ def test_a_mode_is_certified_in_a_sentence_about_money_and_as_json(
     done = farthing(*loose)
     found = json.loads(done.out)
     assert (done.code, found["mode"]) == (0, "low")
+    assert keys(found) == documented("corl certify")
     assert found["saved"] == pytest.approx(
         1 - found["modes"]["low"]["cost_usd"] / found["reference"]["cost_usd"]
     )

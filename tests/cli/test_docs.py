@@ -72,6 +72,19 @@ def test_help_does_not_say_that_a_flag_is_a_flag(farthing: Callable[..., Any]) -
         assert "bool" not in said
 
 
+def test_help_names_no_option_that_a_command_lacks() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    for name in commands(group):
+        command = group
+        for word in name.split():
+            command = command.commands[word]  # type: ignore[assignment]
+        options = {one for param in command.params for one in param.opts}
+        for param in command.params:
+            named = set(re.findall(r"(?<!\w)--[a-z][a-z-]*", getattr(param, "help", None) or ""))
+            assert named <= options, (name, param.name)
+
+
 def test_a_wrong_option_would_be_noticed() -> None:
     with pytest.raises(typer.TyperException):
         parse("compare --out report --splitz 3")

@@ -1,6 +1,7 @@
 """CORL's controllers, trained with tiny networks: kills, folders, cards."""
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from farthing.experiments.corl.training import Plan, train
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers import learner
 from farthing.methods.controllers.learner import Course, Update
-from farthing.models.prices import FREE
+from farthing.models.prices import FREE, PriceTable, Rates, TokenPrice
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +116,16 @@ def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) 
             train(opened, PLAN, tmp_path / "out", killed)
         with pytest.raises(InputError, match=r"begun with other settings \(seed\)"):
             train(opened, replace(PLAN, seed=1), tmp_path / "out")
-    with (
-        Opened.of(replace(read_pool(pool_file), hooks=("no-calls",))) as bound,
-        pytest.raises(InputError, match=r"begun with other settings \(hooks\)"),
+    pool = read_pool(pool_file)
+    dearer = PriceTable({"large": TokenPrice((Rates(Decimal(11), Decimal(40)),))})
+    for other, changed in (
+        (replace(pool, hooks=("no-calls",)), "hooks"),
+        (replace(pool, max_tokens=13), "max_tokens"),
+        (replace(pool, modes=(replace(pool.modes[0], budget_nano=1), pool.modes[1])), "modes.low"),
+        (replace(pool, models=replace(pool.models, prices=dearer)), "prices.large"),
     ):
-        train(bound, PLAN, tmp_path / "out")
+        with (
+            Opened.of(other) as opened,
+            pytest.raises(InputError, match=rf"begun with other settings \({changed}\)"),
+        ):
+            train(opened, PLAN, tmp_path / "out")

@@ -12,6 +12,8 @@ from farthing import plugins
 from farthing.errors import ConfigError, MissingExtraError, ModelError
 from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.config import ModelsConfig, models_from, read_models
+from farthing.models.embedded import WEIGHTS
+from farthing.models.local import LocalSettings
 from farthing.models.retry import Try, complete
 
 WHOLE = """
@@ -233,3 +235,40 @@ def test_an_absent_extra_is_named(provider: str, monkeypatch: pytest.MonkeyPatch
     }
     with pytest.raises(MissingExtraError, match=rf"pip install .*\[{extra}\]"):
         models_from(tables, "job.toml").open()
+
+
+LOCAL = '[models.a]\nprovider = "local"\nmodel = "a"\npath = "{path}"\n'
+
+
+def test_a_path_is_relative_to_the_file_where_something_lies_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("weights", "smollm2"):
+        (tmp_path / "there" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    file = Path("there/models.toml")
+
+    def path_of(written: str) -> str:
+        file.write_text(LOCAL.format(path=written))
+        settings = read_models(file).sections["a"].settings
+        assert isinstance(settings, LocalSettings)
+        return settings.path
+
+    assert path_of("weights") == str(tmp_path / "there" / "weights")
+    assert path_of(str(tmp_path)) == str(tmp_path)
+    for elsewhere in ("owner/on-the-hub", "smollm2"):
+        assert path_of(elsewhere) == elsewhere
+
+
+def test_an_embedded_model_s_folder_and_a_key_are_found_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret\n")
+    (tmp_path / "weights").symlink_to(WEIGHTS)
+    file = tmp_path / "models.toml"
+    file.write_text(
+        '[models.a]\nprovider = "embedded"\nmodel = "small"\nfolder = "weights"\n'
+        '[models.b]\nprovider = "openai-compatible"\nmodel = "b"\nurl = "http://localhost/v1"\n'
+        'key_file = "key"\n'
+    )
+    sections = read_models(file).sections
+    assert sections["a"].written == {"folder": "weights"}
+    assert sections["b"].settings.key() is not None  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ import pytest
 from chat_server import Endpoint
 
 from farthing.errors import ConfigError
-from farthing.runtime.job import Job, read_job
+from farthing.runtime.job import Job, read_job, sent_mark
 from farthing.runtime.local_engine import collect_locally, price
 from farthing.traces.store import Store
 from farthing.traces.system import changes
@@ -209,6 +209,24 @@ def test_another_temperature_is_another_system(tmp_path: Path) -> None:
         "samples of guide (2 instead of 5)",
         "temperature of guide (0.5 instead of nothing)",
     ]
+
+
+def test_a_model_beside_the_job_is_the_same_system_in_any_folder(tmp_path: Path) -> None:
+    local = MODELS.replace('provider = "openai-compatible"\nmodel = "small"\nurl = "URL"', LOCAL)
+    jobs = []
+    for name in ("here", "there"):
+        (tmp_path / name / "weights").mkdir(parents=True)
+        jobs.append(write(tmp_path / name, "http://localhost:1/v1", models=local))
+    here, there = jobs
+    settings = [job.models.sections["small"].settings for job in jobs]
+    assert [one.path for one in settings] == [  # type: ignore[attr-defined]
+        str(tmp_path / name / "weights") for name in ("here", "there")
+    ]
+    assert changes(here.system(), there.system()) == []
+    assert sent_mark(here.models, "small") == sent_mark(there.models, "small")
+
+
+LOCAL = 'provider = "local"\nmodel = "small"\npath = "weights"'
 
 
 def test_a_job_that_is_not_there_is_refused(tmp_path: Path) -> None:

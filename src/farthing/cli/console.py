@@ -3,7 +3,8 @@
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ STAGES = {"evaluate": "judging the policies", "optimum": "playing fresh question
 """What is said of the stages in which nothing is trained."""
 FIGURES = ("cost", "coverage", "kappa", "violation", "loss", "reward", "calls")
 """What is shown of a training; cost in units of the mean cost of a round."""
+SAID_S = 30.0
+"""Seconds between two lines about one training, where there is no terminal."""
 
 
 def show(what: RenderableType) -> None:
@@ -90,17 +93,32 @@ def interrupted(kept: str) -> typer.Exit:
 
 
 class Trainings:
-    """Progress on stderr, a bar for each thing under way; silent where there is no terminal."""
+    """Progress on stderr: a bar for each thing; where there is no terminal, a line now and then."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress = progress
         self._bars: dict[str, TaskID] = {}
+        self._clock = clock
+        self._began = clock()
+        self._said_s: dict[str, float] = {}
 
     def update(self, name: str, done: int, total: int, figures: Mapping[str, float]) -> None:
         """Say how far something is; its bar goes when it is done."""
+        written = [f"{short} {figures[short]:.3g}" for short in FIGURES if short in figures]
+        if self._progress.disable:
+            self._say(name, done, total, written)
+        else:
+            self._draw(name, done, total, written)
+
+    def _say(self, name: str, done: int, total: int, written: Sequence[str]) -> None:
+        now = self._clock()
+        if done < total and now - self._said_s.get(name, self._began) >= SAID_S:
+            self._said_s[name] = now
+            remark("  ".join([name, f"{done}/{total}", *written]))
+
+    def _draw(self, name: str, done: int, total: int, written: Sequence[str]) -> None:
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=total, figures="")
-        written = [f"{short} {figures[short]:.3g}" for short in FIGURES if short in figures]
         text = _fitting(written, self._progress.console.width - len(name) - BESIDE_FIGURES)
         bar = self._bars[name]
         self._progress.update(bar, completed=done, total=total, figures=text, visible=done < total)
@@ -134,8 +152,8 @@ class Learning:
 
 
 @contextmanager
-def trainings() -> Iterator[Trainings]:
-    """Show progress while the block runs."""
+def trainings(clock: Callable[[], float] = time.monotonic) -> Iterator[Trainings]:
+    """Show progress while the block runs; the clock says when a line is due."""
     console = Console(file=sys.stderr)
     with Progress(
         TextColumn("{task.description}"),
@@ -147,4 +165,4 @@ def trainings() -> Iterator[Trainings]:
         disable=not console.is_terminal,
         transient=True,
     ) as progress:
-        yield Trainings(progress)
+        yield Trainings(progress, clock)

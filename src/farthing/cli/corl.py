@@ -12,8 +12,7 @@ from farthing.cli.console import interruptible, remark, show, show_json, trainin
 from farthing.cli.corl_training import check_weights
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json, Seed
-from farthing.cli.promises import Delta, Epsilon
-from farthing.cli.recommend import held_to
+from farthing.cli.recommend import Delta, Epsilon, held_to
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:

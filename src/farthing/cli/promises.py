@@ -53,7 +53,7 @@ Epsilon = Annotated[
     typer.Option(
         parser=read_epsilon,
         metavar="DECIMAL",
-        help="Parity, --escalate: accuracy that may be lost. Agreement: share answered otherwise.",
+        help="Parity: accuracy that may be lost. Agreement: share answered otherwise.",
     ),
 ]
 Reference = Annotated[
@@ -81,7 +81,8 @@ Escalate = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE",
-        help="Selective: who answers where the policy is not sure enough, as part of the promise.",
+        help="Selective: who answers where the policy is not sure enough, as part of the promise, "
+        "whose --epsilon is the accuracy that may be lost.",
     ),
 ]
 Budget = Annotated[

@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from farthing.experiments.promises import Promise as Asked
 
 Kind = Literal["parity", "agreement", "coverage", "selective"]
+Epsilon = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_epsilon,
+        metavar="DECIMAL",
+        help="Parity: the accuracy that may be lost, by default 0.02. Agreement: the share "
+        "answered otherwise, by default 0.05.",
+    ),
+]
+Delta = Annotated[
+    Fraction | None,
+    typer.Option(parser=read_delta, metavar="DECIMAL", help="How often it may fail. Default 0.1."),
+]
 
 
 def recommend(
@@ -41,23 +54,8 @@ def recommend(
             help="Coverage, selective: the share of misses. Default 0.1.",
         ),
     ] = None,
-    epsilon: Annotated[
-        Fraction | None,
-        typer.Option(
-            parser=read_epsilon,
-            metavar="DECIMAL",
-            help="Parity: the accuracy that may be lost, by default 0.02. Agreement: the share "
-            "answered otherwise, by default 0.05.",
-        ),
-    ] = None,
-    delta: Annotated[
-        Fraction | None,
-        typer.Option(
-            parser=read_delta,
-            metavar="DECIMAL",
-            help="How often it may fail. Default 0.1.",
-        ),
-    ] = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     reference: Annotated[
         str | None,
         typer.Option(metavar="ROLE", help="The model that is paid for today; else the strongest."),

@@ -15,11 +15,12 @@
     "my-model" = { input_per_million = 0.15, output_per_million = 0.60 }
 
 A provider is registered under `farthing.models`: a msgspec struct of its settings, with a method
-`open(prices)` that returns the model.
+`open(prices)` that returns the model. Its class variable `paths` may name the fields that are
+paths; what such a field names is looked for beside the file first.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -28,6 +29,7 @@ import msgspec
 
 from farthing import plugins
 from farthing.errors import ConfigError, InputError
+from farthing.models import smollm2
 from farthing.models.base import Model
 from farthing.models.limits import Admission, Limited, Limits
 from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
@@ -62,6 +64,8 @@ class ModelSection:
     limits: str | None
     """Name of the section `[limits.NAME]` that it shares with others at the same endpoint."""
     patience: Patience
+    written: Mapping[str, str] = field(default_factory=dict)
+    """Paths as the file has them, where the settings say where that is on this machine."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +101,16 @@ def read_models(file: Path) -> ModelsConfig:
     Raises:
         ConfigError: it cannot be read, or a field is missing, unknown or out of range.
     """
-    return models_from(read_toml(file), str(file))
+    return models_from(read_toml(file), str(file), file.absolute().parent)
 
 
-def models_from(tables: Mapping[str, Any], file: str) -> ModelsConfig:
+def models_from(tables: Mapping[str, Any], file: str, folder: Path | None = None) -> ModelsConfig:
     """Read the tables `models`, `limits` and `prices` of a configuration.
+
+    Args:
+        tables: of the file.
+        file: its name, for messages.
+        folder: that paths are relative to; None: they stay as they are.
 
     Raises:
         ConfigError: a field is missing, unknown or out of range.
@@ -115,7 +124,7 @@ def models_from(tables: Mapping[str, Any], file: str) -> ModelsConfig:
         for name, table in _tables(tables, "prices", file)
     }
     sections = {
-        name: _section(table, limits, file, f"models.{name}")
+        name: _section(table, limits, (file, f"models.{name}"), folder)
         for name, table in _tables(tables, "models", file)
     }
     return ModelsConfig(sections, limits, PriceTable(prices))
@@ -156,7 +165,10 @@ class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retries: Patience = Patience()
 
 
-def _section(table: Any, limits: Mapping[str, Limits], file: str, field: str) -> ModelSection:
+def _section(
+    table: Any, limits: Mapping[str, Limits], place: tuple[str, str], folder: Path | None
+) -> ModelSection:
+    file, field = place
     common = {name: table[name] for name in _Common.__struct_fields__ if name in table}
     settings = {name: value for name, value in table.items() if name not in common}
     section = convert(common, _Common, file, field)
@@ -167,7 +179,25 @@ def _section(table: Any, limits: Mapping[str, Limits], file: str, field: str) ->
         kind = plugins.load("models", section.provider)
     except InputError as error:
         raise ConfigError(file, f"{field}.provider", str(error)) from None
-    return ModelSection(convert(settings, kind, file, field), section.limits, section.retries)
+    written = _beside(settings, getattr(kind, "paths", ()), folder)
+    placed = settings | {name: str(folder / path) for name, path in written.items() if folder}
+    converted = convert(placed, kind, file, field)
+    return ModelSection(converted, section.limits, section.retries, written)
+
+
+def _beside(
+    settings: Mapping[str, Any], names: Sequence[str], folder: Path | None
+) -> dict[str, str]:
+    """Return the fields of these names that say what lies in a folder.
+
+    What does not is a name on the Hub, say; `smollm2` is what a package carries.
+    """
+    given = {name: settings[name] for name in names if isinstance(settings.get(name), str)}
+    return {
+        name: path
+        for name, path in given.items()
+        if folder is not None and path != smollm2.NAME and (folder / path).exists()
+    }
 
 
 def _tables(tables: Mapping[str, Any], name: str, file: str) -> list[tuple[str, Any]]:

@@ -7,7 +7,7 @@ name as the transformers library writes it. To list them needs neither PyTorch n
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -70,6 +70,8 @@ Known: controller, large, products, small, sums
 
 class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of an embedded model, as a configuration file gives them."""
+
+    paths: ClassVar = ("folder",)
 
     model: str
     """Its name; prices and traces call it so."""

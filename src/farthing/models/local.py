@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ _MARGIN = 4
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of a local model, as a configuration file gives them."""
+
+    paths: ClassVar = ("path",)
 
     model: str
     """What prices and traces call it."""

@@ -1,7 +1,7 @@
 """What models that are asked over a network have in common: their settings, price and key."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from farthing.models.prices import Price, largest_cost_nano
 
 class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of a model at an endpoint, as a configuration file gives them."""
+
+    paths: ClassVar = ("key_file",)
 
     model: str
     """Name of the model, as the endpoint calls it."""

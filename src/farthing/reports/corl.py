@@ -11,15 +11,18 @@ from rich.text import Text
 from farthing.experiments.corl.evaluate import Estimate, Evaluation, InMode
 from farthing.experiments.corl.live import Live
 from farthing.methods.controllers.optimum import Outcome
-from farthing.money import dollars, significant, usd_from_nano
+from farthing.money import dollars, rounded_usd, significant, usd_from_nano
 
 Record = dict[str, Any]
-ESTIMATES = ("accuracy", "cost_usd", "call_ratio", "over_budget", "reward")
-"""What has an interval in each mode."""
+SHARES = ("accuracy", "call_ratio", "over_budget", "reward")
+"""What has an interval in each mode, beside the cost."""
 
 
 def evaluation_record(found: Evaluation) -> Record:
-    """Return an evaluation as JSON values; `NAME_interval` stands beside each estimate."""
+    """Return an evaluation as JSON values; `NAME_interval` stands beside each estimate.
+
+    Money is in whole nano-dollars.
+    """
     return {
         "pool": found.pool,
         "questions": found.questions,
@@ -31,7 +34,8 @@ def evaluation_record(found: Evaluation) -> Record:
 
 def _mode(found: InMode) -> Record:
     record: Record = {"budget_usd": usd_from_nano(found.mode.budget_nano)}
-    for name in ESTIMATES:
+    record |= _estimate("cost_usd", _rounded(found.cost_usd))
+    for name in SHARES:
         record |= _estimate(name, getattr(found, name))
     single = found.best_single
     return {
@@ -46,15 +50,15 @@ def _mode(found: InMode) -> Record:
         "best_single": {
             "expert": single.expert,
             "accuracy": single.accuracy,
-            "cost_usd": single.cost_usd,
+            "cost_usd": rounded_usd(single.cost_usd),
             **_estimate("accuracy_difference", single.accuracy_difference),
-            **_estimate("cost_difference_usd", single.cost_difference_usd),
+            **_estimate("cost_difference_usd", _rounded(single.cost_difference_usd)),
         },
         "reward_ahead_of": {
             name: {"value": one.value, "interval": [one.low, one.high]}
             for name, one in found.ahead.items()
         },
-        "cells": [asdict(cell) for cell in found.cells],
+        "cells": [{**asdict(cell), "cost_usd": rounded_usd(cell.cost_usd)} for cell in found.cells],
     }
 
 
@@ -62,11 +66,16 @@ def _estimate(name: str, one: Estimate) -> Record:
     return {name: one.value, f"{name}_interval": [one.low, one.high]}
 
 
+def _rounded(one: Estimate) -> Estimate:
+    """Return an estimate in dollars without digits that money does not have."""
+    return Estimate(*map(rounded_usd, (one.value, one.low, one.high)))
+
+
 def _outcome(one: Outcome) -> Record:
     return {
         "reward": one.reward,
         "accuracy": one.accuracy,
-        "cost_usd": usd_from_nano(one.cost_nano),
+        "cost_usd": rounded_usd(usd_from_nano(one.cost_nano)),
         "call_ratio": one.call_ratio,
         "over_budget": one.over_budget,
     }

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from farthing.experiments.corl.certify import Certified
 from farthing.experiments.corl.traces import role_of
-from farthing.money import significant, usd_from_nano
+from farthing.money import rounded_usd, significant, usd_from_nano
 from farthing.process.value import Figures
 
 Record = dict[str, Any]
@@ -106,4 +106,4 @@ def _theirs(found: Certified) -> Figures:
 
 
 def _figures(figures: Figures) -> Record:
-    return {"cost_usd": figures.cost_usd, "accuracy": figures.accuracy}
+    return {"cost_usd": rounded_usd(figures.cost_usd), "accuracy": figures.accuracy}

@@ -25,7 +25,7 @@ import msgspec
 from farthing import plugins
 from farthing.errors import ConfigError, InputError
 from farthing.models.base import Model, Prompt
-from farthing.models.config import ModelsConfig, ModelSettings, models_from
+from farthing.models.config import ModelsConfig, ModelSection, models_from
 from farthing.models.scripted import ScriptedModel
 from farthing.models.sections import convert, read_toml
 from farthing.runtime.agent_sections import (
@@ -147,6 +147,11 @@ class Job:
     def _sold(self, role: str, name: str) -> Sold:
         agent = self.section.agents.get(role)
         return sold(self.models, name, agent.search if agent else None)
+        section = self.models.sections[name]
+        sent = {key: value for key, value in _sent(section).items() if key != "model"}
+        agent = self.section.agents.get(role)
+        searched = {"search": _searched(agent.search if agent else None)}
+        return Sold(flat(sent) | searched, str(section.settings.price(self.models.prices)))
 
     def _used(self) -> list[str]:
         used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
@@ -191,12 +196,13 @@ def sold(models: ModelsConfig, name: str, search: str | None = None) -> Sold:
 
 def sent_mark(models: ModelsConfig, name: str) -> str:
     """Return a mark of what is sent to a model with every call and that no prompt shows."""
-    sent = _sent(models.sections[name].settings)
+    sent = _sent(models.sections[name])
     return sha256(msgspec.json.encode(sent, order="sorted")).hexdigest()[:16]
 
 
-def _sent(settings: ModelSettings) -> dict[str, Any]:
-    builtins = msgspec.to_builtins(settings)
+def _sent(section: ModelSection) -> dict[str, Any]:
+    """Return settings that a reply depends on; paths as the file has them, on any machine alike."""
+    builtins = {**msgspec.to_builtins(section.settings), **section.written}
     return {key: value for key, value in builtins.items() if key not in _NOT_SENT}
 
 
@@ -233,7 +239,8 @@ def read_job(file: Path) -> Job:
     alone = tables.get("mode") == "independent"
     agents = read_agents(tables.get("agents", {}), str(file), alone=alone)
     section = convert(tables | {"agents": agents}, JobSection, str(file))
-    job = Job(str(file), _placed(section, file.absolute().parent), models_from(tables, str(file)))
+    folder = file.absolute().parent
+    job = Job(str(file), _placed(section, folder), models_from(tables, str(file), folder))
     _check(job)
     return job
 

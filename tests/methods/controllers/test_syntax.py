@@ -1,5 +1,9 @@
 """All that a controller writes is a call, an answer or a named fault; no reply passes for it."""
 
+import re
+from pathlib import Path
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +11,9 @@ from hypothesis import strategies as st
 from farthing.methods.controllers.syntax import (
     Answer,
     Ask,
+    Fault,
     Malformed,
+    Trouble,
     closed,
     expert_of,
     message,
@@ -127,3 +133,13 @@ def test_messages_are_plain_words_or_one_word() -> None:
         f"<reply>!There is no expert {'x' * 40}; there are small.</reply>"
     )
     assert message("failed", "small", EXPERTS, brief=True) == "<reply>!failed</reply>"
+
+
+def test_each_message_of_the_environment_is_documented_as_it_is_written() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "corl.md").read_text()
+    rows = re.findall(r"^\| `!(\w+)` \| (.*?) \|", page, re.MULTILINE)
+    told = (*get_args(Fault), *get_args(Trouble))
+    assert dict(rows) == {
+        why: message(why, "NAME", ["NAMES"], brief=False).removeprefix("<reply>!")[:-8]
+        for why in told
+    }

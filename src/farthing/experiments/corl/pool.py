@@ -207,7 +207,7 @@ def read_pool(file: Path) -> Pool:
     if unknown := sorted(tables.keys() - known):
         raise ConfigError(named, unknown[0], f"there is no such section; use {_listed(known)}")
     section = convert(tables.get("pool", {}), _Section, named, "pool")
-    models = models_from(tables, named)
+    models = models_from(tables, named, file.absolute().parent)
     controller = section.controller
     if controller not in models.sections:
         models = _with_folder(models, file.parent / controller, named)

@@ -18,6 +18,7 @@ from farthing import plugins
 from farthing.errors import InputError
 from farthing.experiments.corl.folder import CARD, TRAINING, Card, check_out, settle
 from farthing.experiments.corl.opened import Opened
+from farthing.experiments.corl.pool import Pool
 from farthing.lm.adapters import save
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course, Lesson, Log, Watch, learn
@@ -46,16 +47,22 @@ class Plan:
 
     def as_json(self, opened: Opened) -> dict[str, Any]:
         """Return all of it, and the pool's side of it, as JSON values."""
-        pool = opened.pool
-        return {
-            "pool": pool.name,
-            "style": pool.style,
-            "modes": {mode.name: mode.budget_nano for mode in pool.modes},
-            "most_turns": pool.most_turns,
-            "hooks": pool.hooks,
-            "weights": str(pool.weights()),
-            **asdict(self),
-        }
+        return {**pool_side(opened.pool), **asdict(self)}
+
+
+def pool_side(pool: Pool) -> dict[str, Any]:
+    """Return what of a pool a training depends on, as JSON values."""
+    return {
+        "pool": pool.name,
+        "style": pool.style,
+        "modes": {mode.name: mode.budget_nano for mode in pool.modes},
+        "most_turns": pool.most_turns,
+        "max_tokens": pool.max_tokens,
+        "hooks": pool.hooks,
+        "weights": str(pool.weights()),
+        "experts": {name: pool.models.sections[name].settings.model for name in pool.experts},
+        "prices": {name: str(pool.price(name)) for name in (pool.controller, *pool.experts)},
+    }
 
 
 def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) -> Log:
@@ -107,19 +114,40 @@ def call_costs(opened: Opened) -> dict[str, IntArray]:
 
 
 def begin(out: Path, said: Mapping[str, Any]) -> None:
-    """Write down the plan, or hold it to the one that was begun."""
+    """Write down the plan, or hold it to the one that was begun.
+
+    What an older version did not write down is not compared.
+
+    Raises:
+        InputError: a training of another plan was begun; the message names what is different.
+    """
     file = out / TRAINING / "plan.json"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(said, indent=1))
         return
     before = json.loads(file.read_text())
-    changed = sorted(name for name in said if said[name] != before.get(name))
+    changed = [
+        place for name in sorted(said.keys() & before) for place in _changed(said, before, name)
+    ]
     if changed:
         raise InputError(
             f"{out}: holds a training that was begun with other settings ({', '.join(changed)}); "
             "give the same to go on, or name another folder"
         )
+
+
+def _changed(
+    said: Mapping[str, Any], before: Mapping[str, Any], name: str, above: str = ""
+) -> list[str]:
+    """Return where two records differ under a name, such as `prices.large`."""
+    now, then = said.get(name), before.get(name)
+    if now == then:
+        return []
+    if not isinstance(now, dict) or not isinstance(then, dict):
+        return [f"{above}{name}"]
+    names = sorted(now.keys() | then)
+    return [place for one in names for place in _changed(now, then, one, f"{above}{name}.")]
 
 
 def card_of(opened: Opened, said: dict[str, Any], costs: Mapping[str, IntArray], log: Log) -> Card:

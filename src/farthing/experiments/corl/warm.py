@@ -16,7 +16,7 @@ from farthing.errors import InputError
 from farthing.experiments.corl.folder import TRAINING, check_out
 from farthing.experiments.corl.opened import Opened, chat_layout
 from farthing.experiments.corl.population import check_replies
-from farthing.experiments.corl.training import begin, call_costs, card_of, write
+from farthing.experiments.corl.training import begin, call_costs, card_of, pool_side, write
 from farthing.lm.adapters import adapt, adapted, learning
 from farthing.lm.supervised import Course, Example, Progress, Watch, train
 from farthing.methods.controllers.base import Episode, Mode
@@ -64,8 +64,7 @@ def warm(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) -
     """
     check_out(out)
     opened, pool = _compact(opened), opened.pool
-    said = {"pool": pool.name, "style": pool.style, "weights": str(pool.weights()), **asdict(plan)}
-    begin(out, json.loads(json.dumps(said)))
+    begin(out, json.loads(json.dumps({**pool_side(pool), **asdict(plan)})))
     network = opened.voice.network
     if plan.lora and not adapted(network):
         adapt(network, plan.lora, pool.weights_name(), plan.seed)
