@@ -147,11 +147,6 @@ class Job:
     def _sold(self, role: str, name: str) -> Sold:
         agent = self.section.agents.get(role)
         return sold(self.models, name, agent.search if agent else None)
-        section = self.models.sections[name]
-        sent = {key: value for key, value in _sent(section).items() if key != "model"}
-        agent = self.section.agents.get(role)
-        searched = {"search": _searched(agent.search if agent else None)}
-        return Sold(flat(sent) | searched, str(section.settings.price(self.models.prices)))
 
     def _used(self) -> list[str]:
         used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
@@ -189,9 +184,10 @@ class Job:
 
 def sold(models: ModelsConfig, name: str, search: str | None = None) -> Sold:
     """Return what goes with every call to a model, what is searched for it, and what it costs."""
-    settings = models.sections[name].settings
-    sent = {key: value for key, value in _sent(settings).items() if key != "model"}
-    return Sold(flat(sent) | {"search": _searched(search)}, str(settings.price(models.prices)))
+    section = models.sections[name]
+    sent = {key: value for key, value in _sent(section).items() if key != "model"}
+    price = section.settings.price(models.prices)
+    return Sold(flat(sent) | {"search": _searched(search)}, str(price))
 
 
 def sent_mark(models: ModelsConfig, name: str) -> str:
