@@ -1,8 +1,8 @@
 """Look things up by name: built-in and third-party ones register alike, as entry points.
 
-The groups are `methods`, `guarantees`, `tasks`, `questions`, `importers`, `models`, `pacers`, and of
-a controller's training `rewards`, `samplers`, `logits_hooks` and `allocations`. A package adds to
-one with a line in its `pyproject.toml`::
+The groups are `methods`, `guarantees`, `tasks`, `questions`, `importers`, `models`, `pacers`, and
+of a controller's training `rewards`, `samplers`, `logits_hooks` and `allocations`. A package adds
+to one with a line in its `pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"

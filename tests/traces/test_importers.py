@@ -856,10 +856,8 @@ def test_costs_come_from_prices_and_what_has_none_is_named(folder: Path) -> None
     costs = [call.cost_usd for call in imported.traces[0].calls]
     assert costs == [4.5e-05, 3e-05, None, None]
     said = "\n".join(imported.notes)
-    assert (
-        "of gpt-4o are worked out from its tokens at its list price, $2.5 in, $1.25 cached and $10 out"
-        in said
-    )
+    price = "$2.5 in, $1.25 cached and $10 out"
+    assert f"of gpt-4o are worked out from its tokens at its list price, {price}" in said
     assert "not known of nobodys (1 call), so they count as free; --price MODEL=IN,OUT" in said
     assert "neither costs nor tokens are recorded of silent (1 call)" in said
 

@@ -80,31 +80,6 @@ class HardGate:
 
 
 @dataclass(frozen=True)
-class FirmGate:
-    """As the hard gate, but beyond the budget an episode loses something: r - fine [cost > B].
-
-    Under the hard gate an episode beyond the budget is worth as much as a wrong answer. Where hardly
-    any answer within the budget is right, nothing then tells a policy to keep it. It is ours: no
-    paper has it.
-
-    >>> FIRM_GATE(Outcomes(
-    ...     correct=np.array([True, True, False]),
-    ...     cost_nano=np.array([500, 501, 501]),
-    ...     budget_nano=np.array([500, 500, 500]),
-    ...     well_formed=np.array([True, True, True]),
-    ... ))
-    array([ 1.  , -0.25, -0.25])
-    """
-
-    fine: float = 0.25
-
-    def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n]."""
-        beyond = episodes.cost_nano > episodes.budget_nano
-        return HARD_GATE(episodes) - self.fine * beyond
-
-
-@dataclass(frozen=True)
 class SoftGate:
     """As the hard gate, but beyond the budget the reward falls off gradually.
 
@@ -187,6 +162,5 @@ def cheapness(episodes: Outcomes) -> FloatArray:
 
 
 HARD_GATE = HardGate()
-FIRM_GATE = FirmGate()
 SOFT_GATE = SoftGate()
 ROUTER_R1 = RouterR1()

@@ -108,6 +108,7 @@ class PostgresDatabase:
             attempt += 1
             try:
                 answer = await self._connections.fetchval("SELECT ledger_apply($1::jsonb)", text)
+                break
             except (*self._conflict, *self._lost) as problem:
                 if attempt == TRIES or isinstance(problem, TimeoutError):
                     raise self._explained(problem) from None
@@ -115,8 +116,6 @@ class PostgresDatabase:
                 await asyncio.sleep(WAIT_S * 2**attempt)
             except self._driver.PostgresError as problem:
                 raise self._explained(problem) from None
-            else:
-                break
         outcomes = msgspec.json.decode(answer, type=list[Outcome])
         return _settled_before(operations, outcomes) if broke else outcomes
 
