@@ -11,7 +11,6 @@ import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 
-from farthing.bundle import folder as bundles
 from farthing.cli.main import _run as farthing
 
 SYSTEM = "Say A or B."
@@ -146,10 +145,7 @@ def test_a_history_is_outside_the_task(tmp_path: Path, bundle: Path) -> None:
         assert (refused.status, refused.json["error"]["code"]) == (400, "outside_task")
 
 
-def test_another_price_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
-    store = tmp_path / "changed"
-    known = bundles.load(bundle)
-    assert known.certificate is not None
+def test_another_model_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
     with Endpoint(letter) as stub:
         text = config(stub, bundle).replace('model = "small-2026"', 'model = "small-2027"')
         text = text.replace('"small-2026" =', '"small-2027" =')
@@ -157,7 +153,6 @@ def test_another_price_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
             said = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
     assert said["promise"] == "none"
     assert "small-2027" in said["says"]
-    assert not store.exists()
 
 
 def test_what_is_asked_for_and_not_proved_is_not_promised(tmp_path: Path, bundle: Path) -> None:
@@ -219,8 +214,16 @@ def test_a_day_of_traffic_becomes_a_bundle_that_the_gateway_finds(tmp_path: Path
                 assert time.monotonic() < end
                 time.sleep(0.1)
                 said = running.chat("farthing/letters", SYSTEM, "number 7").json
-    assert said["farthing"]["promise"] == "agreement"
-    assert said["farthing"]["answered_by"] == "small"
+        assert said["farthing"]["promise"] == "agreement"
+        assert said["farthing"]["answered_by"] == "small"
+        dearer = text.replace("input_per_million = 1,", "input_per_million = 1.5,")
+        with gateway(tmp_path, dearer) as running:
+            ended = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
+            assert ended["promise"] == "none"
+            assert "price of small" in ended["says"]
+        with gateway(tmp_path, text.replace("max_tokens = 50", "max_tokens = 60")) as running:
+            ended = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
+            assert "max_tokens of small" in ended["says"]
 
 
 def _until_asked(stub: Endpoint, n: int, running: Running) -> None:
