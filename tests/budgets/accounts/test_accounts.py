@@ -329,6 +329,7 @@ def test_what_was_asked_before_closing_is_done(where: str) -> None:
         ]
         await asyncio.sleep(0)
         await accounts.aclose()
+        await accounts.aclose()
         await asyncio.gather(*asked)
         with pytest.raises(StoreError, match="was closed"):
             await accounts.balances(["all"])

@@ -105,7 +105,7 @@ def test_a_password_is_in_no_message(
 ) -> None:
     monkeypatch.setattr("farthing.budgets.accounts.postgres.CONNECT_S", 2)
     url = address.replace("{}", secret)
-    with pytest.raises(StoreError, match="PostgreSQL at .*; check the address") as refused:
+    with pytest.raises(StoreError, match=r"PostgreSQL at .*; check the address") as refused:
         use(url)
     said = f"{refused.value}{PostgresDatabase(url)!r}{refused.value.__cause__}"
     assert secret not in said
