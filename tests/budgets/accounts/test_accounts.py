@@ -224,7 +224,7 @@ def test_a_task_that_is_cancelled_leaves_nothing_set_aside(where: str) -> None:
         nothing = Limit("none", "calls", "total", 0)
         for _k in range(5):
             under_way = asyncio.create_task(accounts.balances(["all"]))
-            for _ in range(3):  # until it has begun, so that what follows waits together
+            for _once in range(3):  # until it has begun, so that what follows waits together
                 await asyncio.sleep(0)
             tasks = [asyncio.create_task(reserve()) for _ in range(10)]
             refused = asyncio.create_task(
