@@ -239,3 +239,37 @@ def _learn(running: Running) -> None:
     assert farthing(["traffic", "export", "--database", str(database), "--out", str(out)]) == 0
     asked = ["recommend", "--traces", str(out), "--promise", "agreement", "--reference", "large"]
     assert farthing([*asked, "--out", str(running.folder / "bundle")]) == 0
+
+
+def test_a_pacer_chooses_the_mode_where_a_request_does_not(tmp_path: Path, bundle: Path) -> None:
+    folder = json.dumps(str(bundle))
+    modes = f"[policies.letters.modes]\nfirst = {folder}\nsecond = {folder}\n"
+    paced = "[policies.letters.pacing]\nusd_per_day = 0.01\nrequests = 100\n"
+    with Endpoint(letter) as stub:
+        text = config(stub, bundle).replace(f"bundle = {folder}\n", "") + modes + paced
+        with gateway(tmp_path, text) as running:
+            said = running.chat("farthing/letters", SYSTEM, "7").json["farthing"]
+            assert (said["mode"], said["promise"]) == ("first", "agreement")
+            said = running.chat("farthing/letters", SYSTEM, "7", farthing={"mode": "second"}).json
+            assert said["farthing"]["mode"] == "second"
+            statuses = [running.chat("farthing/letters", SYSTEM, str(a)).status for a in range(99)]
+    assert set(statuses) <= {200, 402}
+
+
+def test_a_new_model_is_tried_beside_the_pool_before_it_joins(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub:
+        text = config(stub, bundle) + RECORD
+        text = text.replace(
+            'pool = ["small", "large"]', 'pool = ["small", "large"]\ntrial = ["new"]'
+        )
+        new = models(stub.url, "new").split("[prices]")[0]
+        price = '[prices]\n"new-2026" = { input_per_million = 1, output_per_million = 2 }\n'
+        with gateway(tmp_path, text.replace("[prices]\n", new + price)) as running:
+            said = running.chat("farthing/letters", SYSTEM, "7").json["farthing"]
+            assert said["promise"] == "agreement"
+            _until_asked(stub, 3, running)
+            assert {one["model"] for one in stub.requests} == {
+                "small-2026",
+                "large-2026",
+                "new-2026",
+            }

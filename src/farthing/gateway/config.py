@@ -90,6 +90,17 @@ class RecordSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Such calls under way at any moment; what comes beyond is dropped."""
 
 
+class PacingSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section `[policies.NAME.pacing]`: the day's money lasts the day."""
+
+    usd_per_day: Annotated[float, msgspec.Meta(gt=0)]
+    """What the policy may spend a day; the ledger refuses what goes beyond."""
+    requests: Positive
+    """About how many requests a day brings."""
+    pacer: str = "dual-descent-following"
+    """A name of `farthing.pacers`."""
+
+
 class PolicySection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One section `[policies.NAME]`: a task, who may answer it, and who decides."""
 
@@ -109,6 +120,10 @@ class PolicySection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Folder of the bundle that decides."""
     modes: dict[str, str] = {}
     """In place of one bundle: name of a mode to its folder, the cheapest first."""
+    pacing: PacingSection | None = None
+    """Which mode answers where a request does not say; None: the first."""
+    trial: list[str] = []
+    """Models that are tried beside the pool off the requests' path, such as one newly released."""
     answers_for: list[str] = []
     """Models of whose requests it takes those of its task, so that clients change nothing."""
     outside: Literal["pass", "refuse"] = "pass"
@@ -222,6 +237,13 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
             for limit in convert(table, BudgetSection, name, f"budgets[{at}]").limits()
         ),
     )
+    paced = {policy: section.pacing for policy, section in config.policies.items()}
+    own = [
+        Limit(f"policy:{policy}", "usd", "day", nano_from_usd(section.usd_per_day))
+        for policy, section in paced.items()
+        if section is not None
+    ]
+    config = replace(config, limits=(*config.limits, *own))
     _check(config)
     return config
 
@@ -276,20 +298,28 @@ def _check_owner(config: ServeConfig, account: str) -> None:
 
 def _check_policy(config: ServeConfig, name: str, policy: PolicySection) -> None:
     field = f"policies.{name}"
-    if bool(policy.pool) == (policy.job is not None):
-        raise ConfigError(config.file, field, "give either a pool of models or a job")
-    if policy.bundle is not None and policy.modes:
-        raise ConfigError(config.file, field, "give either a bundle or modes")
-    if policy.job is not None and not policy.bundles:
-        raise ConfigError(config.file, field, "lacks a bundle, which says who is asked when")
-    for model in policy.pool:
+    for model in (*policy.pool, *policy.trial):
         _check_model(config, f"{field}.pool", model)
     for model in policy.answers_for:
         _check_model(config, f"{field}.answers_for", model)
+    _check_bundles(config.file, field, policy)
     try:
         plugins.load("tasks", policy.task)
+        if policy.pacing is not None:
+            plugins.load("pacers", policy.pacing.pacer)
     except InputError as error:
-        raise ConfigError(config.file, f"{field}.task", str(error)) from None
+        raise ConfigError(config.file, field, str(error)) from None
+
+
+def _check_bundles(file: str, field: str, policy: PolicySection) -> None:
+    if bool(policy.pool) == (policy.job is not None):
+        raise ConfigError(file, field, "give either a pool of models or a job")
+    if policy.bundle is not None and policy.modes:
+        raise ConfigError(file, field, "give either a bundle or modes")
+    if policy.job is not None and not policy.bundles:
+        raise ConfigError(file, field, "lacks a bundle, which says who is asked when")
+    if policy.pacing is not None and len(policy.bundles) < 2:
+        raise ConfigError(file, f"{field}.pacing", "needs two modes or more to choose from")
 
 
 def _check_model(config: ServeConfig, field: str, name: str) -> None:

@@ -67,8 +67,7 @@ class Shadow:
 
     async def _try(self, trial: Trial) -> None:
         known = {call.role for call in trial.trace.calls if call.error is None}
-        agents = [one for number, one in trial.policy.plan.acts() if number == 1]
-        others = [one for one in agents if one.role not in known]
+        others = [one for one in trial.policy.tried if one.role not in known]
         found = await asyncio.gather(*(self._ask(one, trial) for one in others))
         calls = [call for call in found if call is not None]
         if calls:
