@@ -44,7 +44,9 @@ async def post(house: House, http: Request, key: KeyRecord | None) -> Response:
     once = http.headers.get("idempotency-key")
     if once is None:
         return await posted.answer(http)
-    return await posted.answer_once(http, f"{key.id if key else ''}:{once[:256]}", body)
+    # Only its digest is kept: it may be of any length, and a client may put anything into it.
+    known = hashlib.sha256(once.encode(errors="replace")).hexdigest()
+    return await posted.answer_once(http, f"{key.id if key else ''}:{known}", body)
 
 
 @dataclass

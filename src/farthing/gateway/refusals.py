@@ -143,8 +143,8 @@ def _over_limit(error: LimitError) -> RefusedError:
 
 def _of_model(error: ModelError) -> RefusedError:
     said, retry = str(error), {}
-    if error.retry_after_s is not None:
-        retry["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    if error.retry_after_s is not None or isinstance(error, RateLimitError):
+        retry["Retry-After"] = str(max(1, math.ceil(error.retry_after_s or 0)))
     match error:
         case BadRequestError():
             return RefusedError(400, said, param=getattr(error, "param", None))
