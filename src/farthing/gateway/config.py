@@ -72,6 +72,10 @@ class ServeSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     fallbacks: dict[str, list[str]] = {}
     """Model to those that are asked in turn where it fails."""
 
+    def __post_init__(self) -> None:
+        if self.lease_s <= self.deadline_s:
+            raise ValueError("lease_s must be more than deadline_s, or what runs counts as lost")
+
 
 class RecordSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The section `[record]`: what is kept of the traffic."""
@@ -273,13 +277,13 @@ def _placed(policy: PolicySection, folder: Path) -> PolicySection:
 
 
 def _check(config: ServeConfig) -> None:
-    sections = config.models.sections
-    if not sections:
+    if not config.models.sections:
         raise ConfigError(config.file, "models", "is missing; give a section [models.NAME] or more")
-    for name in sections:
+    for name in config.models.sections:
         if name.startswith(PREFIX):
-            problem = f"begins with {PREFIX}, as policies do"
-            raise ConfigError(config.file, f"models.{name}", problem)
+            raise ConfigError(
+                config.file, f"models.{name}", f"begins with {PREFIX}, as policies do"
+            )
     _check_model(config, "serve.strongest", config.serve.strongest)
     for model, others in config.serve.fallbacks.items():
         for one in (model, *others):
@@ -324,5 +328,5 @@ def _check_bundles(file: str, field: str, policy: PolicySection) -> None:
 
 def _check_model(config: ServeConfig, field: str, name: str) -> None:
     if name not in config.models.sections:
-        known = ", ".join(config.models.sections)
-        raise ConfigError(config.file, field, f"names '{name}', which is no model here: {known}")
+        problem = f"names '{name}', which is no model here: {', '.join(config.models.sections)}"
+        raise ConfigError(config.file, field, problem)

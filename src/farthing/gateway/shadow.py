@@ -26,6 +26,8 @@ from farthing.traces.base import Call, Trace
 SHADOW = "shadow"
 """The policy that trials are charged to, as `policy:shadow`."""
 DROPPED = "trial"
+ENDING_S = 2.0
+"""Seconds that trials under way are given when the server ends."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,13 @@ class Shadow:
         task.add_done_callback(self._under_way.discard)
 
     async def aclose(self) -> None:
-        """Let trials under way end."""
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        """Give trials under way a moment, then cancel them: they hold nothing up, nor an end."""
+        tasks = set(self._under_way)
+        if tasks:
+            await asyncio.wait(tasks, timeout=ENDING_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _try(self, trial: Trial) -> None:
         known = {call.role for call in trial.trace.calls if call.error is None}
