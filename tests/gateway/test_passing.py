@@ -152,7 +152,9 @@ def test_a_stream_passes_piece_by_piece_and_ends_with_its_receipt(tmp_path: Path
         wanted = running.chat(
             "large", "two words", stream=True, stream_options={"include_usage": True}
         )
-        assert json.loads(wanted.events[-2])["usage"]["total_tokens"] == 6
+        last = json.loads(wanted.events[-2])
+        assert last["usage"]["total_tokens"] == 6
+        assert last["farthing"]["cost_nano"] == 100_000
     assert spent(tmp_path).settled.nano == 200_000
 
 

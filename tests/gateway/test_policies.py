@@ -6,23 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from chat_server import Endpoint
-from gateway_running import Running, gateway, models, serve_section
+from gateway_running import Running, gateway
+from policy_running import SYSTEM, config, letter, made_bundle
 
 from farthing.cli.main import _run as farthing
 
-SYSTEM = "Say A or B."
-POLICY = f"""
-[policies.letters]
-pool = ["small", "large"]
-system = "{SYSTEM}"
-task = "multiple_choice"
-max_tokens = 50
-bundle = "bundle"
-answers_for = ["large"]
-"""
 RECORD = """
 [record]
 share = 1.0
@@ -31,53 +21,12 @@ at_once = 50
 """
 
 
-def letter(messages: list[dict[str, str]]) -> str:
-    """Answer as both models do: B where the question has an odd number."""
-    number = int("".join(c for c in messages[-1]["content"] if c.isdigit()) or 0)
-    return f"The answer is {'B' if number % 2 else 'A'}."
-
-
-def made_bundle(folder: Path, promise: str = "agreement") -> None:
-    """Make a bundle of recorded answers, the cheap ones nearly always as the dear ones."""
-    generator = np.random.default_rng(0)
-    lines = []
-    for at in range(1_200):
-        dear = "B" if at % 2 else "A"
-        cheap = dear if generator.random() < 0.985 else "C"
-        calls = [
-            _call("small", cheap, 1e-5),
-            _call("large", dear, 1e-3),
-        ]
-        one = {"id": f"q{at}", "question": f"number {at}", "gold": [dear], "calls": calls}
-        lines.append(json.dumps({**one, "task": "multiple_choice", "independent": True}))
-    (folder / "traces.jsonl").write_text("\n".join(lines) + "\n")
-    asked = ["recommend", "--traces", str(folder / "traces.jsonl"), "--promise", promise]
-    rest = ["--reference", "large", "--out", str(folder / "bundle")]
-    assert farthing([*asked, *rest]) == 0
-
-
-def _call(role: str, answer: str, usd: float) -> dict[str, Any]:
-    return {
-        "round": 1,
-        "role": role,
-        "model": f"{role}-2026",
-        "answer": answer,
-        "cost_usd": usd,
-    }
-
-
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a bundle of an agreement."""
     folder = tmp_path_factory.mktemp("bundle")
     made_bundle(folder)
     return folder / "bundle"
-
-
-def config(stub: Endpoint, bundle: Path, **serve: Any) -> str:
-    """Return a configuration of one policy."""
-    text = serve_section(**serve) + models(stub.url) + POLICY
-    return text.replace('bundle = "bundle"', f"bundle = {json.dumps(str(bundle))}")
 
 
 def test_a_bundle_decides_and_its_promise_is_kept(tmp_path: Path, bundle: Path) -> None:

@@ -16,7 +16,7 @@ from farthing.gateway.passing import Passing
 from farthing.gateway.policies import Chosen, GatewayPolicy
 from farthing.gateway.recording import Recorder
 from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
-from farthing.gateway.replies import text_in_piece
+from farthing.gateway.replies import says_usage, text_in_piece
 from farthing.gateway.requests import ChatRequest
 from farthing.gateway.spending import Limits, Payer
 from farthing.gateway.upstream import Reply
@@ -130,13 +130,19 @@ class Chat:
         left = self._left(request)
         async with self.passing.stream(route.model, request, payer, left) as (name, streamed):
             said: list[str] = []
+            usage: bytes | None = None
             async for piece in streamed:
                 if self.recorder is not None:
                     said.append(text_in_piece(piece))
-                yield piece
+                if request.include_usage and says_usage(piece):
+                    usage = piece  # it comes last, and what it all cost is known after it
+                else:
+                    yield piece
             reply = streamed.reply
         receipt = self._received(request, name, reply, trace, decided)
         self._keep(request, route, payer, receipt, reply, "".join(said))
+        if usage is not None:
+            yield _with_receipt(usage, receipt)
         yield receipt
 
     def _payer(self, key: KeyRecord | None, route: Route, trace: str) -> Payer:

@@ -23,6 +23,7 @@ class _Choice(msgspec.Struct, frozen=True):
 
 class _Body(msgspec.Struct, frozen=True):
     choices: list[_Choice] = []
+    usage: dict[str, Any] | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Body)
@@ -44,6 +45,19 @@ def text_in_piece(data: bytes) -> str:
     '4'
     """
     return _first(data, whole=False)
+
+
+def says_usage(data: bytes) -> bool:
+    """Return whether a piece of a stream is the one at its end that says what was used.
+
+    >>> says_usage(b'{"choices": [], "usage": {}}'), says_usage(b'{"choices": [], "usage": null}')
+    (True, False)
+    """
+    try:
+        body = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return body.usage is not None and not body.choices
 
 
 def _first(body: bytes, *, whole: bool) -> str:
