@@ -15,8 +15,8 @@ import aiohttp
 import pytest
 from chat_server import FAULTS, Endpoint
 from gateway_running import gateway, models, serve_section
+from policy_running import POLICY, SYSTEM, letter, made_bundle
 from serving import marked, total
-from test_policies import POLICY, SYSTEM, letter, made_bundle
 
 REQUESTS = 500
 AT_ONCE = 25

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from farthing.gateway.config import PacingSection
 from farthing.gateway.pacing import Pace
+from farthing.gateway.sections import PacingSection
 
 MORNING = datetime(2026, 11, 1, tzinfo=UTC)
 CHEAP, DEAR = 100_000, 1_000_000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from chat_server import Endpoint
-from gateway_running import Running, gateway
+from gateway_running import Running, gateway, models
 from policy_running import SYSTEM, config, letter, made_bundle
 
 from farthing.cli.main import _run as farthing

@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 from gateway_running import Reply, gateway, models, serve_section
+from policy_running import POLICY, SYSTEM, letter, made_bundle
 from serving import Process, request, serving
-from test_policies import POLICY, SYSTEM, letter, made_bundle
 
 from farthing.gateway import app
 

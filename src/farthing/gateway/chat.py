@@ -8,7 +8,7 @@ import msgspec
 from farthing.budgets.accounts.base import Accounts
 from farthing.gateway import answering
 from farthing.gateway.completions import NONE, Given, Receipt
-from farthing.gateway.config import PREFIX, ServeConfig
+from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.pacing import Pace
@@ -18,6 +18,7 @@ from farthing.gateway.recording import Recorder
 from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
 from farthing.gateway.replies import says_usage, text_in_piece
 from farthing.gateway.requests import ChatRequest
+from farthing.gateway.sections import PREFIX
 from farthing.gateway.spending import Limits, Payer
 from farthing.gateway.upstream import Reply
 from farthing.money import usd_from_nano

@@ -11,8 +11,8 @@ from datetime import UTC, date, datetime
 
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, release, settle
-from farthing.gateway.config import PacingSection
 from farthing.gateway.policies import Loaded
+from farthing.gateway.sections import PacingSection
 from farthing.money import nano_from_usd
 
 HOURS = 24

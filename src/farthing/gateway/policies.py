@@ -11,8 +11,9 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.gateway.chat_agent import ChatAgent
-from farthing.gateway.config import PolicySection, ServeConfig
+from farthing.gateway.config import ServeConfig
 from farthing.gateway.requests import ChatRequest, Wishes
+from farthing.gateway.sections import PolicySection
 from farthing.models.base import Model
 from farthing.runtime.base import Agent
 from farthing.runtime.job import Job, read_job, sold

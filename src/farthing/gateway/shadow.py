@@ -11,9 +11,9 @@ from hashlib import sha256
 
 from farthing.budgets.accounts.base import Accounts, Limit
 from farthing.errors import FarthingError
-from farthing.gateway.config import RecordSection
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.sections import RecordSection
 from farthing.gateway.spending import LedgerJournal, Limits, Payer
 from farthing.gateway.traffic import Traffic
 from farthing.money import nano_from_usd
