@@ -68,8 +68,10 @@ def database(postgres: bool) -> Iterator[str]:  # noqa: FBT001
     script = str(ROOT / ".ci/postgres")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         started = subprocess.run([script, "start", folder], capture_output=True, check=True)
-        yield started.stdout.decode().strip()
-        subprocess.run([script, "stop", folder], check=True)
+        try:
+            yield started.stdout.decode().strip()
+        finally:
+            subprocess.run([script, "stop", folder], check=True)
 
 
 def cap(folder: Path, where: str, rounds: int, crowd: int, workers: int) -> None:

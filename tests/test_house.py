@@ -55,7 +55,10 @@ def test_what_is_installed_is_what_the_project_file_registers() -> None:
     assert installed == registered, "install again: make --always-make setup"
 
 
-TRAINS = "print(*({'torch', 'sklearn', 'scipy'} & {name.split('.')[0] for name in sys.modules}))"
+TRAINS = """
+heavy = {'torch', 'sklearn', 'scipy', 'pandas', 'matplotlib'}
+print(*(heavy & {name.split('.')[0] for name in sys.modules}))
+"""
 """Ends a program with what it has loaded that only training needs."""
 
 
@@ -66,7 +69,7 @@ def loaded_by(program: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "room", ["runtime", "bundle", "process", "features", "traces", "calibration"]
+    "room", ["gateway", "runtime", "bundle", "process", "features", "traces", "calibration"]
 )
 def test_what_serves_loads_nothing_that_only_training_needs(room: str) -> None:
     program = (

@@ -90,7 +90,7 @@ class _Posted:
         self.house.metrics.begin()
         pieces = None
         try:
-            within = asyncio.timeout(self._deadline_s())
+            within = asyncio.timeout(self.deadline_s())
             async with within:
                 if self.request.stream:
                     pieces = self.chat.pieces(self.request, self.key, self.trace)
@@ -102,7 +102,7 @@ class _Posted:
                 await pieces.aclose()
             await self._not_answered(error)
             if isinstance(error, TimeoutError):
-                raise too_late(self._deadline_s()) from None
+                raise too_late(self.deadline_s()) from None
             raise
         await self.end(200, whole.body)
         return Response(whole.body, 200, whole.receipt.headers(), media_type=JSON)
@@ -119,7 +119,7 @@ class _Posted:
 
     def left_s(self) -> float:
         """Return the seconds until the deadline."""
-        return self._deadline_s() - (time.perf_counter() - self.began)
+        return self.deadline_s() - (time.perf_counter() - self.began)
 
     async def _not_answered(self, error: BaseException) -> None:
         status = GONE
@@ -180,7 +180,7 @@ class _Events(Response):
                 async for piece in self._pieces:
                     await self._event(send, piece)
         except TimeoutError:
-            status = await self._failed(send, too_late(posted.left_s()))
+            status = await self._failed(send, too_late(posted.deadline_s()))
         except Exception as error:  # noqa: BLE001 - a stream ends with an event in any case
             logged(error)
             status = await self._failed(send, refusal(error))

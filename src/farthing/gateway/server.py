@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FILE, RECORD = "FARTHING_SERVE_CONFIG", "FARTHING_SERVE_RECORD"
 WATCH, WORKERS = "FARTHING_SERVE_WATCH", "FARTHING_SERVE_WORKERS"
 """Environment variables that tell a worker what to serve, as one of how many."""
+SILENT_S = 30
+"""A worker that says nothing for so many seconds is started again; a busy machine starts slowly."""
 
 
 def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[str], None]) -> None:
@@ -55,6 +57,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
             log_level="warning",
             access_log=False,
             timeout_graceful_shutdown=math.ceil(section.drain_s),
+            timeout_worker_healthcheck=SILENT_S,
             server_header=False,
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/v1")
