@@ -129,7 +129,8 @@ class _Posted:
             status = refusal(error).status
         await asyncio.shield(self.end(status, None))
 
-    def _deadline_s(self) -> float:
+    def deadline_s(self) -> float:
+        """Return the seconds that the request may take."""
         most = self.house.config.serve.deadline_s
         return min(most, self.request.wishes.deadline_s or most)
 
