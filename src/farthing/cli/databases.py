@@ -24,6 +24,7 @@ def database_of(database: str | None, config: Path | None) -> str:
         InputError: nothing says it, or both do.
         ConfigError: the configuration cannot be read, or names none.
     """
+    from farthing.gateway.config import placed_database
     from farthing.models.sections import read_toml
 
     if (database is None) == (config is None):
@@ -34,4 +35,4 @@ def database_of(database: str | None, config: Path | None) -> str:
     named = serve.get("database") if isinstance(serve, dict) else None
     if not isinstance(named, str) or not named:
         raise ConfigError(str(config), "serve.database", "is missing; name a file or a URL")
-    return named
+    return placed_database(named, config.absolute().parent)

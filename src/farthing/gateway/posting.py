@@ -25,11 +25,13 @@ from farthing.gateway.completions import Receipt
 from farthing.gateway.house import House
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.refusals import RefusedError, refusal, too_large, too_late
-from farthing.gateway.requests import ChatRequest, read_chat
+from farthing.gateway.requests import ChatRequest, RequestError, read_chat
 
 T = TypeVar("T")
 GONE = 499
 """Status of a request whose client went away, in figures alone."""
+MOST_OF_A_KEY = 256
+"""Characters of an idempotency key."""
 JSON, EVENTS = "application/json", "text/event-stream"
 
 
@@ -45,7 +47,10 @@ async def post(house: House, http: Request, key: KeyRecord | None) -> Response:
     once = http.headers.get("idempotency-key")
     if once is None:
         return await posted.answer(http)
-    return await posted.answer_once(http, f"{key.id if key else ''}:{once[:256]}", body)
+    if not 0 < len(once) <= MOST_OF_A_KEY or not once.isprintable():
+        said = f"'Idempotency-Key' must be 1 to {MOST_OF_A_KEY} printable characters"
+        raise RequestError(said, "Idempotency-Key")
+    return await posted.answer_once(http, f"{key.id if key else ''}:{once}", body)
 
 
 @dataclass
