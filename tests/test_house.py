@@ -150,3 +150,19 @@ def test_every_page_of_the_docs_is_on_the_tour() -> None:
     tour = (ROOT / "docs/index.md").read_text()
     pages = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")}
     assert [page for page in pages - {"index.md"} if f"({page}" not in tour] == []
+
+
+def test_what_the_server_needs_is_locked_at_the_versions_that_the_checks_ran_with() -> None:
+    pinned = dict(line.split("==") for line in _pins("constraints.txt"))
+    locked = dict(line.split("==") for line in _pins("requirements-serve.txt"))
+    assert {"aiohttp", "starlette", "uvicorn", "numpy", "asyncpg"} <= locked.keys()
+    assert {name: pinned.get(name) for name in locked} == locked
+
+
+def _pins(file: str) -> list[str]:
+    lines = (ROOT / file).read_text().splitlines()
+    return [
+        line.removesuffix("\\").strip().lower().replace("_", "-")
+        for line in lines
+        if "==" in line and not line.startswith("#")
+    ]

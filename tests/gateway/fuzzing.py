@@ -87,23 +87,21 @@ def _fuzz_one(operation: Any, sent: _Sent, found: Fuzzed) -> None:
     cases = operation.as_strategy(generation_mode=wanted)
     chosen = hypothesis.strategies.sampled_from([None, *sent.models * 2])
 
-    @hypothesis.seed(sent.seed)
-    @hypothesis.settings(
-        max_examples=sent.n,
-        deadline=None,
-        database=None,
-        derandomize=False,
-        phases=[hypothesis.Phase.generate],
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(cases, chosen)
     def send(case: Any, model: str | None) -> None:
         if model is not None and isinstance(case.body, dict) and "model" in case.body:
             case.body["model"] = model
         _send(case, f"{operation.label}, {sent.mode}", sent.key, found)
 
+    settings = hypothesis.settings(
+        max_examples=sent.n,
+        deadline=None,
+        database=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    run = hypothesis.seed(sent.seed)(settings(hypothesis.given(cases, chosen)(send)))
     with suppress(hypothesis.errors.Unsatisfiable):  # an address with nothing to break
-        send()
+        run()
 
 
 def _send(case: Any, label: str, key: str, found: Fuzzed) -> None:

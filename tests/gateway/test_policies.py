@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from chat_server import Endpoint
-from gateway_running import Running, gateway
+from gateway_running import Running, gateway, models
 from policy_running import SYSTEM, config, letter, made_bundle
 
-from farthing.bundle import folder as bundles
 from farthing.cli.main import _run as farthing
 
 RECORD = """
@@ -95,10 +94,7 @@ def test_a_history_is_outside_the_task(tmp_path: Path, bundle: Path) -> None:
         assert (refused.status, refused.json["error"]["code"]) == (400, "outside_task")
 
 
-def test_another_price_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
-    store = tmp_path / "changed"
-    known = bundles.load(bundle)
-    assert known.certificate is not None
+def test_another_model_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
     with Endpoint(letter) as stub:
         text = config(stub, bundle).replace('model = "small-2026"', 'model = "small-2027"')
         text = text.replace('"small-2026" =', '"small-2027" =')
@@ -106,7 +102,6 @@ def test_another_price_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
             said = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
     assert said["promise"] == "none"
     assert "small-2027" in said["says"]
-    assert not store.exists()
 
 
 def test_what_is_asked_for_and_not_proved_is_not_promised(tmp_path: Path, bundle: Path) -> None:
@@ -168,8 +163,16 @@ def test_a_day_of_traffic_becomes_a_bundle_that_the_gateway_finds(tmp_path: Path
                 assert time.monotonic() < end
                 time.sleep(0.1)
                 said = running.chat("farthing/letters", SYSTEM, "number 7").json
-    assert said["farthing"]["promise"] == "agreement"
-    assert said["farthing"]["answered_by"] == "small"
+        assert said["farthing"]["promise"] == "agreement"
+        assert said["farthing"]["answered_by"] == "small"
+        dearer = text.replace("input_per_million = 1,", "input_per_million = 1.5,")
+        with gateway(tmp_path, dearer) as running:
+            ended = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
+            assert ended["promise"] == "none"
+            assert "price of small" in ended["says"]
+        with gateway(tmp_path, text.replace("max_tokens = 50", "max_tokens = 60")) as running:
+            ended = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
+            assert "max_tokens of small" in ended["says"]
 
 
 def _until_asked(stub: Endpoint, n: int, running: Running) -> None:
@@ -185,3 +188,37 @@ def _learn(running: Running) -> None:
     assert farthing(["traffic", "export", "--database", str(database), "--out", str(out)]) == 0
     asked = ["recommend", "--traces", str(out), "--promise", "agreement", "--reference", "large"]
     assert farthing([*asked, "--out", str(running.folder / "bundle")]) == 0
+
+
+def test_a_pacer_chooses_the_mode_where_a_request_does_not(tmp_path: Path, bundle: Path) -> None:
+    folder = json.dumps(str(bundle))
+    modes = f"[policies.letters.modes]\nfirst = {folder}\nsecond = {folder}\n"
+    paced = "[policies.letters.pacing]\nusd_per_day = 0.01\nrequests = 100\n"
+    with Endpoint(letter) as stub:
+        text = config(stub, bundle).replace(f"bundle = {folder}\n", "") + modes + paced
+        with gateway(tmp_path, text) as running:
+            said = running.chat("farthing/letters", SYSTEM, "7").json["farthing"]
+            assert (said["mode"], said["promise"]) == ("first", "agreement")
+            said = running.chat("farthing/letters", SYSTEM, "7", farthing={"mode": "second"}).json
+            assert said["farthing"]["mode"] == "second"
+            statuses = [running.chat("farthing/letters", SYSTEM, str(a)).status for a in range(99)]
+    assert set(statuses) <= {200, 402}
+
+
+def test_a_new_model_is_tried_beside_the_pool_before_it_joins(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub:
+        text = config(stub, bundle) + RECORD
+        text = text.replace(
+            'pool = ["small", "large"]', 'pool = ["small", "large"]\ntrial = ["new"]'
+        )
+        new = models(stub.url, "new").split("[prices]")[0]
+        price = '[prices]\n"new-2026" = { input_per_million = 1, output_per_million = 2 }\n'
+        with gateway(tmp_path, text.replace("[prices]\n", new + price)) as running:
+            said = running.chat("farthing/letters", SYSTEM, "7").json["farthing"]
+            assert said["promise"] == "agreement"
+            _until_asked(stub, 3, running)
+            assert {one["model"] for one in stub.requests} == {
+                "small-2026",
+                "large-2026",
+                "new-2026",
+            }

@@ -30,6 +30,8 @@ FAULTS = (
     "no usage",
     "content type",  # a page where JSON was due
 )
+OF_STREAMS = frozenset({"cut", "slow", "garbage", "no usage", "error event"})
+"""Faults that come amid the words of a stream; of a whole reply the last one is a 500."""
 
 
 @dataclass
@@ -117,6 +119,8 @@ class Endpoint:
             if self.reply is not None:
                 return self.reply(body)
             fault = self._draw(content)
+            if body.get("stream") and fault in OF_STREAMS:
+                return await self._stream(request, body, fault)
             if fault:
                 return await self._fail(fault, request, body)
             return await self._stream(request, body) if body.get("stream") else self._say(body)
@@ -141,9 +145,12 @@ class Endpoint:
         self.answered[body["messages"][-1]["content"]] += 1
         return web.json_response(completion(body, self.answer(body["messages"])))
 
-    async def _stream(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        """Say the same word by word."""
-        self.answered[body["messages"][-1]["content"]] += 1
+    async def _stream(
+        self, request: web.Request, body: dict[str, Any], fault: str | None = None
+    ) -> web.StreamResponse:
+        """Say the same word by word; a fault comes amid the words."""
+        if fault in {None, "no usage"}:
+            self.answered[body["messages"][-1]["content"]] += 1
         whole = completion(body, self.answer(body["messages"]))
         words = whole["choices"][0]["message"]["content"].split(" ")
         deltas = [{"role": "assistant", "content": ""}, *({"content": w + " "} for w in words[:-1])]
@@ -152,13 +159,22 @@ class Endpoint:
         usage = head.pop("usage")
         pieces = [head | {"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
         pieces.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        if (body.get("stream_options") or {}).get("include_usage"):
+        if fault != "no usage" and (body.get("stream_options") or {}).get("include_usage"):
             pieces.append(head | {"choices": [], "usage": usage})
         stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await stream.prepare(request)
-        for piece in pieces:
+        for piece in pieces if fault in {None, "no usage"} else pieces[:3]:
             await stream.write(b"data: " + json.dumps(piece).encode() + b"\n\n")
             await asyncio.sleep(self.between_s)
+        if fault == "garbage":
+            await stream.write(b'data: {"choices": [\xff\x00{\n\n')
+        if fault == "error event":
+            await stream.write(b'data: {"error": {"message": "it broke", "code": 500}}\n\n')
+        if fault in {"cut", "slow"}:
+            await asyncio.sleep(self.slow_s if fault == "slow" else 0.02)
+            assert request.transport is not None
+            request.transport.abort()
+            return stream
         await stream.write(b"data: [DONE]\n\n")
         return stream
 
@@ -187,7 +203,7 @@ class Endpoint:
             return web.json_response(
                 {"error": {"message": "slow down"}}, status=429, headers=headers
             )
-        if fault == "500":
+        if fault in {"500", "error event"}:
             return web.json_response({"error": {"message": "it broke"}}, status=500)
         if fault == "garbage":
             return web.Response(

@@ -50,7 +50,12 @@ def show_(
 @app.command()
 def export(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="A store (.db), which says what the models were, or .jsonl, .jsonl.gz, .parquet.",
+        ),
     ],
     database: DatabaseOption = None,
     config: ConfigOption = None,
@@ -70,18 +75,19 @@ def export(
 ) -> None:
     """Export questions with what every model said to them, as traces of a pool.
 
-    Example: farthing traffic export --database farthing.db --out traces.jsonl.gz
+    Example: farthing traffic export --config serve.toml --policy support --out day.db
     """
-    from farthing.gateway.traffic_export import as_pool
-    from farthing.traces.files import check_suffix, write_traces
+    from farthing.gateway.traffic_export import as_pool, write_pool
+    from farthing.traces.files import STORES, check_suffix
 
-    check_suffix(out)
+    if out.suffix not in STORES:
+        check_suffix(out)
     check_file(out)
     where, begun = database_of(database, config), _date(since)
     with interruptible("nothing was written"):
         pool = as_pool(asyncio.run(_read(where, policy, begun)), model)
         _check(pool)
-        write_traces(out, pool.traces)
+        write_pool(out, pool)
     remark(
         f"wrote {counted(len(pool.traces), 'question')} to {out}; {pool.complete:,} have an answer "
         f"of each of {', '.join(pool.models)}, and the others prove nothing"

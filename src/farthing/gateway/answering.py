@@ -96,7 +96,9 @@ def _check(done: Answer, journal: LedgerJournal) -> None:
         limited = all(one.type == "rate_limit" for one in failures)
         status = 504 if slow else 429 if limited else 502
         said = f"every model failed; the last: {failures[-1].message}"
-        raise RefusedError(status, said, "api_error", f"upstream_{failures[-1].type}")
+        again = {"Retry-After": "1"} if limited else {}
+        code = f"upstream_{failures[-1].type}"
+        raise RefusedError(status, said, "api_error", code, headers=again)
     why = next(iter(done.caveats), "nothing could be asked")
     if done.ended_by == "failure":
         raise RefusedError(502, "no model could be asked", "api_error", "upstream_authentication")

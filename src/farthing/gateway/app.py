@@ -7,19 +7,27 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from farthing import __version__
-from farthing.errors import FarthingError
 from farthing.gateway.config import ServeConfig
+from farthing.gateway.ending import Counted, UnderWay
 from farthing.gateway.house import House, opened
 from farthing.gateway.keys import KeyRecord, Scope
 from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.openapi import description
-from farthing.gateway.posting import post
-from farthing.gateway.refusals import RefusedError, forbidden, refusal, unknown_key, unknown_model
+from farthing.gateway.posting import GONE, post
+from farthing.gateway.refusals import (
+    RefusedError,
+    forbidden,
+    logged,
+    refusal,
+    unknown_key,
+    unknown_model,
+)
 
 LOG = logging.getLogger("farthing.gateway")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -32,12 +40,14 @@ def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
         config: what is served.
         watch: whether bundles are read again when they change.
     """
+    under_way = UnderWay()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with opened(config, watch=watch) as house:
             app.state.house = house
             yield
+            await under_way.none()
 
     routes = [
         Route("/v1/chat/completions", _said(chat), methods=["POST"]),
@@ -48,8 +58,13 @@ def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
         Route("/metrics", _said(metrics), methods=["GET"]),
         Route("/openapi.json", _said(openapi), methods=["GET"]),
     ]
-    unexpected = {404: _no_such_address, 405: _no_such_method, 500: _unexpected}
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=unexpected)
+    unexpected = {404: _no_such_address, 405: _no_such_method}
+    return Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        middleware=[Middleware(Counted, under_way)],
+        exception_handlers=unexpected,
+    )
 
 
 async def chat(request: Request) -> Response:
@@ -142,7 +157,10 @@ def _said(endpoint: Endpoint) -> Endpoint:
     async def answered(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except FarthingError as error:
+        except ClientDisconnect:
+            return refused(RefusedError(GONE, "the client went away", "server_error"))
+        except Exception as error:  # noqa: BLE001 - else the server logs it with all its text
+            logged(error)
             return refused(refusal(error))
 
     return answered
@@ -162,19 +180,6 @@ async def _no_such_method(request: Request, error: Exception) -> Response:
     said = f"{request.method} means nothing at {request.url.path:.100}; see /openapi.json"
     allowed = getattr(error, "headers", None) or {}
     return refused(RefusedError(405, said, code="method_not_allowed", headers=allowed))
-
-
-async def _unexpected(_: Request, error: Exception) -> Response:
-    # Only where it came from: its text may hold what a client sent.
-    LOG.error("unexpected %s at %s", type(error).__name__, _place(error))
-    return refused(refusal(error))
-
-
-def _place(error: Exception) -> str:
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    return "?" if last is None else f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
 
 
 def _described(house: House, name: str) -> dict[str, Any]:

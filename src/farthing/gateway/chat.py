@@ -8,18 +8,21 @@ import msgspec
 from farthing.budgets.accounts.base import Accounts
 from farthing.gateway import answering
 from farthing.gateway.completions import NONE, Given, Receipt
-from farthing.gateway.config import PREFIX, ServeConfig
+from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.metrics import Metrics
+from farthing.gateway.pacing import Pace
 from farthing.gateway.passing import Passing
-from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.policies import Chosen, GatewayPolicy
 from farthing.gateway.recording import Recorder
 from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
 from farthing.gateway.replies import says_usage, text_in_piece
 from farthing.gateway.requests import ChatRequest
+from farthing.gateway.sections import PREFIX
 from farthing.gateway.spending import Limits, Payer
 from farthing.gateway.upstream import Reply
 from farthing.money import usd_from_nano
+from farthing.runtime.answer import Answer
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Chat:
     """What a provider calls a model to the section that clients know."""
     metrics: Metrics
     recorder: Recorder | None
+    paces: dict[str, Pace]
+    """By policy, those whose modes a pacer chooses."""
 
     @property
     def models(self) -> list[str]:
@@ -153,14 +158,29 @@ class Chat:
         chosen = policy.choose(request.wishes)
         if chosen.loaded is None:
             return chosen.why
-        given, answer = await answering.answer(
-            request, chosen, payer, self.sections, self.strongest
-        )
+        given, answer = await self._answered(request, policy, chosen, payer)
         receipt = given.receipt
         self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, receipt.promise)
         if self.recorder is not None:
             self.recorder.decided(request, policy, payer, receipt, answer)
         return given
+
+    async def _answered(
+        self, request: ChatRequest, policy: GatewayPolicy, chosen: Chosen, payer: Payer
+    ) -> tuple[Given, Answer]:
+        """Have a bundle answer; where a pacer may choose which, tell it what that cost."""
+        pace = self.paces.get(policy.name)
+        if pace is None or request.wishes.choose:
+            return await answering.answer(request, chosen, payer, self.sections, self.strongest)
+        mode, option = pace.choose(list(policy.loaded.values()))
+        paced = Chosen(mode, mode.question_budget_nano)
+        cost: int | None = None
+        try:
+            found = await answering.answer(request, paced, payer, self.sections, self.strongest)
+            cost = found[1].cost_nano
+            return found
+        finally:
+            pace.settle(option, cost)
 
     def _received(
         self, request: ChatRequest, name: str, reply: Reply, trace: str, why: str

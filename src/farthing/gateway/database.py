@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from farthing.budgets.accounts.sqlite import write_ahead
 from farthing.errors import MissingExtraError, StoreError
 
 T = TypeVar("T")
@@ -123,7 +124,7 @@ class SqliteDatabase:
                 # What retention deletes is overwritten, not only forgotten.
                 self._connection.execute("PRAGMA secure_delete = ON")
                 if create:
-                    self._connection.execute("PRAGMA journal_mode = WAL")
+                    write_ahead(self._connection, PATIENCE_S)
                     self._write([Step(sql) for sql in schema])
             except BaseException:
                 self._connection.close()

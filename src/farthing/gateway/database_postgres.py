@@ -75,8 +75,8 @@ async def explained(name: str) -> AsyncIterator[None]:
     """Turn what asyncpg or the network says into a StoreError with a remedy."""
     try:
         yield
-    except ValueError as problem:  # its text may hold a piece of the URL
-        raise StoreError(f"{name}: the URL or a value cannot be read; check the URL") from problem
+    except ValueError:  # its text may hold a piece of the URL, and so a traceback would
+        raise StoreError(f"{name}: the URL or a value cannot be read; check the URL") from None
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as problem:
         said = str(problem) or type(problem).__name__
         raise StoreError(

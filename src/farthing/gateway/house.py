@@ -15,6 +15,7 @@ from farthing.gateway.chat import Chat
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import Keys, open_keys
 from farthing.gateway.metrics import Metrics
+from farthing.gateway.pacing import Pace
 from farthing.gateway.passing import Passing
 from farthing.gateway.policies import GatewayPolicy, open_policies
 from farthing.gateway.recording import Recorder
@@ -82,8 +83,22 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
         traffic, recorder = await _recorder(config, stack, ledger, limits, metrics, sections)
         strongest = Strongest(serve.strongest, upstreams[serve.strongest].price)
         passing = Passing(upstreams, serve.default_max_output, serve.fallbacks)
+        paces = {
+            name: Pace.of(section.pacing, serve.workers)
+            for name, section in config.policies.items()
+            if section.pacing is not None
+        }
         chat = Chat(
-            config, passing, policies, ledger, limits, strongest, sections, metrics, recorder
+            config=config,
+            passing=passing,
+            policies=policies,
+            ledger=ledger,
+            limits=limits,
+            strongest=strongest,
+            sections=sections,
+            metrics=metrics,
+            recorder=recorder,
+            paces=paces,
         )
         await _background(stack, _sweep(ledger), _clean(config, ledger, traffic))
         if watch:

@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from prometheus_client import (
@@ -13,7 +14,7 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from farthing.money import usd_from_nano
 
@@ -105,9 +106,22 @@ class Metrics:
             self._quantiles.labels(model, "0.95").set(slow)
         if SHARED not in os.environ:
             return generate_latest(self._registry)
+        _forget_dead(Path(os.environ[SHARED]))
         together = CollectorRegistry()
         MultiProcessCollector(together)  # type: ignore[no-untyped-call]
         return generate_latest(together)
+
+
+def _forget_dead(folder: Path) -> None:
+    """Leave out what workers had under way that were killed: they will never count it down."""
+    for file in folder.glob("gauge_live*.db"):
+        number = int(file.stem.rpartition("_")[2])
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            mark_process_dead(number)  # type: ignore[no-untyped-call]
+        except PermissionError:
+            continue
 
 
 def _quantiles(recent: Sequence[float]) -> tuple[float, float]:

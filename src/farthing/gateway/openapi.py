@@ -33,6 +33,7 @@ _MEANINGS = {
     "429": "Too much in a minute, here or upstream; Retry-After says when to come back",
     "500": "A mistake of the gateway",
     "502": "A model failed",
+    "503": "The database of the gateway does not answer",
     "504": "A model, or the request's deadline, was too slow",
 }
 _CHAT = {
@@ -148,7 +149,7 @@ def _header(name: str, said: str) -> dict[str, Any]:
         "in": "header",
         "required": False,
         "description": said,
-        "schema": {"type": "string", "minLength": 1, "maxLength": 256},
+        "schema": {"type": "string"},
     }
 
 

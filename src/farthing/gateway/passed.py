@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from farthing.traces.base import Trace
+from farthing.traces.system import System
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,5 @@ class Passed:
     """What it cost less than always asking the strongest model, in nano-dollars, if known."""
     latency_s: float
     """From the request to the end of the reply, in seconds."""
+    system: System | None = None
+    """What the models of the policy's pool were at that moment: a certificate is about it."""

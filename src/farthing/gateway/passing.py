@@ -6,13 +6,14 @@ stream has begun it is too late for that.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farthing.budgets.accounts.base import Amount
 from farthing.errors import BadRequestError, BudgetError, ContentRefusedError, ModelError
 from farthing.gateway.requests import ChatRequest
 from farthing.gateway.spending import Payer
 from farthing.gateway.upstream import (
+    AfterFailures,
     AroundSend,
     AroundStream,
     Call,
@@ -24,6 +25,7 @@ from farthing.gateway.upstream import (
     stream,
 )
 from farthing.models.prices import unpriced
+from farthing.models.retry import added
 from farthing.money import dollars
 
 
@@ -45,12 +47,18 @@ class Passing:
             BudgetError: it can cost more than the request allows.
             ModelError: the model failed, and so did its fallbacks.
         """
+        failed = _Failed()
         for call, last in self._line(name, request, timeout_s):
             try:
-                return call.upstream.name, await send(call, self._around(call, payer))
+                reply = await send(call, self._around(call, payer))
             except ModelError as error:
+                failed.add(error)
                 if last or not _may_pass(error):
                     raise
+            else:
+                cost = added(failed.nano, reply.cost_nano)
+                tries = failed.tries + reply.tries
+                return call.upstream.name, replace(reply, cost_nano=cost, tries=tries)
         raise AssertionError("a model was asked")
 
     @asynccontextmanager
@@ -64,13 +72,19 @@ class Passing:
     async def _open(
         self, stack: AsyncExitStack, line: Iterator[tuple[Call, bool]], payer: Payer
     ) -> tuple[str, StreamedReply]:
+        failed = _Failed()
         for call, last in line:
             try:
                 opening = stream(call, self._around_stream(call, payer))
-                return call.upstream.name, await stack.enter_async_context(opening)
+                streamed = await stack.enter_async_context(opening)
             except ModelError as error:
+                failed.add(error)
                 if last or not _may_pass(error):
                     raise
+            else:
+                if failed.tries:
+                    streamed = AfterFailures(streamed, failed.nano, failed.tries)
+                return call.upstream.name, streamed
         raise AssertionError("a model was asked")
 
     def _line(
@@ -104,6 +118,18 @@ class Passing:
                     await held.settle(streamed.reply.cost_nano, _tokens(streamed.reply))
 
         return paid
+
+
+@dataclass
+class _Failed:
+    """What the models cost that failed before another one answered."""
+
+    nano: int | None = 0
+    tries: int = 0
+
+    def add(self, error: ModelError) -> None:
+        self.nano = added(self.nano, error.cost_nano)
+        self.tries += error.tries
 
 
 def _largest(call: Call) -> Amount:

@@ -11,9 +11,11 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.gateway.chat_agent import ChatAgent
-from farthing.gateway.config import PolicySection, ServeConfig
+from farthing.gateway.config import ServeConfig
 from farthing.gateway.requests import ChatRequest, Wishes
+from farthing.gateway.sections import PolicySection
 from farthing.models.base import Model
+from farthing.runtime.base import Agent
 from farthing.runtime.job import Job, read_job, sold
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Independent, Plan
@@ -86,6 +88,8 @@ class GatewayPolicy:
     system: System
     max_output: int
     """Most output tokens of a request of the task."""
+    tried: tuple[Agent, ...]
+    """Whom trials may ask: the agents, and models that are not in the pool yet."""
     loaded: dict[str, Loaded] = field(default_factory=dict)
     """By mode, the cheapest first."""
 
@@ -204,14 +208,17 @@ def open_policies(
 
 
 def pool_agents(
-    section: PolicySection, config: ServeConfig, models: Mapping[str, Model]
+    names: Sequence[str],
+    section: PolicySection,
+    config: ServeConfig,
+    models: Mapping[str, Model],
 ) -> tuple[ChatAgent, ...]:
-    """Return the agents of a policy's pool, each of which asks as the client did."""
+    """Return agents of a policy's task, each of which asks as the client did."""
     most = section.max_tokens or config.serve.default_max_output
     temperature = ChatAgent.temperature if section.temperature is None else section.temperature
     return tuple(
         ChatAgent(models[name], name, str.strip, section.system, most, temperature)
-        for name in section.pool
+        for name in names
     )
 
 
@@ -231,10 +238,11 @@ def _of_pool(
     name: str, section: PolicySection, config: ServeConfig, models: Mapping[str, Model]
 ) -> GatewayPolicy:
     task: Task = plugins.load("tasks", section.task)
-    plan = Independent(pool_agents(section, config, models), 1, task)
+    plan = Independent(pool_agents(section.pool, section, config, models), 1, task)
     system = system_of(plan, {one: sold(config.models, one) for one in section.pool})
     most = section.max_tokens or config.serve.default_max_output
-    return GatewayPolicy(name, section, task, plan, system, most)
+    tried = pool_agents((*section.pool, *section.trial), section, config, models)
+    return GatewayPolicy(name, section, task, plan, system, most, tried)
 
 
 def _of_job(
@@ -243,7 +251,8 @@ def _of_job(
     job: Job = read_job(Path(str(section.job)))
     recording, closing = job.open(workers=config.serve.workers)
     most = section.max_tokens or config.serve.default_max_output
-    policy = GatewayPolicy(name, section, recording.task, recording.plan, job.system(), most)
+    tried = tuple(agent for number, agent in recording.plan.acts() if number == 1)
+    policy = GatewayPolicy(name, section, recording.task, recording.plan, job.system(), most, tried)
     return policy, list(closing)
 
 

@@ -19,19 +19,16 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from farthing.budgets.accounts.base import Different, Done, UnderWay
-from farthing.errors import FarthingError
 from farthing.gateway.chat import Chat
 from farthing.gateway.completions import Receipt
 from farthing.gateway.house import House
 from farthing.gateway.keys import KeyRecord
-from farthing.gateway.refusals import RefusedError, refusal, too_large, too_late
-from farthing.gateway.requests import ChatRequest, RequestError, read_chat
+from farthing.gateway.refusals import RefusedError, logged, refusal, too_large, too_late
+from farthing.gateway.requests import ChatRequest, read_chat
 
 T = TypeVar("T")
 GONE = 499
 """Status of a request whose client went away, in figures alone."""
-MOST_OF_A_KEY = 256
-"""Characters of an idempotency key."""
 JSON, EVENTS = "application/json", "text/event-stream"
 
 
@@ -47,10 +44,9 @@ async def post(house: House, http: Request, key: KeyRecord | None) -> Response:
     once = http.headers.get("idempotency-key")
     if once is None:
         return await posted.answer(http)
-    if not 0 < len(once) <= MOST_OF_A_KEY or not once.isprintable():
-        said = f"'Idempotency-Key' must be 1 to {MOST_OF_A_KEY} printable characters"
-        raise RequestError(said, "Idempotency-Key")
-    return await posted.answer_once(http, f"{key.id if key else ''}:{once}", body)
+    # Only its digest is kept: it may be of any length, and a client may put anything into it.
+    known = hashlib.sha256(once.encode(errors="replace")).hexdigest()
+    return await posted.answer_once(http, f"{key.id if key else ''}:{known}", body)
 
 
 @dataclass
@@ -91,8 +87,8 @@ class _Posted:
 
     async def answer(self, http: Request) -> Response:
         """Answer; of a stream the first piece is known when this returns."""
-        metrics = self.house.metrics
-        metrics.begin()
+        self.house.metrics.begin()
+        pieces = None
         try:
             within = asyncio.timeout(self._deadline_s())
             async with within:
@@ -102,6 +98,8 @@ class _Posted:
                     return _Events(self, pieces, first)
                 whole = await until_gone(http, self.chat.whole(self.request, self.key, self.trace))
         except BaseException as error:
+            if pieces is not None:  # its first piece may have come as the time ran out
+                await pieces.aclose()
             await self._not_answered(error)
             if isinstance(error, TimeoutError):
                 raise too_late(self._deadline_s()) from None
@@ -169,8 +167,8 @@ class _Events(Response):
             if not sending.done():
                 sending.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
-        if sending.cancelled() or sending.exception() is not None:
-            await self._posted.end(GONE, None)
+            if sending.cancelled() or sending.exception() is not None:
+                await asyncio.shield(self._posted.end(GONE, None))
 
     async def _send_all(self, send: Send) -> None:
         posted = self._posted
@@ -183,7 +181,8 @@ class _Events(Response):
                     await self._event(send, piece)
         except TimeoutError:
             status = await self._failed(send, too_late(posted.left_s()))
-        except FarthingError as error:
+        except Exception as error:  # noqa: BLE001 - a stream ends with an event in any case
+            logged(error)
             status = await self._failed(send, refusal(error))
         await self._write(send, b"data: [DONE]\n\n")
         await send({"type": "http.response.body", "body": b"", "more_body": False})

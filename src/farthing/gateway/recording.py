@@ -109,5 +109,6 @@ class Recorder:
                 promise=receipt.promise,
                 saved_nano=receipt.saved_nano,
                 latency_s=receipt.latency_s,
+                system=policy.system if policy else None,
             )
         )

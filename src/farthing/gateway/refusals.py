@@ -1,5 +1,6 @@
 """What a request is told that cannot be answered: OpenAI's form, with the status that fits."""
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,8 +19,10 @@ from farthing.errors import (
     ModelError,
     ModelTimeoutError,
     RateLimitError,
+    StoreError,
 )
 
+LOG = logging.getLogger("farthing.gateway")
 INVALID = "invalid_request_error"
 
 
@@ -95,9 +98,34 @@ def refusal(error: Exception) -> RefusedError:
     if isinstance(error, ModelError):
         return _of_model(error)
     if isinstance(error, InputError):
-        return RefusedError(422, str(error))
+        return _no_database() if isinstance(error, StoreError) else RefusedError(422, str(error))
     said = f"unexpected {type(error).__name__}; the server's log says more"
     return RefusedError(500, said, "server_error", "internal_error")
+
+
+def _no_database() -> RefusedError:
+    """Say nothing of where it is."""
+    said = "the gateway's database does not answer; ask again in a moment"
+    headers = {"Retry-After": "1"}
+    return RefusedError(503, said, "server_error", "database_unavailable", headers=headers)
+
+
+def logged(error: Exception) -> None:
+    """Log what the operator must know of: of what nobody expected only where it came from.
+
+    Its text, and that of a traceback, may hold what a client sent.
+    """
+    if isinstance(error, StoreError):
+        LOG.error("%s", error)
+    elif not isinstance(error, FarthingError):
+        LOG.error("unexpected %s at %s", type(error).__name__, _place(error))
+
+
+def _place(error: Exception) -> str:
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return "?" if last is None else f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
 
 
 def _over_limit(error: LimitError) -> RefusedError:
@@ -115,8 +143,8 @@ def _over_limit(error: LimitError) -> RefusedError:
 
 def _of_model(error: ModelError) -> RefusedError:
     said, retry = str(error), {}
-    if error.retry_after_s is not None:
-        retry["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    if error.retry_after_s is not None or isinstance(error, RateLimitError):
+        retry["Retry-After"] = str(max(1, math.ceil(error.retry_after_s or 0)))
     match error:
         case BadRequestError():
             return RefusedError(400, said, param=getattr(error, "param", None))

@@ -1,9 +1,12 @@
 """Start the gateway: one process or several, on one address, ended in order."""
 
 import asyncio
+import math
 import os
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,11 +33,12 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
         ready: told the address, before the first request.
 
     Raises:
-        InputError: the address is taken, a key, a price, a bundle or the database is not there, or
-            a package of the extra `serve` is absent.
+        InputError: the address is taken, a key, a price, a bundle or the database is not there, a
+            worker cannot be opened, or a package of the extra `serve` is absent.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
+        from uvicorn.config import STARTUP_FAILURE  # noqa: PLC0415
         from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
 
         from farthing.gateway.house import opened  # noqa: PLC0415
@@ -59,14 +63,40 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
             workers=section.workers,
             log_level="warning",
             access_log=False,
-            timeout_graceful_shutdown=round(section.drain_s),
+            timeout_graceful_shutdown=math.ceil(section.drain_s),
             server_header=False,
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/v1")
         if section.workers == 1:
+            for one in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(one, _ended)
             uvicorn.Server(settings).run(sockets=[listening])
-        else:
-            Multiprocess(settings, sockets=[listening]).run()
+            return
+        supervisor = Multiprocess(settings, sockets=[listening])
+        waiting = threading.Thread(target=_refuse, args=(supervisor.should_exit, listening))
+        waiting.start()
+        try:
+            supervisor.run()
+        finally:
+            supervisor.should_exit.set()
+            waiting.join()
+        if any(one.exitcode == STARTUP_FAILURE for one in supervisor.processes):
+            raise InputError("a worker could not be started; what it said stands above")
+
+
+def _ended(*_: object) -> None:
+    """End without a word: the server ended in order, or had not begun."""
+    raise SystemExit(0)
+
+
+def _refuse(asked_to_end: threading.Event, listening: socket.socket) -> None:
+    """Refuse new connections once the server is asked to end.
+
+    The workers close the address, but while this process has it open, it takes connections that
+    nobody answers.
+    """
+    asked_to_end.wait()
+    listening.close()
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -11,9 +11,9 @@ from hashlib import sha256
 
 from farthing.budgets.accounts.base import Accounts, Limit
 from farthing.errors import FarthingError
-from farthing.gateway.config import RecordSection
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.sections import RecordSection
 from farthing.gateway.spending import LedgerJournal, Limits, Payer
 from farthing.gateway.traffic import Traffic
 from farthing.money import nano_from_usd
@@ -26,6 +26,8 @@ from farthing.traces.base import Call, Trace
 SHADOW = "shadow"
 """The policy that trials are charged to, as `policy:shadow`."""
 DROPPED = "trial"
+ENDING_S = 2.0
+"""Seconds that trials under way are given when the server ends."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,17 @@ class Shadow:
         task.add_done_callback(self._under_way.discard)
 
     async def aclose(self) -> None:
-        """Let trials under way end."""
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        """Give trials under way a moment, then cancel them: they hold nothing up, nor an end."""
+        tasks = set(self._under_way)
+        if tasks:
+            await asyncio.wait(tasks, timeout=ENDING_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _try(self, trial: Trial) -> None:
         known = {call.role for call in trial.trace.calls if call.error is None}
-        agents = [one for number, one in trial.policy.plan.acts() if number == 1]
-        others = [one for one in agents if one.role not in known]
+        others = [one for one in trial.policy.tried if one.role not in known]
         found = await asyncio.gather(*(self._ask(one, trial) for one in others))
         calls = [call for call in found if call is not None]
         if calls:

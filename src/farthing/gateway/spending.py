@@ -13,8 +13,8 @@ import msgspec
 
 from farthing.budgets.accounts.base import Accounts, Amount, Hold, Limit, LimitError
 from farthing.errors import ModelError
-from farthing.gateway.config import ALL
 from farthing.gateway.keys import KeyRecord
+from farthing.gateway.sections import ALL
 from farthing.models.base import Completion
 from farthing.runtime.journal import Entry, Known
 from farthing.traces.base import Trace

@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
 from farthing.gateway.passed import Passed
 from farthing.traces.base import Trace
+from farthing.traces.files import STORES, write_traces
 from farthing.traces.shapes import answering, shape_of, trace_problems
+from farthing.traces.store import Store
+from farthing.traces.store_file import transaction
+from farthing.traces.system import System
+
+SOURCE = "traffic"
+"""What a store calls the origin of the traces."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +24,8 @@ class Pool:
 
     traces: Sequence[Trace]
     """Those that some models have not answered are marked `truncated`: no proof uses them."""
+    systems: Sequence[System | None]
+    """What answered each of them was made of, where that is known."""
     models: tuple[str, ...]
     """The roles that have to answer a question, sorted."""
     left_out: int
@@ -35,6 +45,7 @@ def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
         models: the roles that have to answer; others are left out. None given: all there are.
     """
     found: list[Trace] = []
+    systems: list[System | None] = []
     left_out = 0
     for request in requests:
         trace = _of_pool(request.trace, models)
@@ -42,11 +53,28 @@ def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
             left_out += 1
         else:
             found.append(trace)
+            systems.append(request.system)
     wanted = set(models) or {call.role for trace in found for call in trace.calls}
     marked = [
         msgspec.structs.replace(trace, truncated=len(trace.calls) < len(wanted)) for trace in found
     ]
-    return Pool(marked, tuple(sorted(wanted)), left_out)
+    return Pool(marked, systems, tuple(sorted(wanted)), left_out)
+
+
+def write_pool(file: Path, pool: Pool) -> None:
+    """Write a pool's traces; into a store (`.db`) with what they were made with.
+
+    Raises:
+        StoreError: the store cannot be written, or has some of them already.
+    """
+    if file.suffix not in STORES:
+        write_traces(file, pool.traces)
+        return
+    with Store.open(file) as store, transaction(store.connection):
+        for trace, system in zip(pool.traces, pool.systems, strict=True):
+            if system is not None:
+                store.made_with(system)
+            store.append(trace, SOURCE)
 
 
 def _of_pool(trace: Trace, models: Sequence[str]) -> Trace | None:

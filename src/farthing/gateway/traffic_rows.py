@@ -12,6 +12,7 @@ from farthing.gateway.database import Row, microseconds, moment
 from farthing.gateway.passed import Passed
 from farthing.money import nano_from_usd
 from farthing.traces.base import Call, Trace
+from farthing.traces.system import System
 
 SCHEMA = (
     """
@@ -29,7 +30,8 @@ CREATE TABLE IF NOT EXISTS traffic_requests (
     cost_nano BIGINT NOT NULL,
     later_nano BIGINT NOT NULL DEFAULT 0,
     saved_nano BIGINT,
-    latency_s DOUBLE PRECISION NOT NULL
+    latency_s DOUBLE PRECISION NOT NULL,
+    system TEXT
 )""",
     "CREATE INDEX IF NOT EXISTS traffic_by_time ON traffic_requests (at_us, id)",
     "CREATE INDEX IF NOT EXISTS traffic_by_talk ON traffic_requests (conversation, at_us)",
@@ -39,8 +41,8 @@ CREATE TABLE IF NOT EXISTS traffic_requests (
 INSERT = """
 INSERT INTO traffic_requests (
     id, at_us, key_id, conversation, policy, model, messages, trace, promise, cost_nano,
-    saved_nano, latency_s
-) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING"""
+    saved_nano, latency_s, system
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING"""
 
 ATTACH = """
 UPDATE traffic_requests SET later = later || $2, later_nano = later_nano + $3 WHERE id = $1"""
@@ -51,7 +53,7 @@ ON CONFLICT (what) DO UPDATE SET number = traffic_losses.number + excluded.numbe
 
 SELECT = """
 SELECT id, at_us, key_id, conversation, policy, model, messages, trace, later, promise, saved_nano,
-    latency_s
+    latency_s, system
 FROM traffic_requests AS request
 WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
     AND at_us >= $2
@@ -95,6 +97,7 @@ def row(passed: Passed) -> Row:
         cost_of(passed.trace.calls),
         passed.saved_nano,
         float(passed.latency_s),
+        None if passed.system is None else _system(passed.system),
     )
 
 
@@ -109,7 +112,7 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 def passed_from(values: Row) -> Passed:
     """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
-    promise, saved, latency = rest
+    promise, saved, latency, system = rest
     live = msgspec.json.decode(trace, type=Trace)
     calls = {(call.round, call.role): call for call in live.calls}
     for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
@@ -127,6 +130,7 @@ def passed_from(values: Row) -> Passed:
         promise=promise,
         saved_nano=saved,
         latency_s=latency,
+        system=None if system is None else msgspec.json.decode(system, type=System),
     )
 
 
@@ -137,6 +141,10 @@ def cost_of(calls: Sequence[Call]) -> int:
     1000000
     """
     return sum(nano_from_usd(call.cost_usd) for call in calls if call.cost_usd is not None)
+
+
+def _system(system: System) -> str:
+    return msgspec.json.encode(system, order="sorted").decode()
 
 
 def _plain(text: str | None) -> str | None:

@@ -22,6 +22,7 @@ from farthing.models.prices import Price
 from farthing.models.retry import Patience, added, persist
 
 __all__ = [
+    "AfterFailures",
     "AroundSend",
     "AroundStream",
     "Bound",
@@ -107,7 +108,7 @@ async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncItera
         if done.tries == 1:
             yield done.value
         else:
-            yield _AfterFailures(done.value, done.failed_nano, done.tries)
+            yield AfterFailures(done.value, done.failed_nano, done.tries - 1)
 
 
 def open_upstreams(models: ModelsConfig, *, workers: int = 1) -> dict[str, Upstream]:
@@ -211,23 +212,26 @@ class LimitedUpstream:
         await self._upstream.aclose()
 
 
-class _AfterFailures:
+class AfterFailures:
     """A stream whose cost is that of the tries before it as well."""
 
-    def __init__(self, streamed: StreamedReply, failed_nano: int | None, tries: int) -> None:
+    def __init__(self, streamed: StreamedReply, failed_nano: int | None, failed: int) -> None:
+        """Add what failed tries cost, in nano-dollars, and their number."""
         self._streamed = streamed
         self._failed_nano = failed_nano
-        self._tries = tries
+        self._failed = failed
 
     def __aiter__(self) -> AsyncIterator[bytes]:
+        """Return the pieces."""
         return self
 
     async def __anext__(self) -> bytes:
+        """Return the next piece; an error costs what all tries did."""
         try:
             return await anext(self._streamed)
         except ModelError as error:
             error.cost_nano = added(self._failed_nano, error.cost_nano)
-            error.tries = self._tries
+            error.tries += self._failed
             raise
 
     @property
@@ -240,7 +244,7 @@ class _AfterFailures:
         """What all tries took."""
         last = self._streamed.reply
         cost = added(self._failed_nano, last.cost_nano)
-        return replace(last, cost_nano=cost, tries=self._tries)
+        return replace(last, cost_nano=cost, tries=self._failed + last.tries)
 
 
 def _tokens(reply: Reply) -> int:

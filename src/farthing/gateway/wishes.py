@@ -44,6 +44,11 @@ class Wishes:
     conversation: str | None = None
     """Name of the conversation that it belongs to."""
 
+    @property
+    def choose(self) -> bool:
+        """Whether it says itself how it is to be answered."""
+        return any(one is not None for one in (self.reliability, self.budget_nano, self.mode))
+
 
 def read_wishes(said: Any, headers: Mapping[str, str]) -> Wishes:
     """Read the object `farthing` of a body and the headers `X-Farthing-...`; the body goes first.

@@ -107,7 +107,8 @@ class ChatEndpoint:
 
     def malformed(self, problem: str, body: bytes, largest_nano: int | None) -> MalformedReplyError:
         """Return the error of a reply that is not what it must be."""
-        excerpt = self.without_key(body[:100].decode(errors="replace"))
+        # Hidden before it is cut: the cut may go through a key.
+        excerpt = self.without_key(body[:_MOST_OF_AN_ERROR].decode(errors="replace"))[:100]
         return MalformedReplyError(
             f"{self.place}: the reply {self.without_key(problem)}: {excerpt!r}",
             cost_nano=largest_nano,

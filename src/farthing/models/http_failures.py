@@ -85,7 +85,8 @@ def _kind(status: int, body: str) -> type[ModelError]:
         return ContentRefusedError
     if status == 429 and any(mark in body for mark in _NO_MONEY):
         return AuthenticationError
-    return _BY_STATUS.get(status, ModelConnectionError if status >= 500 else BadRequestError)
+    at_fault = BadRequestError if 400 <= status < 500 else ModelConnectionError
+    return _BY_STATUS.get(status, at_fault)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:

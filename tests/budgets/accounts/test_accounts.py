@@ -221,13 +221,23 @@ def test_a_task_that_is_cancelled_leaves_nothing_set_aside(where: str) -> None:
         async def reserve() -> None:
             await accounts.reserve(["all"], Amount(10), [], lease_s=60, sent=True)
 
+        nothing = Limit("none", "calls", "total", 0)
         for _k in range(5):
+            under_way = asyncio.create_task(accounts.balances(["all"]))
+            for _once in range(3):  # until it has begun, so that what follows waits together
+                await asyncio.sleep(0)
             tasks = [asyncio.create_task(reserve()) for _ in range(10)]
+            refused = asyncio.create_task(
+                accounts.reserve(["none"], Amount(1), [nothing], lease_s=60)
+            )
             await asyncio.sleep(0)
             for task in tasks:
                 task.cancel()
             gone = await asyncio.gather(*tasks, return_exceptions=True)
             assert {type(one) for one in gone} == {asyncio.CancelledError}
+            with pytest.raises(LimitError):
+                await refused
+            await under_way
         total = (await accounts.balances(["all"]))[-1]
         assert total.held == total.settled == Amount(0, 0, 0)
 
@@ -328,6 +338,7 @@ def test_what_was_asked_before_closing_is_done(where: str) -> None:
             for _ in range(500)
         ]
         await asyncio.sleep(0)
+        await accounts.aclose()
         await accounts.aclose()
         await asyncio.gather(*asked)
         with pytest.raises(StoreError, match="was closed"):

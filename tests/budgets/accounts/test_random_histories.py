@@ -14,6 +14,7 @@ from farthing.budgets.accounts.base import (
     NOTHING,
     Accounts,
     Amount,
+    Hold,
     LeaseError,
     Limit,
     LimitError,
@@ -45,6 +46,12 @@ steps = st.lists(
             waits,
             st.booleans(),
         ),
+        st.tuples(
+            st.just("crowd"),
+            st.lists(st.sampled_from(NAMES), min_size=1, max_size=4),
+            st.lists(amounts, min_size=2, max_size=8),
+        ),
+        st.tuples(st.just("settle_at_once"), st.lists(st.tuples(holds, amounts), max_size=8)),
         st.tuples(st.just("sent"), holds),
         st.tuples(st.just("extend"), holds, waits),
         st.tuples(st.just("settle"), holds, amounts),
@@ -93,6 +100,41 @@ class History:
         hold = await asked
         ends = now + timedelta(seconds=lease_s)
         self.reference.entries.append(Entry(hold, ends, "sent" if sent else "reserved"))
+
+    async def crowd(self, accounts: list[str], amounts: list[Amount]) -> None:
+        """Reserve at once: what was admitted fits, and what was refused would not fit even now."""
+        names, now = [self.name(one) for one in accounts], self.clock()
+        asked = [
+            self.accounts.reserve(names, amount, self.limits, lease_s=60) for amount in amounts
+        ]
+        got = await asyncio.gather(*asked, return_exceptions=True)
+        admitted = [one for one in got if isinstance(one, Hold)]
+        self.reference.entries += [
+            Entry(one, now + timedelta(seconds=60), "reserved") for one in admitted
+        ]
+        if admitted:
+            last = self.reference.entries.pop()
+            assert self.reference.broken(names, last.hold.amount, self.limits, now) == []
+            self.reference.entries.append(last)
+        for amount, outcome in zip(amounts, got, strict=True):
+            if not isinstance(outcome, Hold):
+                assert isinstance(outcome, LimitError)
+                assert self.reference.broken(names, amount, self.limits, now)
+
+    async def settle_at_once(self, closings: list[tuple[int, Amount]]) -> None:
+        """Settle at once, some of them twice: each that is open is closed once."""
+        asked = [(entry, amount) for index, amount in closings if (entry := self.entry(index))]
+        got = await asyncio.gather(
+            *(self.accounts.settle(entry.hold, amount) for entry, amount in asked),
+            return_exceptions=True,
+        )
+        for (entry, amount), outcome in zip(asked, got, strict=True):
+            if outcome is None:
+                assert entry.state != "closed"
+                entry.state, entry.charged = "closed", amount
+            else:
+                assert isinstance(outcome, LeaseError)
+        assert all(entry.state == "closed" for entry, _ in asked)
 
     async def sent(self, index: int) -> None:
         if entry := self.entry(index):

@@ -102,20 +102,7 @@ class PostgresDatabase:
         Tried again after a conflict, and where the connection broke. It may have broken after the
         first try was committed: then a hold that is gone is one that this try has settled.
         """
-        text = msgspec.json.encode(operations).decode()
-        attempt, broke = 0, False
-        while True:
-            attempt += 1
-            try:
-                answer = await self._connections.fetchval("SELECT ledger_apply($1::jsonb)", text)
-                break
-            except (*self._conflict, *self._lost) as problem:
-                if attempt == TRIES or isinstance(problem, TimeoutError):
-                    raise self._explained(problem) from None
-                broke = broke or not isinstance(problem, self._conflict)
-                await asyncio.sleep(WAIT_S * 2**attempt)
-            except self._driver.PostgresError as problem:
-                raise self._explained(problem) from None
+        answer, broke = await self._call(msgspec.json.encode(operations).decode())
         outcomes = msgspec.json.decode(answer, type=list[Outcome])
         return _settled_before(operations, outcomes) if broke else outcomes
 
@@ -137,6 +124,25 @@ class PostgresDatabase:
             if not await connection.fetchval("SELECT to_regclass('ledger_schema') IS NOT NULL"):
                 await connection.execute(schema.read_text(encoding="utf-8"))
             return int(await connection.fetchval("SELECT max(version) FROM ledger_schema"))
+
+    async def _call(self, operations: str) -> tuple[str, bool]:
+        """Return the server's answer, and whether a connection broke before it came."""
+        attempt, broke = 0, False
+        while True:
+            attempt += 1
+            try:
+                answer = await self._connections.fetchval(
+                    "SELECT ledger_apply($1::jsonb)", operations
+                )
+            except (*self._conflict, *self._lost) as problem:
+                if attempt == TRIES or isinstance(problem, TimeoutError):
+                    raise self._explained(problem) from None
+                broke = broke or not isinstance(problem, self._conflict)
+                await asyncio.sleep(WAIT_S * 2**attempt)
+            except self._driver.PostgresError as problem:
+                raise self._explained(problem) from None
+            else:
+                return str(answer), broke
 
     def _explained(self, problem: BaseException) -> StoreError:
         text = str(problem) or type(problem).__name__

@@ -111,7 +111,7 @@ def _connected(path: str) -> sqlite3.Connection:
         path, isolation_level=None, timeout=BUSY_S, check_same_thread=False
     )
     try:
-        _write_ahead(connection)
+        write_ahead(connection, BUSY_S)
         connection.execute("PRAGMA synchronous = NORMAL")
         schema = resources.files("farthing.budgets.accounts") / "schema" / "sqlite_1.sql"
         connection.executescript(schema.read_text(encoding="utf-8"))
@@ -131,9 +131,9 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
         )
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
     """Set WAL mode; while another process sets it, SQLite says so at once and does not wait."""
-    give_up = time.monotonic() + BUSY_S
+    give_up = time.monotonic() + patience_s
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import cast
 
+from farthing.budgets.accounts.arguments import checked_amount, checked_name, checked_names
 from farthing.budgets.accounts.base import (
     NOTHING,
     Amount,
@@ -68,8 +69,6 @@ from farthing.errors import InputError, StoreError
 
 AT_ONCE = 200
 """Operations in one transaction at most, so that other processes have their turn."""
-LARGEST = 10**16
-"""The most of a unit that one call may cost; sums of such amounts fit 64 bits."""
 
 
 class StoredAccounts:
@@ -100,7 +99,7 @@ class StoredAccounts:
     ) -> Hold:
         """Set aside the most that a call can cost; see `Accounts`."""
         now = self._now()
-        hold = Hold(token_hex(16), _checked(amount), _names(accounts), now)
+        hold = Hold(token_hex(16), checked_amount(amount), checked_names(accounts), now)
         ours = [limit for limit in limits if limit.account in hold.accounts]
         row = HoldRow(
             hold.id,
@@ -135,7 +134,7 @@ class StoredAccounts:
 
     async def settle(self, hold: Hold, amount: Amount) -> None:
         """Put what a call really cost in place of its reservation; see `Accounts`."""
-        await self._close(_settle(hold.id, _checked(amount)), hold)
+        await self._close(_settle(hold.id, checked_amount(amount)), hold)
 
     async def release(self, hold: Hold) -> None:
         """Give a hold back; see `Accounts`."""
@@ -156,7 +155,9 @@ class StoredAccounts:
 
     async def reconcile(self, hold_id: str, amount: Amount) -> None:
         """Put the real cost in place of a full charge; see `Accounts`."""
-        outcome = await self._ask(_settle(_name(hold_id), _checked(amount), marked=True))
+        outcome = await self._ask(
+            _settle(checked_name(hold_id), checked_amount(amount), marked=True)
+        )
         if isinstance(outcome, Gone):
             raise InputError(
                 f"no call of unknown outcome has the id {hold_id}; list those that there are"
@@ -164,7 +165,7 @@ class StoredAccounts:
 
     async def balances(self, accounts: Sequence[str]) -> list[Balance]:
         """Return where accounts stand now; see `Accounts`."""
-        now, names = self._now(), _names(accounts)
+        now, names = self._now(), checked_names(accounts)
         asked = Balances(list(names), [window(period, now) for period in PERIODS])
         rows = cast("Windows", await self._ask(asked)).rows
         found = {(row.account, row.window): row for row in rows}
@@ -174,7 +175,9 @@ class StoredAccounts:
         """Ask to run a request under an idempotency key; see `Accounts`."""
         now = self._now()
         ends = _later(now, lease_s)
-        asked = Claim(_name(key), _name(fingerprint), token_hex(16), written(now), ends)
+        asked = Claim(
+            checked_name(key), checked_name(fingerprint), token_hex(16), written(now), ends
+        )
         outcome = await self._ask(asked)
         if not isinstance(outcome, Key):
             return New()
@@ -186,11 +189,11 @@ class StoredAccounts:
 
     async def finish(self, key: str, status: int, body: bytes) -> None:
         """Keep the answer to a request; see `Accounts`."""
-        await self._ask(Finish(_name(key), status, body))
+        await self._ask(Finish(checked_name(key), status, body))
 
     async def abandon(self, key: str) -> None:
         """Free a key whose request was not answered; see `Accounts`."""
-        await self._ask(Abandon(_name(key)))
+        await self._ask(Abandon(checked_name(key)))
 
     async def forget(self, before: datetime) -> int:
         """Drop what nobody asks for any more; see `Accounts`."""
@@ -198,7 +201,9 @@ class StoredAccounts:
         return cast("Count", await self._ask(asked)).number
 
     async def aclose(self) -> None:
-        """Finish what waits, and close the database."""
+        """Finish what waits, and close the database; a second time does nothing."""
+        if self._closed:
+            return
         self._closed = True
         if self._writer is not None:
             await self._writer
@@ -234,25 +239,6 @@ class StoredAccounts:
                     future.set_exception(outcomes)
                 else:
                     future.set_result(outcomes[k])
-
-
-def _checked(amount: Amount) -> Amount:
-    if not all(0 <= part <= LARGEST for part in (amount.nano, amount.tokens, amount.calls)):
-        raise ValueError(f"{amount}: each part must lie between 0 and {LARGEST:,}")
-    return amount
-
-
-def _name(name: str) -> str:
-    """Refuse what not every database can hold as text."""
-    if not name or "\0" in name or not name.isprintable():
-        raise ValueError(f"{name!r}: a name must have characters, and only printable ones")
-    return name
-
-
-def _names(accounts: Sequence[str]) -> tuple[str, ...]:
-    if not accounts:
-        raise ValueError("name at least one account")
-    return tuple(dict.fromkeys(_name(account) for account in accounts))
 
 
 def _later(now: datetime, seconds: float) -> str:

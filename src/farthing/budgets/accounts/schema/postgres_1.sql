@@ -65,73 +65,103 @@ BEGIN
     ) AS locks;
 END $$;
 
--- Write a hold if every check allows it. The hold is there already where the connection broke
--- after a first try.
-CREATE FUNCTION ledger_reserve(operation jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+-- Add to windows what stands in rows of the same shape, each window once. Where windows are old,
+-- those that were dropped meanwhile stay dropped.
+CREATE FUNCTION ledger_add(changes ledger_windows[], old boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO ledger_windows AS w SELECT c.* FROM unnest(changes) c
+        WHERE NOT old OR EXISTS (
+            SELECT FROM ledger_windows x WHERE x.account = c.account AND x."window" = c."window")
+        ON CONFLICT (account, "window") DO UPDATE SET
+            settled_nano = w.settled_nano + excluded.settled_nano,
+            settled_tokens = w.settled_tokens + excluded.settled_tokens,
+            settled_calls = w.settled_calls + excluded.settled_calls,
+            held_nano = w.held_nano + excluded.held_nano,
+            held_tokens = w.held_tokens + excluded.held_tokens,
+            held_calls = w.held_calls + excluded.held_calls,
+            overcharged_nano = w.overcharged_nano + excluded.overcharged_nano;
+END $$;
+
+-- Write holds if every check on any of them allows all of them together; else write nothing, and
+-- return which checks fail, by their order, with what is used there. A window is written once for
+-- all holds: each writing leaves a version of the row behind, and those of a crowd add up.
+CREATE FUNCTION ledger_reserve(operations jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
-    hold ledger_holds := jsonb_populate_record(NULL::ledger_holds, operation -> 'hold');
+    holds ledger_holds[] := ARRAY(
+        SELECT jsonb_populate_record(NULL::ledger_holds, o -> 'hold')
+        FROM jsonb_array_elements(operations) o);
+    changes ledger_windows[] := ARRAY(
+        SELECT ROW(a, s, 0, 0, 0, sum(h.nano), sum(h.tokens), sum(h.calls), 0)::ledger_windows
+        FROM unnest(holds) h, unnest(h.accounts) a, unnest(h.windows) s GROUP BY a, s);
     broken jsonb;
 BEGIN
-    IF EXISTS (SELECT FROM ledger_holds WHERE id = hold.id) THEN
-        RETURN '{"type": "ok"}';
-    END IF;
     SELECT jsonb_agg(jsonb_build_array(c.number - 1, c.used) ORDER BY c.number) INTO broken FROM (
-        SELECT number, most, needed, coalesce(CASE unit
+        SELECT asked.number, most, CASE unit
+            WHEN 'usd' THEN n.held_nano
+            WHEN 'tokens' THEN n.held_tokens
+            ELSE n.held_calls END AS needed, coalesce(CASE unit
             WHEN 'usd' THEN w.settled_nano + w.held_nano
             WHEN 'tokens' THEN w.settled_tokens + w.held_tokens
             ELSE w.settled_calls + w.held_calls END, 0) AS used
-        FROM ROWS FROM (
-            jsonb_to_recordset(operation -> 'checks')
-                AS (account text, "window" text, unit text, most bigint, needed bigint)
-        ) WITH ORDINALITY AS c (account, "window", unit, most, needed, number)
-        LEFT JOIN ledger_windows w ON w.account = c.account AND w."window" = c."window"
+        FROM (
+            SELECT row_number() OVER (ORDER BY o.number, c.number) AS number,
+                c.value ->> 'account' AS account, c.value ->> 'window' AS "window",
+                c.value ->> 'unit' AS unit, (c.value -> 'most')::bigint AS most
+            FROM jsonb_array_elements(operations) WITH ORDINALITY o (value, number),
+                jsonb_array_elements(o.value -> 'checks') WITH ORDINALITY c (value, number)
+        ) AS asked
+        JOIN unnest(changes) n ON n.account = asked.account AND n."window" = asked."window"
+        LEFT JOIN ledger_windows w ON w.account = asked.account AND w."window" = asked."window"
     ) AS c WHERE c.used + c.needed > c.most;
     IF broken IS NOT NULL THEN
         RETURN jsonb_build_object('type', 'broken', 'used', broken);
     END IF;
-    INSERT INTO ledger_holds SELECT hold.*;
-    INSERT INTO ledger_windows AS w (account, "window", held_nano, held_tokens, held_calls)
-        SELECT a, s, hold.nano, hold.tokens, hold.calls
-        FROM unnest(hold.accounts) a, unnest(hold.windows) s
-        ON CONFLICT (account, "window") DO UPDATE SET
-            held_nano = w.held_nano + excluded.held_nano,
-            held_tokens = w.held_tokens + excluded.held_tokens,
-            held_calls = w.held_calls + excluded.held_calls;
+    INSERT INTO ledger_holds SELECT h.* FROM unnest(holds) h;
+    PERFORM ledger_add(changes, false);
     RETURN '{"type": "ok"}';
 END $$;
 
--- Charge a hold's windows; one of unknown outcome was charged in full before.
-CREATE FUNCTION ledger_charge(hold ledger_holds, nano bigint, tokens bigint, calls bigint)
-RETURNS void LANGUAGE plpgsql AS $$
+-- Return what closing a hold at a cost changes in its windows; one of unknown outcome was charged in
+-- full before.
+CREATE FUNCTION ledger_change(hold ledger_holds, nano bigint, tokens bigint, calls bigint)
+RETURNS SETOF ledger_windows LANGUAGE plpgsql AS $$
 DECLARE
-    held integer := (hold.state <> 'unknown')::integer;
-    charged integer := 1 - held;
+    charged integer := (hold.state = 'unknown')::integer;
 BEGIN
-    UPDATE ledger_windows w SET
-        held_nano = w.held_nano - held * hold.nano,
-        held_tokens = w.held_tokens - held * hold.tokens,
-        held_calls = w.held_calls - held * hold.calls,
-        settled_nano = w.settled_nano + ledger_charge.nano - charged * hold.nano,
-        settled_tokens = w.settled_tokens + ledger_charge.tokens - charged * hold.tokens,
-        settled_calls = w.settled_calls + ledger_charge.calls - charged * hold.calls,
-        overcharged_nano = w.overcharged_nano + greatest(0, ledger_charge.nano - hold.nano)
-    WHERE w.account = ANY (hold.accounts) AND w."window" = ANY (hold.windows);
+    RETURN QUERY SELECT a, s,
+        nano - charged * hold.nano, tokens - charged * hold.tokens, calls - charged * hold.calls,
+        (charged - 1) * hold.nano, (charged - 1) * hold.tokens, (charged - 1) * hold.calls,
+        greatest(0, nano - hold.nano)
+    FROM unnest(hold.accounts) a, unnest(hold.windows) s;
 END $$;
 
--- Close a hold at a cost.
-CREATE FUNCTION ledger_settle(operation jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
-DECLARE
-    hold ledger_holds;
+-- Add up changes, so that each window comes once.
+CREATE FUNCTION ledger_sum(changes ledger_windows[]) RETURNS ledger_windows[] LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM ledger_holds WHERE id = operation ->> 'id'
-        AND (state = 'unknown' OR NOT (operation -> 'marked')::boolean)
-        RETURNING * INTO hold;
-    IF NOT FOUND THEN
-        RETURN '{"type": "gone"}';
-    END IF;
-    PERFORM ledger_charge(hold, (operation -> 'nano')::bigint, (operation -> 'tokens')::bigint,
-        (operation -> 'calls')::bigint);
-    RETURN '{"type": "ok"}';
+    RETURN ARRAY(SELECT ROW(account, "window", sum(settled_nano), sum(settled_tokens),
+        sum(settled_calls), sum(held_nano), sum(held_tokens), sum(held_calls),
+        sum(overcharged_nano))::ledger_windows
+        FROM unnest(changes) GROUP BY account, "window");
+END $$;
+
+-- Close holds at their costs; return the ids of those that could be closed.
+CREATE FUNCTION ledger_settle(operations jsonb) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    changes ledger_windows[];
+    closed text[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM ledger_holds h
+        USING jsonb_to_recordset(operations)
+            AS o (id text, nano bigint, tokens bigint, calls bigint, marked boolean)
+        WHERE h.id = o.id AND (h.state = 'unknown' OR NOT o.marked)
+        RETURNING h AS hold, o.nano, o.tokens, o.calls
+    )
+    SELECT ARRAY(SELECT (hold).id FROM gone),
+        ARRAY(SELECT c FROM gone, ledger_change(hold, gone.nano, gone.tokens, gone.calls) c)
+        INTO closed, changes;
+    PERFORM ledger_add(ledger_sum(changes), true);
+    RETURN closed;
 END $$;
 
 -- Charge a hold in full and mark it.
@@ -144,7 +174,8 @@ BEGIN
         RETURN '{"type": "gone"}';
     END IF;
     IF hold.state <> 'unknown' THEN
-        PERFORM ledger_charge(hold, hold.nano, hold.tokens, hold.calls);
+        PERFORM ledger_add(ARRAY(
+            SELECT c FROM ledger_change(hold, hold.nano, hold.tokens, hold.calls) c), true);
         UPDATE ledger_holds SET state = 'unknown', marked_at = now WHERE id = asked_id;
     END IF;
     RETURN '{"type": "ok"}';
@@ -153,21 +184,17 @@ END $$;
 -- Close every hold whose lease has ended.
 CREATE FUNCTION ledger_sweep(now text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
-    hold ledger_holds;
-    returned integer := 0;
-    charged integer := 0;
+    never jsonb := (SELECT coalesce(jsonb_agg(jsonb_build_object(
+        'id', id, 'nano', 0, 'tokens', 0, 'calls', 0, 'marked', false)), '[]')
+        FROM ledger_holds WHERE state = 'reserved' AND lease_ends <= now);
+    sent text[] := ARRAY(SELECT id FROM ledger_holds WHERE state = 'sent' AND lease_ends <= now);
+    one text;
 BEGIN
-    FOR hold IN DELETE FROM ledger_holds WHERE state = 'reserved' AND lease_ends <= now RETURNING *
-    LOOP
-        PERFORM ledger_charge(hold, 0, 0, 0);
-        returned := returned + 1;
+    FOREACH one IN ARRAY sent LOOP
+        PERFORM ledger_mark(one, now);
     END LOOP;
-    FOR hold IN SELECT * FROM ledger_holds WHERE state = 'sent' AND lease_ends <= now
-    LOOP
-        PERFORM ledger_mark(hold.id, now);
-        charged := charged + 1;
-    END LOOP;
-    RETURN jsonb_build_object('type', 'closed', 'returned', returned, 'charged', charged);
+    RETURN jsonb_build_object('type', 'closed', 'charged', cardinality(sent),
+        'returned', cardinality(ledger_settle(never)));
 END $$;
 
 -- Take an idempotency key, or say who has it.
@@ -212,9 +239,14 @@ DECLARE
 BEGIN
     CASE operation ->> 'type'
     WHEN 'reserve' THEN
-        RETURN ledger_reserve(operation);
+        -- It is there already where the connection broke after a first try.
+        IF EXISTS (SELECT FROM ledger_holds WHERE id = operation -> 'hold' ->> 'id') THEN
+            RETURN '{"type": "ok"}';
+        END IF;
+        RETURN ledger_reserve(jsonb_build_array(operation));
     WHEN 'settle' THEN
-        RETURN ledger_settle(operation);
+        RETURN CASE cardinality(ledger_settle(jsonb_build_array(operation)))
+            WHEN 1 THEN '{"type": "ok"}' ELSE '{"type": "gone"}' END;
     WHEN 'mark' THEN
         RETURN ledger_mark(operation ->> 'id', operation ->> 'now');
     WHEN 'sweep' THEN
@@ -251,16 +283,38 @@ BEGIN
     END CASE;
 END $$;
 
--- Carry out operations in their order and return their outcomes, in the caller's transaction.
--- Each statement sees what was committed before it began: after locking, that is all there is.
+-- Carry out operations and return their outcomes, in the caller's transaction. Each statement sees
+-- what was committed before it began: after locking, that is all there is.
+--
+-- Reservations that fit all together are written together, before the rest: nothing in the same
+-- batch waits for another's outcome. Settling likewise, where no hold is named twice. Where they do
+-- not fit, each is tried by itself.
 CREATE FUNCTION ledger_apply(operations jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
+    reserving jsonb := jsonb_path_query_array(operations, '$[*] ? (@.type == "reserve")');
+    settling jsonb := jsonb_path_query_array(operations, '$[*] ? (@.type == "settle")');
+    together boolean := false;
+    closed text[];
     operation jsonb;
     outcomes jsonb[] := '{}';
 BEGIN
     PERFORM ledger_lock(operations);
+    IF reserving <> '[]' AND NOT EXISTS (SELECT FROM ledger_holds WHERE id = ANY (
+        ARRAY(SELECT o -> 'hold' ->> 'id' FROM jsonb_array_elements(reserving) o)))
+    THEN
+        together := ledger_reserve(reserving) ->> 'type' = 'ok';
+    END IF;
+    IF settling <> '[]' AND (together OR reserving = '[]') AND (
+        SELECT count(DISTINCT o ->> 'id') = count(*) FROM jsonb_array_elements(settling) o)
+    THEN
+        closed := ledger_settle(settling);
+    END IF;
     FOR operation IN SELECT * FROM jsonb_array_elements(operations) LOOP
-        outcomes := array_append(outcomes, ledger_do(operation));
+        outcomes := array_append(outcomes, CASE
+            WHEN together AND operation ->> 'type' = 'reserve' THEN '{"type": "ok"}'
+            WHEN closed IS NULL OR operation ->> 'type' <> 'settle' THEN ledger_do(operation)
+            WHEN operation ->> 'id' = ANY (closed) THEN '{"type": "ok"}'
+            ELSE '{"type": "gone"}' END);
     END LOOP;
     RETURN to_jsonb(outcomes);
 END $$;

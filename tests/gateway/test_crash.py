@@ -1,0 +1,34 @@
+"""Workers are killed and caps are stormed: a small version of `benchmarks/gateway_crash.py`."""
+
+from pathlib import Path
+
+import pytest
+from crashing import FITS, Killed, against_a_cap, under_kills
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_crowd_never_exceeds_a_cap_and_all_that_fits_is_answered(
+    tmp_path: Path, where: str
+) -> None:
+    found = against_a_cap(tmp_path, where, rounds=2, requests=200, workers=2)
+    for one in found:
+        assert one.spent_nano <= one.cap_nano
+        assert (one.answered, one.refused, one.others) == (FITS, 150, 0)
+        assert one.calls == FITS
+
+
+def test_killed_workers_leave_a_ledger_that_is_right(tmp_path: Path, where: str) -> None:
+    found = under_kills(tmp_path, where, kills=5, requests=60, workers=2, at_once=8)
+    assert found.kills == 5
+    assert found.answered == 60
+    right(found)
+
+
+def right(found: Killed) -> None:
+    """Check what must hold however many workers were killed."""
+    asked = found.upstream.total()
+    assert found.held == 0
+    assert asked <= found.ledger_calls <= asked + found.marked
+    assert found.twice <= found.broken + found.late
+    assert found.ledger_nano >= found.replied_nano + found.marked_nano

@@ -1,0 +1,72 @@
+"""A day under a pacer: the money lasts, and a new day begins anew."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from farthing.gateway.pacing import Pace
+from farthing.gateway.sections import PacingSection
+
+MORNING = datetime(2026, 11, 1, tzinfo=UTC)
+CHEAP, DEAR = 100_000, 1_000_000
+
+
+def mode(name: str, cost_nano: int, accuracy: float) -> Any:
+    """Return a bundle as a pacer sees it."""
+    yours = SimpleNamespace(cost_nano=cost_nano * 100, questions=100, accuracy=accuracy)
+    value = SimpleNamespace(yours=yours)
+    return SimpleNamespace(mode=name, reliability=None, bundle=SimpleNamespace(value=value))
+
+
+MODES = [mode("careful", DEAR, 0.95), mode("economy", CHEAP, 0.90)]
+
+
+def day(pace: Pace, begun: datetime, requests: int) -> tuple[int, list[str]]:
+    """Return what a day's requests cost, and their modes."""
+    spent, names = 0, []
+    for at in range(requests):
+        now = begun + timedelta(days=1) * at / requests
+        loaded, option = pace.choose(MODES, now)
+        cost = DEAR if loaded.mode == "careful" else CHEAP
+        spent += cost
+        names.append(loaded.mode)
+        pace.settle(option, cost, now)
+    return spent, names
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_days_money_lasts_the_day(workers: int) -> None:
+    section = PacingSection(usd_per_day=0.4, requests=1_000)
+    paces = [Pace.of(section, workers) for _ in range(workers)]
+    found = [day(pace, MORNING, 1_000 // workers) for pace in paces]
+    assert 360_000_000 <= sum(spent for spent, _ in found) <= 400_000_000
+    for _, names in found:
+        half = len(names) // 2
+        assert names[half:].count("careful") >= 0.2 * half  # the evening has its share
+
+
+def test_a_new_day_has_its_own_money_and_yesterdays_hours() -> None:
+    pace = Pace.of(PacingSection(usd_per_day=0.4, requests=1_000), 1)
+    day(pace, MORNING, 1_000)
+    spent, _ = day(pace, MORNING + timedelta(days=1), 1_000)
+    assert 360_000_000 <= spent <= 400_000_000
+    assert pace.usual is not None
+    assert sum(pace.usual) == 1_000
+
+
+def test_where_nothing_is_left_the_cheapest_is_taken_and_the_ledger_decides() -> None:
+    pace = Pace.of(PacingSection(usd_per_day=0.00005, requests=10), 1)
+    loaded, option = pace.choose(MODES, MORNING)
+    assert loaded.mode == "economy"
+    assert option.largest_nano == 0
+    pace.settle(option, CHEAP, MORNING)
+
+
+def test_what_was_not_answered_is_given_back() -> None:
+    pace = Pace.of(PacingSection(usd_per_day=1.0, requests=10), 1)
+    _, option = pace.choose(MODES, MORNING)
+    assert pace.state.reserved_nano == option.largest_nano > 0
+    pace.settle(option, None, MORNING)
+    assert (pace.state.reserved_nano, pace.state.spent_nano) == (0, 0)
