@@ -68,6 +68,10 @@ def test_the_configuration_names_the_database(farthing: Farthing, refused: Refus
     Path("serve.toml").write_text('[serve]\ndatabase = "farthing.db"\n')
     assert farthing("keys", "make", "ci", "--config", "serve.toml").code == 0
     assert "ci" in farthing("keys", "list", "--database", "farthing.db").out
+    Path("sub").mkdir()
+    Path("sub/serve.toml").write_text('[serve]\ndatabase = "its.db"\n')
+    assert farthing("keys", "make", "ci", "--config", "sub/serve.toml").code == 0
+    assert Path("sub/its.db").is_file()  # where `farthing serve` looks for it
     Path("serve.toml").write_text("[serve]\n")
     assert "serve.database: is missing" in refused("keys", "list", "--config", "serve.toml")
 

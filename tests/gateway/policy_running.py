@@ -24,7 +24,7 @@ answers_for = ["large"]
 
 def letter(messages: list[dict[str, str]]) -> str:
     """Answer as both models do: B where the question has an odd number."""
-    number = int("".join(c for c in messages[-1]["content"] if c.isdigit()) or 0)
+    number = int("".join(c for c in messages[-1]["content"] if c.isdecimal()) or 0)
     return f"The answer is {'B' if number % 2 else 'A'}."
 
 

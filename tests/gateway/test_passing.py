@@ -226,6 +226,14 @@ def test_the_same_request_under_one_key_is_answered_once(tmp_path: Path) -> None
     assert spent(tmp_path).settled.calls == 3  # a try that failed is a call
 
 
+@pytest.mark.parametrize("key", ["a\tb", "\xa0", "a" * 257])
+def test_an_idempotency_key_may_be_any_text(tmp_path: Path, key: str) -> None:
+    with Endpoint() as stub, gateway(tmp_path, serve_section() + models(stub.url)) as running:
+        replies = [running.chat("large", "x", headers={"Idempotency-Key": key}) for _ in range(2)]
+    assert [reply.status for reply in replies] == [200, 200]
+    assert len(stub.requests) == 1
+
+
 def test_a_deadline_ends_a_request(tmp_path: Path) -> None:
     with Endpoint(latency_s=5) as stub, gateway(tmp_path, serve_section() + models(stub.url)) as it:
         began = time.monotonic()

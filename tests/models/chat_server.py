@@ -104,9 +104,10 @@ class Endpoint:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        self.requests.append(body)
+        body = body | {"messages": [m | {"content": _words(m)} for m in body["messages"]]}
         content = body["messages"][-1]["content"]
         self.calls[content] += 1
-        self.requests.append(body)
         self.headers.append(dict(request.headers))
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -223,6 +224,12 @@ class Endpoint:
         return stream
 
 
+def _words(message: dict[str, Any]) -> str:
+    """Return the text of a message; anything else than a text is shown as it is."""
+    content = message.get("content")
+    return content if isinstance(content, str) else json.dumps(content)
+
+
 def completion(body: dict[str, Any], text: str, *, usage: bool = True) -> dict[str, Any]:
     """Return what a provider would reply; a token is a word."""
     message = {"role": "assistant", "content": text}
@@ -249,4 +256,4 @@ def completion(body: dict[str, Any], text: str, *, usage: bool = True) -> dict[s
 
 def _token(word: str, body: dict[str, Any]) -> dict[str, Any]:
     top = [{"token": word, "logprob": -0.25}, {"token": "other", "logprob": -1.75}]
-    return {"token": word, "logprob": -0.25, "top_logprobs": top[: body["top_logprobs"]]}
+    return {"token": word, "logprob": -0.25, "top_logprobs": top[: body.get("top_logprobs") or 0]}

@@ -41,6 +41,9 @@ def serve(
     from farthing.gateway.server import serve as run
 
     read = overridden(read_config(config, record=record), host=host, port=port, workers=workers)
-    for line in read.remarks():
-        remark(line)
-    run(read, record=record, watch=watch, ready=lambda url: remark(f"serving at {url}"))
+
+    def ready(url: str) -> None:
+        for line in [*read.remarks(), f"serving at {url}"]:
+            remark(line)
+
+    run(read, record=record, watch=watch, ready=ready)

@@ -24,6 +24,7 @@ from farthing.gateway.shadow import Shadow
 from farthing.gateway.spending import Limits
 from farthing.gateway.traffic import Traffic, open_traffic
 from farthing.gateway.upstream import open_upstreams
+from farthing.models.prices import unpriced
 
 LOG = logging.getLogger("farthing.gateway")
 SWEEP_S = 5.0
@@ -57,7 +58,7 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
         watch: whether bundles are read again when they change.
 
     Raises:
-        InputError: a key, a bundle or the database cannot be opened.
+        InputError: a key, a bundle or the database cannot be opened, or a model has no price.
     """
     serve = config.serve
     async with contextlib.AsyncExitStack() as stack:
@@ -69,6 +70,8 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
         upstreams = open_upstreams(config.models, workers=serve.workers)
         for upstream in upstreams.values():
             stack.push_async_callback(upstream.aclose)
+            if upstream.price is None:  # nothing could be reserved for it
+                raise unpriced(upstream.model)
         models = config.models.open(workers=serve.workers)
         for one in models.values():
             stack.push_async_callback(one.aclose)

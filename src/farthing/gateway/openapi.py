@@ -40,7 +40,7 @@ _CHAT = {
     "type": "object",
     "required": ["model", "messages"],
     "properties": {
-        "model": {"type": "string", "description": "A model, or farthing/POLICY"},
+        "model": {"type": "string", "minLength": 1, "description": "A model, or farthing/POLICY"},
         "messages": {
             "type": "array",
             "minItems": 1,
@@ -62,8 +62,8 @@ _CHAT = {
             },
         },
         "n": {"type": ["integer", "null"], "minimum": 1, "maximum": 128},
-        "max_tokens": {"type": ["integer", "null"], "minimum": 1},
-        "max_completion_tokens": {"type": ["integer", "null"], "minimum": 1},
+        "max_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": 2**31 - 1},
+        "max_completion_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": 2**31 - 1},
         "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
         "top_p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "stream": {"type": ["boolean", "null"]},

@@ -119,6 +119,10 @@ class BudgetSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
     calls: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
+    def __post_init__(self) -> None:
+        if self.usd is self.tokens is self.calls is None:
+            raise ValueError("it limits nothing; give usd, tokens or calls")
+
     def limits(self) -> list[Limit]:
         """Return a limit for each unit that it names."""
         found = [

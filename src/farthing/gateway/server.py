@@ -1,5 +1,6 @@
 """Start the gateway: one process or several, on one address, ended in order."""
 
+import asyncio
 import math
 import os
 import signal
@@ -34,15 +35,23 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
         ready: told the address, before the first request.
 
     Raises:
-        InputError: the address is taken, a worker cannot be opened, or a package of the extra
-            `serve` is absent.
+        InputError: the address is taken, a key, a price, a bundle or the database is not there, a
+            worker cannot be opened, or a package of the extra `serve` is absent.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
         from uvicorn.config import STARTUP_FAILURE  # noqa: PLC0415
         from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
+
+        from farthing.gateway.house import opened  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
+
+    async def tried() -> None:
+        async with opened(config, watch=False):
+            pass
+
+    asyncio.run(tried())  # what a worker could not open is said here, once and in a line
     section = config.serve
     listening = bind(section.host, section.port)
     host, port = listening.getsockname()[:2]

@@ -1,0 +1,96 @@
+"""`farthing serve` with what cannot be served: one clear line, exit code 2, nothing started."""
+
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Refused = Callable[..., str]
+GOOD = """
+[serve]
+database = "farthing.db"
+strongest = "large"
+
+[models.large]
+provider = "openai-compatible"
+model = "large-2026"
+url = "http://127.0.0.1:9/v1"
+
+[prices]
+"large-2026" = { input_per_million = 10, output_per_million = 20 }
+"""
+POLICY = """
+[policies.mine]
+pool = ["large"]
+bundle = "bundle"
+"""
+
+
+@pytest.fixture(autouse=True)
+def served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve nothing, should a mistake be missed."""
+
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("it was served")
+
+    monkeypatch.setattr("uvicorn.Server.run", run)
+
+
+def without(line: str) -> str:
+    return "\n".join(one for one in GOOD.splitlines() if not one.startswith(line))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[serve", "is not TOML"),
+        ("", "serve: is missing"),
+        (without("database"), "`database`"),
+        (without("strongest"), "`strongest`"),
+        (GOOD.replace('strongest = "large"', 'strongest = "huge"'), "names 'huge'"),
+        (GOOD.replace("[serve]", "[serve]\nprot = 80"), "`prot`"),
+        (GOOD + "[extra]\n", "extra: is unknown"),
+        (GOOD.replace("[serve]", "[serve]\nport = 80000"), "65535"),
+        (GOOD.replace("http://127.0.0.1:9/v1", ""), "`url` must look like"),
+        (GOOD.replace("[prices]", 'key_env = "NO_SUCH_KEY"\n[prices]'), "NO_SUCH_KEY"),
+        (without('"large-2026"'), "nothing says what the model 'large-2026' costs"),
+        (GOOD.replace("farthing.db", "no/such/folder/farthing.db"), "no/such/folder"),
+        (GOOD + POLICY, "bundle"),
+        (GOOD + '[record]\nredact = "no.such:function"\n', "no.such"),
+        (GOOD + '[[budgets]]\nof = "all"\nper = "day"\n', "limits nothing; give usd"),
+        (GOOD + '[[budgets]]\nof = "nobody"\nper = "day"\nusd = 1\n', "budgets.of"),
+        (GOOD + '[budgets]\nof = "all"\nper = "day"\nusd = 1\n', "budgets"),
+    ],
+    ids=lambda value: "" if "\n" in value or not value else value,
+)
+def test_what_cannot_be_served_is_one_line(
+    refused: Refused, tmp_path: Path, text: str, said: str
+) -> None:
+    Path("serve.toml").write_text(text)
+    Path("bundle").mkdir()
+    Path("bundle/bundle.json").write_text("{")
+    assert said in refused("serve", "serve.toml", "--port", "0")
+
+
+def test_a_file_that_is_not_there_is_one_line(refused: Refused) -> None:
+    assert "absent.toml" in refused("serve", "absent.toml")
+
+
+def test_an_address_that_is_taken_is_one_line(refused: Refused) -> None:
+    Path("serve.toml").write_text(GOOD)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused("serve", "serve.toml", "--port", port)
+    assert f"127.0.0.1, port {port}: address already in use" in said
+
+
+def test_an_extra_that_is_not_there_is_one_line(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    Path("serve.toml").write_text(GOOD)
+    said = refused("serve", "serve.toml", "--port", "0")
+    assert "serving needs an optional dependency" in said
+    assert "[serve]" in said
