@@ -19,7 +19,7 @@ from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
 from farthing.gateway.replies import says_usage, text_in_piece
 from farthing.gateway.requests import ChatRequest
 from farthing.gateway.sections import PREFIX
-from farthing.gateway.spending import Limits, Payer
+from farthing.gateway.spending import Limits, Payer, Waiting
 from farthing.gateway.upstream import Reply
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
@@ -94,14 +94,16 @@ class Chat:
             raise RefusedError(400, said, code="outside_task")
         return Route(self.strongest.name, None, f"the request is outside the task: {outside}")
 
-    async def whole(self, request: ChatRequest, key: KeyRecord | None, trace: str) -> Whole:
-        """Answer in one piece.
+    async def whole(
+        self, request: ChatRequest, key: KeyRecord | None, trace: str, waiting: Waiting | None
+    ) -> Whole:
+        """Answer in one piece; settlements wait where they are given a place.
 
         Raises:
             RefusedError, LimitError, ModelError: it is not answered.
         """
         route = self.route(request, key)
-        payer = self._payer(key, route, trace)
+        payer = self._payer(key, route, trace, waiting)
         decided = await self._decided(request, route, payer)
         if isinstance(decided, Given):
             return Whole(decided.body(), decided.receipt)
@@ -111,7 +113,7 @@ class Chat:
         return Whole(_with_receipt(reply.body, receipt), receipt)
 
     async def pieces(
-        self, request: ChatRequest, key: KeyRecord | None, trace: str
+        self, request: ChatRequest, key: KeyRecord | None, trace: str, waiting: Waiting | None
     ) -> AsyncGenerator[bytes | Receipt]:
         """Answer in pieces: the data of each event, and the receipt once it is known.
 
@@ -121,7 +123,7 @@ class Chat:
             RefusedError, LimitError, ModelError: it is not answered, or no further.
         """
         route = self.route(request, key)
-        payer = self._payer(key, route, trace)
+        payer = self._payer(key, route, trace, waiting)
         decided = await self._decided(request, route, payer)
         if isinstance(decided, Given):
             yield decided.receipt
@@ -146,9 +148,11 @@ class Chat:
             yield _with_receipt(usage, receipt)
         yield receipt
 
-    def _payer(self, key: KeyRecord | None, route: Route, trace: str) -> Payer:
-        policy = route.policy.name if route.policy else None
-        return Payer(self.ledger, self.limits, key, self.config.serve.lease_s, policy, trace)
+    def _payer(
+        self, key: KeyRecord | None, route: Route, trace: str, waiting: Waiting | None
+    ) -> Payer:
+        policy, lease_s = route.policy.name if route.policy else None, self.config.serve.lease_s
+        return Payer(self.ledger, self.limits, key, lease_s, policy, trace, waiting)
 
     async def _decided(self, request: ChatRequest, route: Route, payer: Payer) -> Given | str:
         """Return a policy's reply; where no bundle decides, why nothing is promised."""

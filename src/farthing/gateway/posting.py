@@ -25,6 +25,7 @@ from farthing.gateway.house import House
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.refusals import RefusedError, logged, refusal, too_large, too_late
 from farthing.gateway.requests import ChatRequest, read_chat
+from farthing.gateway.spending import Waiting
 
 T = TypeVar("T")
 GONE = 499
@@ -59,6 +60,8 @@ class _Posted:
     trace: str
     claimed: str | None = None
     """The idempotency key that it runs under."""
+    waiting: Waiting | None = None
+    """What is settled once the reply is kept."""
     began: float = field(default_factory=time.perf_counter)
 
     @property
@@ -82,7 +85,7 @@ class _Posted:
             case Different():
                 said = "this idempotency key was used for another request; take a new one"
                 raise RefusedError(422, said, code="idempotency_key_reused")
-        self.claimed = once
+        self.claimed, self.waiting = once, Waiting(self.house.ledger)
         return await self.answer(http)
 
     async def answer(self, http: Request) -> Response:
@@ -93,10 +96,12 @@ class _Posted:
             within = asyncio.timeout(self.deadline_s())
             async with within:
                 if self.request.stream:
-                    pieces = self.chat.pieces(self.request, self.key, self.trace)
+                    pieces = self.chat.pieces(self.request, self.key, self.trace, self.waiting)
                     first = await until_gone(http, anext(pieces))
                     return _Events(self, pieces, first)
-                whole = await until_gone(http, self.chat.whole(self.request, self.key, self.trace))
+                whole = await until_gone(
+                    http, self.chat.whole(self.request, self.key, self.trace, self.waiting)
+                )
         except BaseException as error:
             if pieces is not None:  # its first piece may have come as the time ran out
                 await pieces.aclose()
@@ -116,6 +121,8 @@ class _Posted:
             await self.house.ledger.abandon(self.claimed)
         else:
             await self.house.ledger.finish(self.claimed, status, body)
+        if self.waiting is not None:
+            await self.waiting.settle()
 
     def left_s(self) -> float:
         """Return the seconds until the deadline."""

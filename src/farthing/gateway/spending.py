@@ -38,6 +38,23 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Settlements that wait until a request's reply is kept under its idempotency key.
+
+    So a process that dies between the two leaves calls that are charged in full and marked, and a
+    reply that is repeated: what was settled is never run again.
+    """
+
+    ledger: Accounts
+    costs: list[tuple[Hold, Amount]] = field(default_factory=list)
+
+    async def settle(self) -> None:
+        """Settle what waits."""
+        while self.costs:
+            await self.ledger.settle(*self.costs.pop())
+
+
+@dataclass(frozen=True)
 class Payer:
     """Whose money a request spends."""
 
@@ -48,6 +65,12 @@ class Payer:
     policy: str | None = None
     note: str = ""
     """What a call of unknown outcome is marked with: the trace's id."""
+    waiting: Waiting | None = None
+    """Where settlements wait; None: they do not."""
+
+    def attempt(self, hold: Hold) -> "Attempt":
+        """Return the try that a hold is for."""
+        return Attempt(self.ledger, hold, self.waiting)
 
     def accounts(self, model: str) -> tuple[str, ...]:
         """Return what a call to a model is charged to."""
@@ -79,7 +102,7 @@ class Payer:
         Raises:
             LimitError: a limit does not allow it; nothing was sent.
         """
-        attempt = Attempt(self.ledger, await self.reserve(model, largest))
+        attempt = self.attempt(await self.reserve(model, largest))
         try:
             yield attempt
         except ModelError as error:
@@ -103,6 +126,7 @@ class Attempt:
 
     ledger: Accounts
     hold: Hold
+    waiting: Waiting | None = None
     ended: bool = False
 
     async def settle(self, cost_nano: int | None, tokens: int) -> None:
@@ -110,7 +134,11 @@ class Attempt:
         self.ended = True
         held = self.hold.amount
         cost = held.nano if cost_nano is None else cost_nano
-        await asyncio.shield(self.ledger.settle(self.hold, Amount(cost, tokens, held.calls)))
+        amount = Amount(cost, tokens, held.calls)
+        if self.waiting is None:
+            await asyncio.shield(self.ledger.settle(self.hold, amount))
+        else:
+            self.waiting.costs.append((self.hold, amount))
 
     async def failed(self, error: ModelError) -> None:
         """Settle what a failure cost: nothing, or what nobody knows."""
@@ -154,7 +182,7 @@ class LedgerJournal:
             self.refused = error
             raise
         self._made += 1
-        self._open[self._made] = Attempt(self.payer.ledger, hold)
+        self._open[self._made] = self.payer.attempt(hold)
         return self._made
 
     async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
