@@ -3,6 +3,7 @@
 from typing import Any
 
 from farthing import __version__
+from farthing.gateway.wishes import MOST_SECONDS, MOST_USD
 
 _ERROR = {
     "type": "object",
@@ -36,6 +37,12 @@ _MEANINGS = {
     "503": "The database of the gateway does not answer",
     "504": "A model, or the request's deadline, was too slow",
 }
+
+
+def _text(most: int, said: str) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": most, "description": said}
+
+
 _CHAT = {
     "type": "object",
     "required": ["model", "messages"],
@@ -83,10 +90,20 @@ _CHAT = {
                     "exclusiveMaximum": 1,
                     "description": "Least reliability that must be proved",
                 },
-                "budget": {"type": "number", "minimum": 0, "description": "Most US dollars"},
-                "mode": {"type": "string", "description": "A mode of the policy"},
-                "deadline": {"type": "number", "exclusiveMinimum": 0, "description": "Seconds"},
-                "conversation": {"type": "string"},
+                "budget": {
+                    "type": "number",
+                    "minimum": 0,
+                    "maximum": MOST_USD,
+                    "description": "Most US dollars",
+                },
+                "mode": _text(64, "A mode of the policy"),
+                "deadline": {
+                    "type": "number",
+                    "exclusiveMinimum": 0,
+                    "maximum": MOST_SECONDS,
+                    "description": "Seconds",
+                },
+                "conversation": _text(256, "A name for the conversation that it belongs to"),
             },
         },
     },
