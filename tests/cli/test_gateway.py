@@ -136,6 +136,30 @@ def test_a_days_traffic_becomes_a_recommendation(farthing: Farthing, day: str) -
     assert json.loads(done.out)["reference"]["name"] == "large"
 
 
+def test_what_was_not_tried_proves_nothing(farthing: Farthing, tmp_path: Path) -> None:
+    """A model that agrees half the time, and was tried on a tenth: the rest is no agreement."""
+    where = str(tmp_path / "share.db")
+    rng = np.random.default_rng(0)
+
+    async def go() -> None:
+        traffic = await open_traffic(where, None, keep_prompts=True)
+        for i in range(2_000):
+            calls = [call("large", str(i % 3), cost_usd=0.01)]
+            if i % 10 == 0:
+                said = str(i % 3) if rng.random() < 0.5 else "9"
+                calls.append(call("small", said, cost_usd=0.0001))
+            at = NOW + timedelta(seconds=i)
+            traffic.put(passed(f"q{i}", at=at, question=f"What is {i} modulo 3?", calls=calls))
+        await traffic.aclose()
+
+    asyncio.run(go())
+    farthing("traffic", "export", "--database", where, "--out", "traces.jsonl")
+    said = ("--promise", "agreement", "--reference", "large", "--json")
+    done = farthing("recommend", "--traces", "traces.jsonl", *said)
+    assert done.code == 1, done.err
+    assert sum(json.loads(done.out)["questions"].values()) == 200
+
+
 def test_the_traffic_is_shown(farthing: Farthing, refused: Refused, day: str) -> None:
     shown = farthing("traffic", "show", "--database", day)
     assert re.search(r"large +400 +\$4 +\$0.039 +\$0\n", shown.out)

@@ -230,7 +230,10 @@ def _share(rows: IntArray, share: float, most: int) -> int:
 
 def _usable(traces: TraceArrays, does: str) -> IntArray:
     """Return the complete questions, or refuse so few."""
-    complete = np.flatnonzero(traces.complete if not is_pool(traces) else _answered(traces))
+    usable = traces.complete
+    if is_pool(traces):  # where all failed nobody can be compared
+        usable = usable & _answered(traces)
+    complete = np.flatnonzero(usable)
     if len(complete) < LEAST:
         raise TooFewTracesError(
             f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
