@@ -176,8 +176,9 @@ MUTATIONS = (
     Mutation(
         "what is tried again is not set aside from the question's budget",
         "retry:Retrying.complete",
-        "await around(partial(self._model.complete, prompt))",
-        "await (around if tries == 1 else alone)(partial(self._model.complete, prompt))",
+        "attempt = partial(around, partial(self._model.complete, prompt))",
+        "attempt = (lambda tried: lambda: (alone if tried or tried.append(1) else around)("
+        "partial(self._model.complete, prompt)))([])",
         "test_answers",
     ),
     Mutation(

@@ -142,7 +142,7 @@ def test_a_lease_outlasts_the_deadline(tmp_path: Path) -> None:
 
 
 def test_a_fallback_counts_what_the_model_before_it_cost(tmp_path: Path) -> None:
-    with Endpoint(faults={"garbage": 1.0}) as broken, Endpoint() as well:
+    with Endpoint(faults={"reset": 1.0}) as broken, Endpoint() as well:
         text = serve_section() + "[serve.fallbacks]\nlarge = ['small']\n" + models(broken.url)
         head, rest = text.split("[models.large]")
         text = head.replace(broken.url, well.url) + "[models.large]" + rest

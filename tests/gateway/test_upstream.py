@@ -214,7 +214,7 @@ def test_a_stream_without_usage_counts_as_the_largest() -> None:
         (429, {"Retry-After": "7"}, RateLimitError, 7.0, False),
         (500, {}, ModelConnectionError, None, False),
         (504, {}, ModelTimeoutError, None, True),
-        (307, {"Location": "/v1/chat/completions"}, BadRequestError, None, False),
+        (307, {"Location": "/v1/chat/completions"}, ModelConnectionError, None, False),
     ],
 )
 def test_an_error_status_becomes_its_error(

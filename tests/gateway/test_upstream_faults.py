@@ -140,7 +140,8 @@ def config(large: str, small: str, bundle: Path, *, fallbacks: bool, tries: int)
     found = found.replace("retries = ", "timeout_s = 2.5\nretries = ")
     head, rest = found.split("[models.large]")
     found = head.replace(large, small) + "[models.large]" + rest
-    return text + found + POLICY.replace('"bundle"', json.dumps(str(bundle)))
+    alone = POLICY.replace('answers_for = ["large"]\n', "")  # `large` is asked itself
+    return text + found + alone.replace('"bundle"', json.dumps(str(bundle)))
 
 
 @pytest.mark.parametrize(
