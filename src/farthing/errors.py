@@ -18,6 +18,7 @@
     │   ├── ContextTooLongError    the prompt does not fit the model
     │   ├── ContentRefusedError    the provider will not answer this prompt
     │   ├── BadRequestError        the provider does not understand what was asked
+    │   ├── RedirectedError        the endpoint is elsewhere; a key goes nowhere else
     │   ├── ModelTimeoutError      no full reply in time
     │   ├── ModelConnectionError   no connection, or it broke, or the server failed
     │   └── MalformedReplyError    a reply that is not what the interface promises
@@ -215,6 +216,12 @@ class BadRequestError(ModelError):
     """The provider does not understand or not allow what was asked."""
 
     kind = "bad_request"
+
+
+class RedirectedError(ModelError):
+    """The endpoint says that it is elsewhere; nobody follows, so that a key goes nowhere else."""
+
+    kind = "redirected"
 
 
 class ModelTimeoutError(ModelError):

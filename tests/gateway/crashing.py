@@ -68,7 +68,8 @@ def largest_nano(folder: Path, url: str) -> int:
     """Return the most that one of these requests can cost: what is set aside for it."""
     file = folder / "largest.toml"
     file.write_text(serve_section() + models(url))
-    upstream = open_upstreams(read_config(file).models)["large"]
+    sections = read_config(file).models
+    upstream = open_upstreams(sections, sections.admissions())["large"]
     body = json.dumps(request("large", CONTENT)).encode()
     found = upstream.largest(read_chat(body, {}), 4096).nano
     assert found is not None

@@ -32,5 +32,5 @@ def right(found: Killed) -> None:
     assert asked <= found.ledger_calls <= asked + found.marked
     settled = found.ledger_calls - found.marked
     assert settled <= found.answered  # no request is paid twice, but for what is marked
-    assert found.twice <= found.marked
+    assert found.twice <= min(found.marked, found.broken + found.late)
     assert found.ledger_nano - found.marked_nano <= found.replied_nano <= found.ledger_nano

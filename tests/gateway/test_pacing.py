@@ -28,11 +28,11 @@ def day(pace: Pace, begun: datetime, requests: int) -> tuple[int, list[str]]:
     spent, names = 0, []
     for at in range(requests):
         now = begun + timedelta(days=1) * at / requests
-        loaded, option = pace.choose(MODES, now)
-        cost = DEAR if loaded.mode == "careful" else CHEAP
+        paced = pace.choose(MODES, now)
+        cost = DEAR if paced.mode.mode == "careful" else CHEAP
         spent += cost
-        names.append(loaded.mode)
-        pace.settle(option, cost, now)
+        names.append(paced.mode.mode)
+        pace.settle(paced, cost, now)
     return spent, names
 
 
@@ -58,15 +58,24 @@ def test_a_new_day_has_its_own_money_and_yesterdays_hours() -> None:
 
 def test_where_nothing_is_left_the_cheapest_is_taken_and_the_ledger_decides() -> None:
     pace = Pace.of(PacingSection(usd_per_day=0.00005, requests=10), 1)
-    loaded, option = pace.choose(MODES, MORNING)
-    assert loaded.mode == "economy"
-    assert option.largest_nano == 0
-    pace.settle(option, CHEAP, MORNING)
+    paced = pace.choose(MODES, MORNING)
+    assert paced.mode.mode == "economy"
+    assert paced.option.largest_nano == 0
+    pace.settle(paced, CHEAP, MORNING)
 
 
 def test_what_was_not_answered_is_given_back() -> None:
     pace = Pace.of(PacingSection(usd_per_day=1.0, requests=10), 1)
-    _, option = pace.choose(MODES, MORNING)
-    assert pace.state.reserved_nano == option.largest_nano > 0
-    pace.settle(option, None, MORNING)
+    paced = pace.choose(MODES, MORNING)
+    assert pace.state.reserved_nano == paced.option.largest_nano > 0
+    pace.settle(paced, None, MORNING)
     assert (pace.state.reserved_nano, pace.state.spent_nano) == (0, 0)
+
+
+def test_what_midnight_divides_is_the_first_days() -> None:
+    pace = Pace.of(PacingSection(usd_per_day=1.0, requests=10), 1)
+    late = pace.choose(MODES, MORNING + timedelta(hours=23, minutes=59))
+    early = pace.choose(MODES, MORNING + timedelta(days=1, minutes=1))
+    pace.settle(late, DEAR, MORNING + timedelta(days=1, minutes=2))
+    assert pace.state.reserved_nano == early.option.largest_nano > 0
+    assert pace.state.spent_nano == 0

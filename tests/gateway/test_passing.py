@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 
@@ -124,6 +125,35 @@ def test_an_upstream_failure_has_its_status_and_costs_what_it_can(
     charged = fault in {"reset", "cut", "garbage"}
     assert (spent(tmp_path).settled.nano > 0) == charged
     assert len(unknowns(tmp_path)) == charged
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("service_tier", "priority"),
+        ("web_search_options", {"search_context_size": "low"}),
+        ("modalities", ["text", "audio"]),
+    ],
+)
+def test_what_no_price_of_tokens_covers_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+    with Endpoint() as stub, gateway(tmp_path, serve_section() + models(stub.url)) as running:
+        reply = running.post(_asking(**{name: value}))
+        assert (reply.status, reply.json["error"]["param"]) == (400, name)
+        assert not stub.requests
+        assert running.post(_asking(service_tier="default", modalities=["text"])).status == 200
+
+
+def _asking(**fields: Any) -> dict[str, Any]:
+    return {"model": "large", "messages": [{"role": "user", "content": "two words"}], **fields}
+
+
+def test_a_redirect_is_the_operators_to_mend_and_not_tried_again(tmp_path: Path) -> None:
+    elsewhere = {"Location": "http://127.0.0.1:9/v1/chat/completions"}
+    with Endpoint(reply=lambda _: web.Response(status=307, headers=elsewhere)) as stub:
+        with gateway(tmp_path, serve_section() + models(stub.url, tries=3)) as running:
+            reply = running.chat("large", "two words")
+        assert (reply.status, reply.json["error"]["code"]) == (502, "upstream_redirected")
+        assert len(stub.requests) == 1
 
 
 def test_a_fallback_answers_where_a_model_fails(tmp_path: Path) -> None:

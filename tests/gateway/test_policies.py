@@ -1,8 +1,10 @@
 """A policy answers: whose task a request is, who decides, what is promised, what is kept."""
 
 import json
+import shutil
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,12 @@ import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models
 from policy_running import SYSTEM, config, letter, made_bundle
+from serving import total
 
 from farthing.cli.main import _run as farthing
+from farthing.errors import InputError
+from farthing.gateway.config import read_config
+from farthing.gateway.policies import open_policies
 
 RECORD = """
 [record]
@@ -53,6 +59,81 @@ def test_clients_change_nothing_but_the_address(tmp_path: Path, bundle: Path) ->
         outside = running.chat("large", "Another prompt.", "number 8").json
         assert outside["farthing"]["answered_by"] == "large"
         assert outside["farthing"]["promise"] == "none"
+
+
+def test_an_asked_model_answers_itself_until_a_bundle_does(tmp_path: Path) -> None:
+    with Endpoint(letter) as stub:
+        text = config(stub, tmp_path / "none").replace('["large"]', '["small"]')
+        with gateway(tmp_path, text) as running:
+            said = running.chat("small", SYSTEM, "number 8").json["farthing"]
+            assert (said["answered_by"], said["promise"]) == ("small", "none")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_recorded_of_a_task_is_asked_as_the_task_says(
+    tmp_path: Path, *, stream: bool
+) -> None:
+    with Endpoint(letter) as stub:
+        text = config(stub, tmp_path / "none") + RECORD
+        with gateway(tmp_path, text) as running:
+            assert running.chat("large", SYSTEM, "number 8", stream=stream).status == 200
+            _until_asked(stub, 2, running)
+    asked = [(one["model"], one["max_tokens"], one["temperature"]) for one in stub.requests]
+    assert sorted(asked) == [("large-2026", 50, 1.0), ("small-2026", 50, 1.0)]
+
+
+def test_parity_promises_no_share_of_right_answers(tmp_path: Path) -> None:
+    made_bundle(tmp_path, "parity")
+    with Endpoint(letter) as stub, gateway(tmp_path, config(stub, tmp_path / "bundle")) as running:
+        said = running.chat("farthing/letters", SYSTEM, "7").json["farthing"]
+        assert said["promise"] == "parity"
+        asked = {"reliability": 0.5}
+        more = running.chat("farthing/letters", SYSTEM, "7", farthing=asked).json["farthing"]
+        assert (more["promise"], more["answered_by"]) == ("none", "large")
+
+
+def test_a_policy_and_a_model_keep_one_limit_together(tmp_path: Path, bundle: Path) -> None:
+    shared = 'limits = "shared"\nurl = '
+    with Endpoint(letter, latency_s=0.3) as stub:
+        text = config(stub, bundle).replace("url = ", shared) + "[limits.shared]\nconcurrent = 1\n"
+        with gateway(tmp_path, text) as running, ThreadPoolExecutor(4) as threads:
+            asked = ["farthing/letters", "small"] * 2
+            replies = list(threads.map(lambda name: running.chat(name, SYSTEM, "7"), asked))
+    assert [reply.status for reply in replies] == [200] * 4
+    assert stub.most_under_way == 1
+
+
+def test_two_sections_of_one_model_are_charged_apart(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub:
+        text = config(stub, bundle).replace('"large-2026"', '"small-2026"')
+        text = text.replace(
+            '"small-2026" = { input_per_million = 10, output_per_million = 20 }\n', ""
+        )
+        # the dear one comes first in the file, the cheap one is asked
+        text = text.replace("[models.small]", "[models.other]")
+        text = text.replace("[models.large]", "[models.small]")
+        with gateway(tmp_path, text.replace("[models.other]", "[models.large]")) as running:
+            assert running.chat("farthing/letters", SYSTEM, "7").json["farthing"]["cost_nano"] > 0
+    database = str(tmp_path / "gateway.db")
+    assert total(database, "model:small").settled.calls == 1
+    assert total(database, "model:large").settled.calls == 0
+
+
+def test_a_damaged_bundle_keeps_no_other_from_being_read(tmp_path: Path, bundle: Path) -> None:
+    damaged, folder = tmp_path / "damaged", f"bundle = {json.dumps(str(bundle))}\n"
+    modes = f"[policies.letters.modes]\nbad = {json.dumps(str(damaged))}\ngood = "
+    text = config(Endpoint(url="http://127.0.0.1:9/v1"), bundle).replace(folder, "")
+    (tmp_path / "serve.toml").write_text(f"{text}{modes}{json.dumps(str(tmp_path / 'late'))}\n")
+    read = read_config(tmp_path / "serve.toml")
+    policy = open_policies(read, read.models.open())[0]["letters"]
+    assert not policy.loaded
+    damaged.mkdir()
+    (damaged / "bundle.json").write_text("{")
+    shutil.copytree(bundle, tmp_path / "late")
+    with pytest.raises(InputError, match="damaged"):
+        policy.load()
+    assert list(policy.loaded) == ["good"]
+    assert policy.load() == []  # said once, not every two seconds
 
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]

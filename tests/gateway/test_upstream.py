@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from farthing.errors import (
     ModelError,
     ModelTimeoutError,
     RateLimitError,
+    RedirectedError,
 )
 from farthing.gateway.http_upstream import WINDOW, HttpUpstream
 from farthing.gateway.requests import ChatRequest, read_chat
@@ -60,6 +61,11 @@ def ask(**more: Any) -> ChatRequest:
     return read_chat(json.dumps({"model": "base", "messages": HELLO} | more).encode(), {})
 
 
+def _open(tables: Mapping[str, Any]) -> dict[str, Upstream]:
+    models = models_from(tables, "f.toml")
+    return open_upstreams(models, models.admissions())
+
+
 def using(handle: Handler, work: Work[T], limits: dict[str, int] | None = None, **more: Any) -> T:
     """Do some work with the one model of a configuration and the stub behind it."""
 
@@ -70,7 +76,7 @@ def using(handle: Handler, work: Work[T], limits: dict[str, int] | None = None, 
             if limits:
                 tables["limits"] = {"shared": limits}
                 section["limits"] = "shared"
-            upstream = open_upstreams(models_from(tables, "f.toml"))["base"]
+            upstream = _open(tables)["base"]
             try:
                 return await work(upstream, stub)
             finally:
@@ -214,7 +220,7 @@ def test_a_stream_without_usage_counts_as_the_largest() -> None:
         (429, {"Retry-After": "7"}, RateLimitError, 7.0, False),
         (500, {}, ModelConnectionError, None, False),
         (504, {}, ModelTimeoutError, None, True),
-        (307, {"Location": "/v1/chat/completions"}, ModelConnectionError, None, False),
+        (307, {"Location": "/v1/chat/completions"}, RedirectedError, None, False),
     ],
 )
 def test_an_error_status_becomes_its_error(
@@ -552,7 +558,7 @@ def test_other_providers_are_spoken_to() -> None:
     }
 
     async def run() -> None:
-        upstream = open_upstreams(models_from(tables, "f.toml"))["s"]
+        upstream = _open(tables)["s"]
         request = ask(n=2, stream_options={"include_usage": True})
         reply = await upstream.send(request, 50)
         said = json.loads(reply.body)
@@ -582,7 +588,7 @@ def test_a_spoken_model_that_is_late_counts_in_full() -> None:
     }
 
     async def run() -> None:
-        upstream = open_upstreams(models_from(tables, "f.toml"))["s"]
+        upstream = _open(tables)["s"]
         with pytest.raises(ModelTimeoutError) as caught:
             await upstream.send(ask(), 50, timeout_s=0.05)
         assert caught.value.cost_nano == upstream.largest(ask(), 50).nano

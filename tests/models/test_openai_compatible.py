@@ -22,6 +22,7 @@ from farthing.errors import (
     ModelError,
     ModelTimeoutError,
     RateLimitError,
+    RedirectedError,
     UnpricedModelError,
 )
 from farthing.models.base import Completion, Message, Prompt, TokenLogprob, Usage
@@ -155,7 +156,7 @@ def settings(endpoint: Endpoint, **more: Any) -> OpenAISettings:
         (400, "This model's maximum context length is 4096 tokens.", ContextTooLongError, 0),
         (400, '{"error": {"type": "exceed_context_size_error"}}', ContextTooLongError, 0),
         (400, '{"error": {"code": "content_filter"}}', ContentRefusedError, 0),
-        (301, "moved", ModelConnectionError, 0),
+        (301, "moved", RedirectedError, 0),
         (401, "who are you", AuthenticationError, 0),
         (402, "no credit", AuthenticationError, 0),
         (403, "not you", AuthenticationError, 0),
@@ -216,7 +217,7 @@ def test_json_of_another_shape_is_malformed(endpoint: Endpoint, body: str) -> No
 def test_a_redirect_is_not_followed(endpoint: Endpoint) -> None:
     there = {"Location": endpoint.url + "/chat/completions"}
     endpoint.reply = lambda _: web.Response(status=307, headers=there)
-    with pytest.raises(ModelConnectionError, match="HTTP 307"):
+    with pytest.raises(RedirectedError, match=r"HTTP 307.*correct the model's url"):
         ask(endpoint.url)
     assert sum(endpoint.calls.values()) == 1
 

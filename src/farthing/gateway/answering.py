@@ -53,7 +53,7 @@ async def answer(
         request: of the policy's task.
         chosen: the bundle, and the budget of the request.
         payer: whose money is spent; its note is the id of the trace.
-        sections: what a provider calls a model to what clients call it.
+        sections: what clients call a model to what its provider calls it.
         strongest: the model that savings are counted against.
 
     Raises:

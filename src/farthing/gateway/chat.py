@@ -36,6 +36,10 @@ class Route:
     why: str = ""
     """Why nothing is promised of it."""
 
+    def asked(self, request: ChatRequest) -> ChatRequest:
+        """Return what the model is asked: of a task as the task says, else what was asked."""
+        return request if self.policy is None else self.policy.asked(request)
+
 
 @dataclass(frozen=True)
 class Whole:
@@ -56,7 +60,7 @@ class Chat:
     limits: Limits
     strongest: answering.Strongest
     sections: dict[str, str]
-    """What a provider calls a model to the section that clients know."""
+    """What clients call a model, its section, to what its provider calls it."""
     metrics: Metrics
     recorder: Recorder | None
     paces: dict[str, Pace]
@@ -83,7 +87,7 @@ class Chat:
             taking = [p for p in self.policies.values() if name in p.section.answers_for]
             inside = [policy for policy in taking if policy.outside(request) is None]
             if inside:
-                return Route(self.strongest.name, inside[0])
+                return Route(name, inside[0])
             return Route(name, None, "a model was asked, which promises nothing")
         policy = self.policies[name.removeprefix(PREFIX)]
         outside = policy.outside(request)
@@ -107,7 +111,8 @@ class Chat:
         decided = await self._decided(request, route, payer)
         if isinstance(decided, Given):
             return Whole(decided.body(), decided.receipt)
-        name, reply = await self.passing.send(route.model, request, payer, self._left(request))
+        sent, left = route.asked(request), self._left(request)
+        name, reply = await self.passing.send(route.model, sent, payer, left)
         receipt = self._received(request, name, reply, trace, decided)
         self._keep(request, route, payer, receipt, reply)
         return Whole(_with_receipt(reply.body, receipt), receipt)
@@ -131,7 +136,8 @@ class Chat:
                 yield chunk
             return
         left = self._left(request)
-        async with self.passing.stream(route.model, request, payer, left) as (name, streamed):
+        sent = route.asked(request)
+        async with self.passing.stream(route.model, sent, payer, left) as (name, streamed):
             said: list[str] = []
             usage: bytes | None = None
             async for piece in streamed:
@@ -176,15 +182,15 @@ class Chat:
         pace = self.paces.get(policy.name)
         if pace is None or request.wishes.choose:
             return await answering.answer(request, chosen, payer, self.sections, self.strongest)
-        mode, option = pace.choose(list(policy.loaded.values()))
-        paced = Chosen(mode, mode.question_budget_nano)
+        paced = pace.choose(list(policy.loaded.values()))
+        chosen = Chosen(paced.mode, paced.mode.question_budget_nano)
         cost: int | None = None
         try:
-            found = await answering.answer(request, paced, payer, self.sections, self.strongest)
+            found = await answering.answer(request, chosen, payer, self.sections, self.strongest)
             cost = found[1].cost_nano
             return found
         finally:
-            pace.settle(option, cost)
+            pace.settle(paced, cost)
 
     def _received(
         self, request: ChatRequest, name: str, reply: Reply, trace: str, why: str

@@ -67,19 +67,20 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
         keys = await open_keys(serve.database) if serve.keys else None
         if keys is not None:
             stack.push_async_callback(keys.aclose)
-        upstreams = open_upstreams(config.models, workers=serve.workers)
+        admissions = config.models.admissions(workers=serve.workers)
+        upstreams = open_upstreams(config.models, admissions)
         for upstream in upstreams.values():
             stack.push_async_callback(upstream.aclose)
             if upstream.price is None:  # nothing could be reserved for it
                 raise unpriced(upstream.model)
-        models = config.models.open(workers=serve.workers)
+        models = config.models.open(admissions=admissions)
         for one in models.values():
             stack.push_async_callback(one.aclose)
         policies, closing = open_policies(config, models)
         for other in closing:
             stack.push_async_callback(other.aclose)
         metrics, limits = Metrics(), Limits.of(config.limits)
-        sections = {upstream.model: name for name, upstream in upstreams.items()}
+        sections = {name: upstream.model for name, upstream in upstreams.items()}
         traffic, recorder = await _recorder(config, stack, ledger, limits, metrics, sections)
         strongest = Strongest(serve.strongest, upstreams[serve.strongest].price)
         passing = Passing(upstreams, serve.default_max_output, serve.fallbacks)
@@ -122,7 +123,7 @@ async def _recorder(
     stack.push_async_callback(traffic.aclose)
     shadow = Shadow(section, ledger, limits, traffic, metrics, sections, config.serve.lease_s)
     stack.push_async_callback(shadow.aclose)
-    return traffic, Recorder(traffic, shadow, {name: model for model, name in sections.items()})
+    return traffic, Recorder(traffic, shadow, sections)
 
 
 async def _background(stack: contextlib.AsyncExitStack, *jobs: Coroutine[None, None, None]) -> None:
@@ -163,8 +164,11 @@ async def _watch(policies: dict[str, GatewayPolicy]) -> None:
 
     async def once() -> None:
         for name, policy in policies.items():
-            for mode in await asyncio.to_thread(policy.load):
-                LOG.warning("policy %s: read the bundle of mode %s", name, mode)
+            try:
+                for mode in await asyncio.to_thread(policy.load):
+                    LOG.warning("policy %s: read the bundle of mode %s", name, mode)
+            except FarthingError as error:  # one that is damaged keeps no other from being read
+                LOG.warning("policy %s: %s; what was read before goes on", name, error)
 
     await _every(WATCH_S, once)
 

@@ -4,7 +4,7 @@ Changed in a request are the model's name, the limit on output tokens, and what 
 """
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from farthing.gateway.http_stream import CHUNK, HttpStream
-from farthing.gateway.requests import ChatRequest
+from farthing.gateway.requests import ChatRequest, RequestError
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
@@ -29,6 +29,12 @@ TOKENS_PER_SCHEMAS = 1_024
 _SCHEMAS = ("tools", "functions", "response_format")
 _DROPPED = ("max_tokens", "max_completion_tokens", "stream", "stream_options")
 _STREAMED = b',"stream":true'
+_PRICED: Mapping[str, Callable[[Any], bool]] = {
+    "service_tier": lambda tier: tier in (None, "auto", "default", "flex"),
+    "web_search_options": lambda options: not options,
+    "modalities": lambda kinds: kinds in (None, [], ["text"]),
+}
+"""Parameters with values that no price of tokens covers, and which values it does cover."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,18 @@ class HttpUpstream:
         """Close all connections."""
         await self._endpoint.aclose()
 
+    def _check_priced(self, request: ChatRequest) -> None:
+        """Refuse what costs more than tokens at the model's price: it could not be reserved.
+
+        Raises:
+            RequestError: it asks for such a thing.
+        """
+        for name, is_priced in _PRICED.items():
+            if not is_priced(request.body.get(name)):
+                raise RequestError(f"'{name}' has a price of its own here; leave it out", name)
+
     def _sent(self, request: ChatRequest, default_max_output: int) -> _Sent:
+        self._check_priced(request)
         settings = self._settings
         wanted = {
             **{name: value for name, value in request.body.items() if name not in _DROPPED},

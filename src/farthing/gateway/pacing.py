@@ -22,6 +22,15 @@ NOTHING = Option(0.0, 0, 0)
 """What is reserved where nothing is left: the ledger decides."""
 
 
+@dataclass(frozen=True)
+class Paced:
+    """The mode that answers a request, and what is reserved for it."""
+
+    mode: Loaded
+    option: Option
+    day: date
+
+
 @dataclass
 class Pace:
     """Where a worker's share of a day stands."""
@@ -43,7 +52,7 @@ class Pace:
         pacer: Pacer = plugins.load("pacers", section.pacer)
         return cls(pacer, max(1, budget), max(1, section.requests // workers))
 
-    def choose(self, modes: Sequence[Loaded], now: datetime | None = None) -> tuple[Loaded, Option]:
+    def choose(self, modes: Sequence[Loaded], now: datetime | None = None) -> Paced:
         """Return the mode that answers next, its cost reserved; the cheapest where nothing fits."""
         now = now or datetime.now(UTC)
         self._begin(now)
@@ -53,22 +62,23 @@ class Pace:
         options = [option for option, _ in priced]
         chosen = choose(self.pacer, self.state, options, self._gone(now))
         if chosen is None:
-            return priced[0][1], NOTHING
+            return Paced(priced[0][1], NOTHING, self.day)
         self.state = chosen.state
-        return priced[chosen.index][1], chosen.option
+        return Paced(priced[chosen.index][1], chosen.option, self.day)
 
-    def settle(self, option: Option, spent_nano: int | None, now: datetime | None = None) -> None:
+    def settle(self, paced: Paced, spent_nano: int | None, now: datetime | None = None) -> None:
         """Put what a request cost in place of its reservation; None: nothing is known of it.
 
-        What was begun before midnight is settled after it without a trace.
+        What was begun on another day was that day's, and is not counted on this one.
         """
         now = now or datetime.now(UTC)
-        if option.largest_nano > self.state.reserved_nano:
+        if paced.day != self.day:
             return
         if spent_nano is None:
-            self.state = release(self.state, option)
+            self.state = release(self.state, paced.option)
         else:
-            self.state = settle(self.pacer, self.state, option, spent_nano, self._gone(now))
+            gone = self._gone(now)
+            self.state = settle(self.pacer, self.state, paced.option, spent_nano, gone)
 
     def _begin(self, now: datetime) -> None:
         if now.date() == self.day:

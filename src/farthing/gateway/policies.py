@@ -1,7 +1,7 @@
 """The policies of a gateway: which requests are their task, and which bundle decides."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from farthing import plugins
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
+from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.errors import InputError
 from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.config import ServeConfig
@@ -44,20 +45,22 @@ class Loaded:
     orchestrator: Orchestrator
     certificate_id: str | None
     """A mark of the certificate's JSON; None where nothing is certified."""
-    changed: float
-    """When its files were written, in seconds since 1970."""
 
     @property
     def reliability(self) -> Fraction | None:
-        """What is promised at least: one less the share of misses, or of what may be lost."""
+        """The least share of answers that is promised to be right, or to be the reference's.
+
+        Parity promises neither: its epsilon is a difference of accuracies. None: nothing of it is
+        promised.
+        """
         certificate = self.bundle.certificate
         if certificate is None or not certificate.promises:
             return None
-        for name in ("alpha", "epsilon"):
-            level = getattr(certificate.promise, name, None)
-            if isinstance(level, Fraction):
-                return 1 - level
-        return None
+        promise = certificate.promise
+        if isinstance(promise, AgreementPromise):
+            return 1 - promise.epsilon
+        alpha = getattr(promise, "alpha", None)
+        return 1 - alpha if isinstance(alpha, Fraction) else None
 
     @property
     def question_budget_nano(self) -> int | None:
@@ -90,8 +93,10 @@ class GatewayPolicy:
     """Most output tokens of a request of the task."""
     tried: tuple[Agent, ...]
     """Whom trials may ask: the agents, and models that are not in the pool yet."""
-    loaded: dict[str, Loaded] = field(default_factory=dict)
-    """By mode, the cheapest first."""
+    loaded: Mapping[str, Loaded] = field(default_factory=dict)
+    """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
+    looked: dict[str, float] = field(default_factory=dict)
+    """By mode, when the files were written that were last looked at, damaged ones as well."""
 
     def load(self) -> list[str]:
         """Read bundles that are new or have changed; return the modes that were read.
@@ -99,26 +104,42 @@ class GatewayPolicy:
         A bundle that is not there yet is no mistake: the strongest model answers until it is.
 
         Raises:
-            InputError: a bundle is damaged, or made for other models; those that were read before
-                stay in use.
+            InputError: bundles are damaged, or made for other models. Those that were read before
+                stay in use, and the others are read; the same files are not looked at again.
         """
-        found = []
+        found = dict(self.loaded)
+        read, problems = [], []
         for mode, path in self.section.bundles.items():
             changed = _changed(Path(path))
-            known = self.loaded.get(mode)
-            if changed is None or (known and known.changed == changed):
+            if changed is None or self.looked.get(mode) == changed:
                 continue
-            self.loaded[mode] = self._read(mode, Path(path), changed)
-            found.append(mode)
-        order = list(self.section.bundles)
-        self.loaded = dict(sorted(self.loaded.items(), key=lambda one: order.index(one[0])))
-        return found
+            self.looked[mode] = changed
+            try:
+                found[mode] = self._read(mode, Path(path))
+                read.append(mode)
+            except InputError as error:
+                problems.append(str(error))
+        self.loaded = {mode: found[mode] for mode in self.section.bundles if mode in found}
+        if problems:
+            raise InputError("; ".join(problems))
+        return read
 
     def outside(self, request: ChatRequest) -> str | None:
         """Say why a request is not part of the task; None where it is."""
         if not request.plain:
             return "it is more than plain text: tools, images, several choices or a format"
         return self._other_parameters(request) or self._other_messages(request.messages)
+
+    def asked(self, request: ChatRequest) -> ChatRequest:
+        """Return a request of the task with the task's limit and temperature where it names none.
+
+        So a model that answers by itself is asked as trials and the policy ask it: what is recorded
+        of it is what a certificate is about.
+        """
+        limits = {"max_tokens", "max_completion_tokens"}
+        body = {name: value for name, value in request.body.items() if name not in limits}
+        same = {"temperature": self._temperature, "max_completion_tokens": self.max_output}
+        return replace(request, body=body | same, limit=self.max_output)
 
     def _other_parameters(self, request: ChatRequest) -> str | None:
         body = request.body
@@ -169,7 +190,7 @@ class GatewayPolicy:
         given = self.section.temperature
         return ChatAgent.temperature if given is None else given
 
-    def _read(self, mode: str, path: Path, changed: float) -> Loaded:
+    def _read(self, mode: str, path: Path) -> Loaded:
         bundle = bundles.load(path)
         orchestrator = Orchestrator(bundle, self.plan, self.task, system=self.system)
         certified = bundle.certificate is not None and bundle.certificate.promises
@@ -179,7 +200,6 @@ class GatewayPolicy:
             bundle,
             orchestrator,
             mark.removeprefix("sha256:") if certified else None,
-            changed,
         )
 
 

@@ -25,7 +25,7 @@ class Recorder:
 
     traffic: Traffic
     shadow: Shadow
-    models: dict[str, str]
+    sections: dict[str, str]
     """What clients call a model to what its provider calls it."""
 
     def passed(
@@ -52,7 +52,7 @@ class Recorder:
         call = Call(
             round=1,
             role=name,
-            model=self.models.get(name),
+            model=self.sections.get(name),
             answer=(said or "").strip() or None,
             text=said or None,
             input_tokens=reply.usage.input_tokens,

@@ -159,7 +159,7 @@ class LedgerJournal:
 
     payer: Payer
     sections: Mapping[str, str]
-    """What a provider calls a model to the section that clients know."""
+    """What clients call a model, its section, to what its provider calls it."""
     refused: LimitError | None = None
     """The last limit that did not allow a call."""
     _open: dict[int, Attempt] = field(default_factory=dict)
@@ -177,13 +177,20 @@ class LedgerJournal:
         """
         largest = Amount(largest_nano, entry.tokens, 1)
         try:
-            hold = await self.payer.reserve(self.sections.get(entry.asked, entry.asked), largest)
+            hold = await self.payer.reserve(self._section(entry), largest)
         except LimitError as error:
             self.refused = error
             raise
         self._made += 1
         self._open[self._made] = self.payer.attempt(hold)
         return self._made
+
+    def _section(self, entry: Entry) -> str:
+        """Return which section is charged: in a pool it is the role, as two may ask one model."""
+        if entry.attempt.role in self.sections:
+            return entry.attempt.role
+        named = (name for name, model in self.sections.items() if model == entry.asked)
+        return next(named, entry.asked)
 
     async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
         """Settle a try."""

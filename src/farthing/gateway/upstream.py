@@ -4,7 +4,7 @@ A try is made by `around`, so that whoever pays can reserve before it and settle
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -111,17 +111,18 @@ async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncItera
             yield AfterFailures(done.value, done.failed_nano, done.tries - 1)
 
 
-def open_upstreams(models: ModelsConfig, *, workers: int = 1) -> dict[str, Upstream]:
+def open_upstreams(
+    models: ModelsConfig, admissions: Mapping[str, Admission]
+) -> dict[str, Upstream]:
     """Open every model of a configuration by the name of its section.
 
     Args:
         models: the configuration.
-        workers: number of processes that share the limits.
+        admissions: its limits, which others may keep as well (`ModelsConfig.admissions`).
 
     Raises:
-        InputError: a key, an optional package or a share of a limit is missing.
+        InputError: a key or an optional package is missing.
     """
-    shared = {name: Admission(limits.share(workers)) for name, limits in models.limits.items()}
     upstreams: dict[str, Upstream] = {}
     for name, section in models.sections.items():
         settings, patience = section.settings, section.patience
@@ -132,7 +133,7 @@ def open_upstreams(models: ModelsConfig, *, workers: int = 1) -> dict[str, Upstr
             model = settings.open(models.prices)
             upstream = SpokenUpstream(name, model, settings.price(models.prices), patience)
         if section.limits is not None:
-            upstream = LimitedUpstream(upstream, shared[section.limits])
+            upstream = LimitedUpstream(upstream, admissions[section.limits])
         upstreams[name] = upstream
     return upstreams
 

@@ -76,16 +76,30 @@ class ModelsConfig:
     limits: Mapping[str, Limits]
     prices: PriceTable
 
-    def open(self, *, workers: int = 1) -> dict[str, Model]:
-        """Open every model: retries around its limits around the provider.
+    def admissions(self, *, workers: int = 1) -> dict[str, Admission]:
+        """Return this process's share of each limit, by name; whoever is to keep it takes it.
 
         Args:
             workers: number of processes that share the limits.
 
         Raises:
+            InputError: there are more workers than something allows.
+        """
+        return {name: Admission(limits.share(workers)) for name, limits in self.limits.items()}
+
+    def open(
+        self, *, workers: int = 1, admissions: Mapping[str, Admission] | None = None
+    ) -> dict[str, Model]:
+        """Open every model: retries around its limits around the provider.
+
+        Args:
+            workers: number of processes that share the limits.
+            admissions: the limits, where others keep them as well; None: these models alone do.
+
+        Raises:
             InputError: a key, an optional package or a share of a limit is missing.
         """
-        shared = {name: Admission(limits.share(workers)) for name, limits in self.limits.items()}
+        shared = self.admissions(workers=workers) if admissions is None else admissions
         models: dict[str, Model] = {}
         for name, section in self.sections.items():
             model = section.settings.open(self.prices)

@@ -18,6 +18,7 @@ from farthing.errors import (
     ModelError,
     ModelTimeoutError,
     RateLimitError,
+    RedirectedError,
 )
 
 EXCERPT = 300
@@ -51,6 +52,7 @@ _ADVICE: dict[type[ModelError], str] = {
     ContextTooLongError: "the prompt does not fit the model: shorten it",
     ContentRefusedError: "the provider will not answer this prompt",
     BadRequestError: "check the model's name, its url and its parameters",
+    RedirectedError: "the endpoint is elsewhere: correct the model's url",
     ModelTimeoutError: "the endpoint waited for the model in vain",
     ModelConnectionError: "the endpoint failed",
 }
@@ -85,8 +87,9 @@ def _kind(status: int, body: str) -> type[ModelError]:
         return ContentRefusedError
     if status == 429 and any(mark in body for mark in _NO_MONEY):
         return AuthenticationError
-    at_fault = BadRequestError if 400 <= status < 500 else ModelConnectionError
-    return _BY_STATUS.get(status, at_fault)
+    if 300 <= status < 400:
+        return RedirectedError
+    return _BY_STATUS.get(status, ModelConnectionError if status >= 500 else BadRequestError)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:

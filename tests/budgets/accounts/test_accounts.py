@@ -122,6 +122,7 @@ def test_a_limit_on_another_account_means_nothing(where: str) -> None:
     async def story(accounts: Accounts, _: MovedClock) -> None:
         nothing = Limit("key:b", "calls", "total", 0)
         await accounts.reserve(["key:a"], Amount(1), [nothing], lease_s=60)
+        assert [await held(accounts, name) for name in ("key:a", "key:b")] == [1, 0]
 
     tell(where, story)
 
