@@ -16,7 +16,7 @@ import uvicorn
 
 from farthing.gateway.app import application
 from farthing.gateway.config import read_config
-from farthing.gateway.server import bind
+from farthing.models.listening import bind
 
 UPSTREAM = """
 [models.{name}]

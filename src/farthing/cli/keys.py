@@ -17,7 +17,9 @@ from farthing.cli.options import Json
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
-    from farthing.gateway.keys import KeyLimit, KeyRecord, Keys, Period, Scope, Unit
+    from farthing.budgets.accounts.base import Unit
+    from farthing.budgets.accounts.periods import Period
+    from farthing.gateway.keys import KeyLimit, KeyRecord, Keys, Scope
 
 T = TypeVar("T")
 app = typer.Typer(

@@ -88,8 +88,8 @@ def serve(
     Example: farthing lm serve --model small --model large --port 8400
     """
     try:
-        from farthing.lm.server import bind
         from farthing.lm.server import serve as serve_models
+        from farthing.models.listening import bind
     except ModuleNotFoundError:
         raise MissingExtraError("serving models", "live") from None
     from farthing.models.prices import PriceTable

@@ -1,8 +1,7 @@
 """What a client gets: a normal chat completion, and beside it what it cost and what is promised."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ from farthing.calibration.guarantees.pac import PacPromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.gateway.policies import Loaded
+from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
 from farthing.traces.base import Call
@@ -89,7 +89,6 @@ class Given:
     receipt: Receipt
     usage: tuple[int, int]
     """Tokens read and written, in all calls."""
-    created: int = field(default_factory=lambda: int(time.time()))
 
     def body(self) -> bytes:
         """Return the reply in one piece."""
@@ -102,24 +101,18 @@ class Given:
 
     def chunks(self, *, usage: bool) -> Iterator[bytes]:
         """Yield the data of a stream's events: the decision is made, so the text is known."""
-        head = self._head("chat.completion.chunk")
+        first = self._head("chat.completion.chunk")
         for at, text in enumerate(self.choices):
-            first = {"role": "assistant", **({"content": ""} if text is not None else {})}
+            begun = {"role": "assistant", **({"content": ""} if text is not None else {})}
             rest = {"content": text} if text is not None else {"refusal": self.receipt.says}
-            for delta, finish in ((first, None), (rest, None), ({}, "stop")):
-                choice = {"index": at, "delta": delta, "logprobs": None, "finish_reason": finish}
-                yield msgspec.json.encode(head | {"choices": [choice]})
+            for one in (piece(at, begun), piece(at, rest), piece(at, {}, finish="stop")):
+                yield msgspec.json.encode(first | {"choices": [one]})
         if usage:
             last = {"choices": [], "usage": self._usage(), "farthing": self.receipt.to_json()}
-            yield msgspec.json.encode(head | last)
+            yield msgspec.json.encode(first | last)
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return {
-            "id": f"chatcmpl-{self.receipt.trace}",
-            "object": kind,
-            "created": self.created,
-            "model": self.receipt.model,
-        }
+        return head(kind, self.receipt.model, self.receipt.trace)
 
     def _message(self, text: str | None) -> dict[str, Any]:
         refusal = self.receipt.says if text is None else None

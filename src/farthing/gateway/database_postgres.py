@@ -3,11 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import asyncpg
 
-from farthing.errors import StoreError
+from farthing.budgets.accounts.postgres import explained
 from farthing.gateway.database import PATIENCE_S, Row, Step
 
 if TYPE_CHECKING:
@@ -22,19 +21,18 @@ MAKING_TABLES = 0x46746867
 class PostgresDatabase:
     """A few connections to a server."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", name: str) -> None:
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", url: str) -> None:
         self._pool = pool
-        self._name = name
+        self._url = url
 
     @classmethod
     async def open(cls, url: str, schema: Sequence[str]) -> "PostgresDatabase":
         """Connect to a server; see `open_database`."""
-        name = named(url)
-        async with explained(name):
+        async with _explaining(url):
             pool = await asyncpg.create_pool(
                 url, min_size=1, max_size=MOST_CONNECTIONS, timeout=PATIENCE_S
             )
-        opened = cls(pool, name)
+        opened = cls(pool, url)
         try:
             lock = Step("SELECT pg_advisory_xact_lock($1)", [(MAKING_TABLES,)])
             await opened.write(lock, *map(Step, schema))
@@ -66,36 +64,17 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _connection(self) -> "AsyncIterator[Connection]":
-        async with explained(self._name), self._pool.acquire(timeout=PATIENCE_S) as connection:
+        async with _explaining(self._url), self._pool.acquire(timeout=PATIENCE_S) as connection:
             yield connection
 
 
 @asynccontextmanager
-async def explained(name: str) -> AsyncIterator[None]:
+async def _explaining(url: str) -> AsyncIterator[None]:
     """Turn what asyncpg or the network says into a StoreError with a remedy."""
     try:
         yield
-    except ValueError:  # its text may hold a piece of the URL, and so a traceback would
-        raise StoreError(f"{name}: the URL or a value cannot be read; check the URL") from None
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as problem:
-        said = str(problem) or type(problem).__name__
-        raise StoreError(
-            f"{name}: {said}; check that the server runs, and the URL's user, password and database"
-        ) from problem
-
-
-def named(url: str) -> str:
-    """Return what messages call a database: never its user or password.
-
-    >>> named("postgresql://me:secret@db.example:5432/farthing?sslmode=require")
-    'PostgreSQL at db.example:5432/farthing'
-    """
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:  # a password with characters that are not written as %40 and so on
-        return "PostgreSQL"
-    return f"PostgreSQL at {parts.hostname or 'localhost'}{port}{parts.path}"
+    except (ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as problem:
+        raise explained(url, problem) from None  # what it came from may quote the password
 
 
 def _changed(status: str) -> int:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from farthing.budgets.accounts.base import Unit
+from farthing.budgets.accounts.periods import Period
 from farthing.gateway.database import open_database
 
 Scope = Literal["call", "admin", "read"]
 """Ask models; make and revoke keys and see all money; see what was spent."""
-Unit = Literal["usd", "tokens", "calls"]
-Period = Literal["minute", "hour", "day", "month", "total"]
 CACHE_S = 3.0
 """How long a key that was looked up is remembered, in seconds: a revocation takes no longer."""
 

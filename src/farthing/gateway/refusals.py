@@ -21,6 +21,7 @@ from farthing.errors import (
     RateLimitError,
     StoreError,
 )
+from farthing.models.chat_serving import problem
 
 LOG = logging.getLogger("farthing.gateway")
 INVALID = "invalid_request_error"
@@ -40,8 +41,7 @@ class RefusedError(FarthingError):
 
     def body(self) -> dict[str, Any]:
         """Return the body of the reply, or the data of the event once a stream has begun."""
-        said = {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}
-        return {"error": said}
+        return problem(self.message, self.kind, self.code, self.param)
 
 
 def unknown_key() -> RefusedError:

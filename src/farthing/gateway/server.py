@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InputError, MissingExtraError
 from farthing.gateway.config import ServeConfig, overridden, read_config
+from farthing.models.listening import bind, shown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -54,7 +55,6 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
     asyncio.run(tried())  # what a worker could not open is said here, once and in a line
     section = config.serve
     listening = bind(section.host, section.port)
-    host, port = listening.getsockname()[:2]
     os.environ[FILE] = str(Path(config.file).absolute())
     os.environ[RECORD], os.environ[WATCH] = str(int(record)), str(int(watch))
     os.environ[WORKERS] = str(section.workers)
@@ -69,7 +69,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
             timeout_worker_healthcheck=SILENT_S,
             server_header=False,
         )
-        ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/v1")
+        ready(shown(listening))
         if section.workers == 1:
             for one in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(one, _ended)
@@ -100,22 +100,6 @@ def _refuse(asked_to_end: threading.Event, listening: socket.socket) -> None:
     """
     asked_to_end.wait()
     listening.close()
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address; port 0 takes a free one.
-
-    Raises:
-        InputError: the address is taken or none of this machine's.
-    """
-    try:
-        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=kind, backlog=2_048)
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise InputError(
-            f"{host}, port {port}: {why}; give others under [serve], or with --host and --port"
-        ) from None
 
 
 def worker() -> "Starlette":

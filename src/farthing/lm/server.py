@@ -14,6 +14,7 @@ from aiohttp import web
 from farthing.errors import ContextTooLongError, InputError, ModelError
 from farthing.models.base import MAX_TOKENS, Completion
 from farthing.models.chat_serving import ChatRequest, chunks, problem, read_request, reply
+from farthing.models.listening import shown
 from farthing.models.local import LocalModel
 
 LARGEST_BODY = 4 * 2**20
@@ -32,29 +33,13 @@ def serve(
         listening: a bound socket.
         ready: told the address, once it answers.
     """
-    host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
     web.run_app(
         application(models),
         sock=listening,
-        print=lambda *_: ready(f"http://{shown}:{port}/v1"),
+        print=lambda *_: ready(shown(listening)),
         access_log=None,
         handler_cancellation=True,  # a client that goes away is not answered to the end
     )
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address; port 0 takes a free one.
-
-    Raises:
-        InputError: the address is taken or none of this machine's.
-    """
-    try:
-        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=kind)
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise InputError(f"{host}, port {port}: {why}; give others with --host, --port") from None
 
 
 def application(models: Mapping[str, LocalModel]) -> web.Application:

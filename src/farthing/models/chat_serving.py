@@ -160,34 +160,39 @@ def reply(request: ChatRequest, done: Sequence[Completion]) -> dict[str, Any]:
         }
         for at, one in enumerate(done)
     ]
-    return _head(request, "chat.completion") | {"choices": choices, "usage": _usage(done)}
+    return head("chat.completion", request.model, uuid4().hex) | {
+        "choices": choices,
+        "usage": _usage(done),
+    }
 
 
 def chunks(request: ChatRequest, done: Sequence[Completion]) -> list[dict[str, Any]]:
     """Return the same as the chunks of a stream: of each choice its role, its text, its end."""
-    head = _head(request, "chat.completion.chunk")
+    first = head("chat.completion.chunk", request.model, uuid4().hex)
     deltas = []
     for at, one in enumerate(done):
         shown = _logprobs(one, request.top_logprobs)
         deltas += [
-            _delta(at, {"role": "assistant", "content": ""}),
-            _delta(at, {"content": one.text}, logprobs=shown),
-            _delta(at, {}, finish=_FINISH[one.finish]),
+            piece(at, {"role": "assistant", "content": ""}),
+            piece(at, {"content": one.text}, logprobs=shown),
+            piece(at, {}, finish=_FINISH[one.finish]),
         ]
-    found = [head | {"choices": [delta]} for delta in deltas]
+    found = [first | {"choices": [delta]} for delta in deltas]
     if request.stream_usage:
         found = [chunk | {"usage": None} for chunk in found]
-        found.append(head | {"choices": [], "usage": _usage(done)})
+        found.append(first | {"choices": [], "usage": _usage(done)})
     return found
 
 
-def problem(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
+def problem(
+    message: str, kind: str, code: str | None = None, param: str | None = None
+) -> dict[str, Any]:
     """Return the body of a reply that says what went wrong.
 
     >>> problem("no such model", "invalid_request_error", "model_not_found")["error"]["message"]
     'no such model'
     """
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def _prompt(asked: _Body) -> Prompt:
@@ -206,18 +211,20 @@ def _prompt(asked: _Body) -> Prompt:
     )
 
 
-def _head(request: ChatRequest, kind: str) -> dict[str, Any]:
+def head(kind: str, model: str, name: str) -> dict[str, Any]:
+    """Return what every reply and every chunk of a stream begins with; `name` makes its id."""
     return {
-        "id": f"chatcmpl-{uuid4().hex}",
+        "id": f"chatcmpl-{name}",
         "object": kind,
         "created": int(time.time()),
-        "model": request.model,
+        "model": model,
     }
 
 
-def _delta(
+def piece(
     at: int, delta: dict[str, Any], *, logprobs: Any = None, finish: str | None = None
 ) -> dict[str, Any]:
+    """Return what a chunk of a stream adds to a choice."""
     return {"index": at, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
 
 

@@ -145,15 +145,7 @@ class PostgresDatabase:
                 return str(answer), broke
 
     def _explained(self, problem: BaseException) -> StoreError:
-        text = str(problem) or type(problem).__name__
-        if isinstance(problem, ValueError):  # it may quote any part of the address
-            text = "this is no address of a PostgreSQL database"
-        for password in passwords(self._url):
-            text = text.replace(password, "***")
-        return StoreError(
-            f"PostgreSQL at {shown(self._url)}: {text}; check the address, and that the server "
-            "runs and lets this user in"
-        )
+        return explained(self._url, problem)
 
 
 def _settled_before(asked: Sequence[Operation], outcomes: list[Outcome]) -> list[Outcome]:
@@ -162,6 +154,19 @@ def _settled_before(asked: Sequence[Operation], outcomes: list[Outcome]) -> list
         Ok() if isinstance(outcome, Gone) and isinstance(one, Settle) else outcome
         for one, outcome in zip(asked, outcomes, strict=True)
     ]
+
+
+def explained(url: str, problem: BaseException) -> StoreError:
+    """Return what a driver or a network says of a database, with a remedy and without passwords."""
+    text = str(problem) or type(problem).__name__
+    if isinstance(problem, ValueError):  # it may quote any part of the address
+        text = "this is no address of a PostgreSQL database, or a value that it cannot take"
+    for password in passwords(url):
+        text = text.replace(password, "***")
+    return StoreError(
+        f"PostgreSQL at {shown(url)}: {text}; check the address, and that the server runs and "
+        "lets this user in"
+    )
 
 
 def shown(url: str) -> str:
