@@ -781,7 +781,7 @@ MUTATIONS = (
     ),
     Mutation(
         "what a role's call may cost is not what the bundle declares",
-        "orchestrator:_Answering._declared",
+        "under_way:QuestionUnderWay._declared",
         "declared.get(agent.role, declared.get(agent.model.name))",
         "None",
         "test_question_budgets::test_under_its_budget_a_live_question_goes_as_it_is_replayed",
