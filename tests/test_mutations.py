@@ -824,7 +824,7 @@ MUTATIONS = (
     ),
     Mutation(
         "questions that are marked to train choose and prove",
-        "experiments.recommend:divide",
+        "experiments.one_use:divide",
         "split != 0",
         "split != 1",
         "test_recommend::test_parts_are_disjoint_and_keep_to_the_marks",

@@ -15,12 +15,12 @@ import farthing as ft
 from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
-from farthing.experiments import candidates, pipeline
-from farthing.experiments import recommend as rooms
+from farthing.experiments import candidates, one_use, pipeline
 from farthing.experiments.evaluate_bundle import evaluate, evaluate_file, measure
+from farthing.experiments.one_use import divide
 from farthing.experiments.promises import Coverage, Parity, Promise, Selective
 from farthing.experiments.proofs import Part
-from farthing.experiments.recommend import divide, recommend
+from farthing.experiments.recommend import recommend
 from farthing.experiments.recommendation import Recommendation
 from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Saveable
@@ -70,7 +70,7 @@ def test_parts_are_disjoint_and_keep_to_the_marks(drawn: list[int], seed: int) -
         return
     rows = np.concatenate([parts.train, parts.choose, parts.prove, parts.report])
     assert len(np.unique(rows)) == len(rows)
-    assert min(parts.sizes.values()) >= rooms.FEWEST
+    assert min(parts.sizes.values()) >= one_use.FEWEST
     train = np.flatnonzero(split == 0)
     if train.size:
         assert parts.train.tolist() == train.tolist()

@@ -18,7 +18,6 @@ from farthing.calibration.base import Certificate
 from farthing.errors import (
     FarthingError,
     InputError,
-    TooFewTracesError,
     UnknownNameError,
     UnprovedError,
 )
@@ -27,6 +26,7 @@ from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import ending_in, reads_features, who_can_win
 from farthing.experiments.choosing import Contest, Tried, prospect_of
 from farthing.experiments.fallback import NoFallback, fallback
+from farthing.experiments.one_use import divide, usable
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
 from farthing.experiments.proofs import Part, read_for, strongest
 from farthing.experiments.recommendation import Parts, Recommendation
@@ -34,23 +34,13 @@ from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Progress, Silent
 from farthing.methods.selective.policy import AS_TRAINED
-from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
+from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.costs import doubt
 from farthing.traces.grades import check_graded, ungraded_questions
 from farthing.traces.pool import is_pool
 from farthing.traces.question_hashes import marks
 
-TRAIN, MOST_TRAIN = 0.3, 300
-"""Share of the questions that train, and the most of them: learning curves are flat from there."""
-REPORT, MOST_REPORT = 0.2, 500
-"""Share of the others that only measure, and the most of them."""
-CHOOSE, MOST_CHOOSE = 0.3, 400
-"""Share of the rest that chooses; what is left proves."""
 NOBODY = "no method that could win can run on these questions"
-LEAST = 40
-"""Questions below which nothing can be recommended."""
-FEWEST = 5
-"""Questions below which none of the parts does what it is for."""
 
 
 def recommend(
@@ -120,7 +110,7 @@ def best_method(
         InputError: the promise cannot be recommended for, or no method can run here.
         TooFewTracesError: there are too few questions.
     """
-    order = np.random.default_rng(seed).permutation(_usable(dataset.traces, "train and choose"))
+    order = np.random.default_rng(seed).permutation(usable(dataset.traces, "train and choose"))
     train, choose = (np.sort(rows) for rows in np.split(order, [len(order) // 2]))
     asked = default(dataset.traces) if asked is None else asked
     plan = _plan(dataset, asked, seed, Parts(train, choose, order, choose))
@@ -188,63 +178,6 @@ def default(traces: TraceArrays) -> Coverage | Agreement | Parity:
     if not is_pool(traces):
         return Coverage("0.9")
     return Agreement() if ungraded_questions(traces).any() else Parity()
-
-
-def divide(traces: TraceArrays, seed: int) -> Parts:
-    """Decide what each complete question does.
-
-    Questions that the file marks to train do nothing else, as they may be unlike the others. Where
-    it marks all three parts, those to calibrate choose and prove, those to test measure, and what
-    it does not mark does nothing.
-
-    Raises:
-        TooFewTracesError: there are fewer than forty complete questions, or the marks leave too few
-            for one of these.
-    """
-    complete = _usable(traces, "train, choose, prove and measure")
-    order = np.random.default_rng(seed).permutation(complete)
-    split = traces.split[order]
-    own = [order[split == place] for place in range(len(SPLITS))]
-    train = own[0]
-    rest = order[split != 0]
-    if not train.size:
-        train, rest = np.split(order, [min(int(TRAIN * len(order)), MOST_TRAIN)])
-    if all(part.size for part in own):
-        _, rest, report = own
-    else:
-        report, rest = np.split(rest, [_share(rest, REPORT, MOST_REPORT)])
-    choose, prove = np.split(rest, [_share(rest, CHOOSE, MOST_CHOOSE)])
-    found = Parts(*(np.sort(part) for part in (train, choose, prove, report)))
-    if min(found.sizes.values()) < FEWEST:
-        sizes = ", ".join(f"{size:,} to {name}" for name, size in found.sizes.items())
-        raise TooFewTracesError(
-            f"what the file marks leaves {sizes}, and {FEWEST} of each are the least; mark fewer "
-            "or record more"
-        )
-    return found
-
-
-def _share(rows: IntArray, share: float, most: int) -> int:
-    return max(FEWEST, min(int(share * len(rows)), most))
-
-
-def _usable(traces: TraceArrays, does: str) -> IntArray:
-    """Return the complete questions, or refuse so few."""
-    usable = traces.complete
-    if is_pool(traces):  # where all failed nobody can be compared
-        usable = usable & _answered(traces)
-    complete = np.flatnonzero(usable)
-    if len(complete) < LEAST:
-        raise TooFewTracesError(
-            f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
-            f"{does}; record more"
-        )
-    return complete
-
-
-def _answered(pool: TraceArrays) -> BoolArray:
-    found: BoolArray = np.any(pool.answer != NO_ANSWER, axis=(1, 2))
-    return found
 
 
 def _try_all(
