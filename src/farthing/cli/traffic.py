@@ -80,8 +80,7 @@ def export(
     from farthing.gateway.traffic_export import as_pool, write_pool
     from farthing.traces.files import STORES, check_suffix
 
-    if out.suffix not in STORES:
-        check_suffix(out)
+    check_suffix(out, *STORES)
     check_file(out)
     where, begun = database_of(database, config), _date(since)
     with interruptible("nothing was written"):

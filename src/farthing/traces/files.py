@@ -43,11 +43,13 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
         jsonl.write_traces(path, traces)
 
 
-def check_suffix(path: Path) -> None:
-    """Refuse a name that says nothing about the form.
+def check_suffix(path: Path, *others: str) -> None:
+    """Refuse a name that says nothing about the form; `others` may be written here as well.
 
     Raises:
         InputError: the suffix is none of the known ones.
     """
-    if not path.name.endswith((*LINES, PARQUET)):
-        raise InputError(f"{path}: cannot tell its form; name it .jsonl, .jsonl.gz or .parquet")
+    known = (*others, *LINES, PARQUET)
+    if not path.name.endswith(known):
+        names = f"{', '.join(known[:-1])} or {known[-1]}"
+        raise InputError(f"{path}: cannot tell its form; name it {names}")
