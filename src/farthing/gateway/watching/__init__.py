@@ -1,0 +1,1 @@
+"""The promise in live traffic: audits, feedback, intervals that hold at any time, and alarms."""

@@ -1,0 +1,94 @@
+"""What is known of promises in live traffic: how they are kept, which alarms rang, what decided."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+Change = Literal["loaded", "recalibrated", "rolled back"]
+"""How a bundle came to decide: it was found at its place, made of live traffic, or put back."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How a certificate's promise is kept by the replies that were given under it."""
+
+    policy: str
+    mode: str
+    certificate: str
+    """Its mark, as replies name it."""
+    kind: str
+    """The kind of its promise, such as `agreement`."""
+    promised: float | None
+    """The least share of replies that keep it; None where the promise is no such share."""
+    group: str | None
+    """Of which group of requests this is; None: of all."""
+    replies: int
+    """Requests that were answered under it."""
+    drawn: int
+    """How many of them an audit drew at random."""
+    graded: int
+    """How many of those have a grade by now: these alone make the interval."""
+    share: float | None
+    """The share that kept it among graded audits, weighted; None without any."""
+    low: float | None
+    """The interval of the share: it holds at every moment at once, at confidence 1 - `delta`."""
+    high: float | None
+    delta: float
+    volunteered: int
+    """Grades that users sent of requests that no audit drew: they never enter the interval."""
+    volunteered_share: float | None
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A signal that drifted: evidence that its stream is no longer what it was."""
+
+    id: str
+    policy: str
+    mode: str
+    certificate: str
+    signal: str
+    """`promise`, or a signal that needs no grades: agreement, confidence, cost, latency."""
+    at: datetime
+    says: str
+    """What drifted and what to do, in a sentence."""
+    evidence: float
+    """The e-value at that moment: how many times the stake a bet against "no drift" had won."""
+    closed_at: datetime | None
+    """When somebody saw to it; None: it is open."""
+    closed_by: str | None
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A bundle that began to decide."""
+
+    policy: str
+    mode: str
+    at: datetime
+    certificate: str | None
+    says: str
+    """The certificate's sentence; empty without one."""
+    how: Change
+    by: str | None
+    """Who did it: the name of a key, or a user of the machine; None: the gateway itself."""
+
+
+class Watch(Protocol):
+    """What the page and the commands ask; every worker sees the same."""
+
+    async def kept(self) -> list[Kept]:
+        """Return how promises are kept, the certificates in force first, all before groups."""
+        ...
+
+    async def alarms(self, *, only_open: bool = False) -> list[Alarm]:
+        """Return alarms, the newest first."""
+        ...
+
+    async def close_alarm(self, id: str, by: str) -> bool:  # noqa: A002
+        """Mark an alarm as seen to; return whether it was open."""
+        ...
+
+    async def deployed(self, policy: str | None = None) -> list[Deployed]:
+        """Return which bundles decided since when, the newest first."""
+        ...
