@@ -15,6 +15,7 @@ from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.requests import ChatRequest, Wishes
 from farthing.gateway.sections import PolicySection
+from farthing.gateway.watching.deployments import certificate_mark
 from farthing.models.base import Model
 from farthing.runtime.base import Agent
 from farthing.runtime.job import Job, read_job, sold
@@ -22,7 +23,7 @@ from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Independent, Plan
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Task
-from farthing.traces.system import System, fingerprint
+from farthing.traces.system import System
 
 _TAKEN = frozenset(
     {
@@ -193,14 +194,7 @@ class GatewayPolicy:
     def _read(self, mode: str, path: Path) -> Loaded:
         bundle = bundles.load(path)
         orchestrator = Orchestrator(bundle, self.plan, self.task, system=self.system)
-        certified = bundle.certificate is not None and bundle.certificate.promises
-        mark = fingerprint(bundle.certificate.to_json()) if bundle.certificate else ""
-        return Loaded(
-            mode,
-            bundle,
-            orchestrator,
-            mark.removeprefix("sha256:") if certified else None,
-        )
+        return Loaded(mode, bundle, orchestrator, certificate_mark(bundle.certificate))
 
 
 def open_policies(
