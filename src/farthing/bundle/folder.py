@@ -109,12 +109,36 @@ def _files(folder: Path, bundle: Bundle) -> dict[str, bytes]:
 def load(folder: str | Path) -> Bundle:
     """Read a bundle, and refuse one that is not what was written.
 
+    One that is replaced meanwhile is read again, so that no two are mixed.
+
     Raises:
         BundleError: it is no bundle, was changed or cut short, is of another format, or holds
             arrays that are not finite; the message names the file.
         UnknownNameError: the policy's class is not registered here.
     """
     folder = Path(folder)
+    while True:
+        before = _identity(folder)
+        try:
+            bundle = _loaded(folder)
+        except BundleError:
+            if _identity(folder) == before:
+                raise
+        else:
+            if _identity(folder) == before:
+                return bundle
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return which folder stands at a place; None where there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _loaded(folder: Path) -> Bundle:
     body, arrays = unsealed(folder)
     try:
         settings = body["policy"]["settings"]
