@@ -104,13 +104,13 @@ def row(passed: Passed) -> Row:
     return (
         passed.id,
         microseconds(passed.at),
-        _plain(passed.key),
-        _plain(passed.conversation),
-        _plain(passed.policy),
-        _plain(passed.model),
+        plain(passed.key),
+        plain(passed.conversation),
+        plain(passed.policy),
+        plain(passed.model),
         None if messages is None else msgspec.json.encode(messages).decode(),
         trace.decode(),
-        _plain(passed.promise),
+        plain(passed.promise),
         cost_of(passed.trace.calls),
         passed.saved_nano,
         float(passed.latency_s),
@@ -178,5 +178,6 @@ def _system(system: System) -> str:
     return msgspec.json.encode(system, order="sorted").decode()
 
 
-def _plain(text: str | None) -> str | None:
+def plain(text: str | None) -> str | None:
+    """Return a text as both databases take it."""
     return None if text is None else text.translate(_NAMES)
