@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import Decided, Passed
 from farthing.gateway.redaction import Redact
 from farthing.traces.base import Call, Trace
 
@@ -77,7 +77,7 @@ class Keeping:
         return redacted
 
     def _passed(self, passed: Passed) -> Passed:
-        trace, messages = passed.trace, None
+        trace, messages, decided = passed.trace, None, passed.decided
         if self.prompts and passed.messages is not None:
             messages = [self._part(message) for message in passed.messages]
         return replace(
@@ -89,7 +89,14 @@ class Keeping:
             promise=without_keys(passed.promise),
             messages=messages,
             trace=self._trace(trace),
+            answered_by=_name(passed.answered_by),
+            group=_name(passed.group),
+            decided=decided and self._decided(decided),
         )
+
+    def _decided(self, decided: Decided) -> Decided:
+        returned = tuple(self._answer(answer) for answer in decided.returned)
+        return msgspec.structs.replace(decided, returned=returned)
 
     def _trace(self, trace: Trace) -> Trace:
         return msgspec.structs.replace(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from farthing import __version__
-from farthing.gateway.wishes import MOST_SECONDS, MOST_USD
+from farthing.gateway.wishes import MOST_GROUP, MOST_SECONDS, MOST_USD
 
 _ERROR = {
     "type": "object",
@@ -104,6 +104,7 @@ _CHAT = {
                     "description": "Seconds",
                 },
                 "conversation": _text(256, "A name for the conversation that it belongs to"),
+                "group": _text(MOST_GROUP, "A group of requests whose promise is watched apart"),
             },
         },
     },

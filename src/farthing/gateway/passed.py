@@ -2,10 +2,39 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from farthing.traces.base import Trace
 from farthing.traces.system import System
+
+GradedBy = Literal["reference", "feedback"]
+"""What says whether a promise was kept: another model's answer, or somebody who knows."""
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What else is known of a reply that a bundle with a promise decided."""
+
+    kind: str
+    """The kind of its promise, such as `agreement`."""
+    graded_by: GradedBy
+    promised: float | None = None
+    """The least share of replies that keep it; None where it is no such share."""
+    reference: str | None = None
+    """The model that it compares with; None: it compares with none."""
+    pooled: bool = True
+    """Whether every model that may be asked answers by itself, so that an audit can ask the rest."""
+    returned: tuple[str | None, ...] = ()
+    """The answers that the client got; None in the place of one that could not be kept."""
+    agreement: float | None = None
+    """Share of the calls whose answer is the first that was returned."""
+    confidence: float | None = None
+    """What the policy thinks of that answer, in [0, 1]."""
+    explore: float = 0.0
+    """With which probability it was to be explored, beside the audits."""
+    explored: bool = False
+    """Whether chance drew it for that."""
 
 
 @dataclass(frozen=True)
@@ -36,3 +65,17 @@ class Passed:
     """From the request to the end of the reply, in seconds."""
     system: System | None = None
     """What the models of the policy's pool were at that moment: a certificate is about it."""
+    certificate: str | None = None
+    """The mark of the certificate that it was decided under; None: no promise decided."""
+    mode: str | None = None
+    """The mode of the policy that decided."""
+    answered_by: str | None = None
+    """The model whose reply the client got."""
+    group: str | None = None
+    """To which group of requests the client says that it belongs."""
+    audit: float | None = None
+    """With which probability it was up for an audit; None: it was not."""
+    audited: bool = False
+    """Whether chance drew it for one."""
+    decided: Decided | None = None
+    """None where no promise decided."""

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from farthing.gateway import traffic_rows, traffic_sums
 from farthing.gateway.database import open_database
 from farthing.gateway.kept_text import Keeping
 from farthing.gateway.passed import Passed
 from farthing.gateway.redaction import Redact, load_redaction
-from farthing.gateway.traffic_rows import SCHEMA
 from farthing.gateway.traffic_stored import StoredTraffic
 from farthing.traces.base import Call
 
@@ -89,6 +89,7 @@ async def open_traffic(
     Raises:
         StoreError: it cannot be opened.
     """
+    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA)
     return StoredTraffic(
-        await open_database(where, SCHEMA, create=create), Keeping(redact, keep_prompts)
+        await open_database(where, schema, create=create), Keeping(redact, keep_prompts)
     )

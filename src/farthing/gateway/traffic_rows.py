@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from farthing.gateway.database import Row, microseconds, moment
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import Decided, Passed
 from farthing.money import nano_from_usd
 from farthing.traces.base import Call, Trace
 from farthing.traces.system import System
@@ -31,7 +31,14 @@ CREATE TABLE IF NOT EXISTS traffic_requests (
     later_nano BIGINT NOT NULL DEFAULT 0,
     saved_nano BIGINT,
     latency_s DOUBLE PRECISION NOT NULL,
-    system TEXT
+    system TEXT,
+    certificate TEXT,
+    mode TEXT,
+    answered_by TEXT,
+    "group" TEXT,
+    audit DOUBLE PRECISION,
+    audited BIGINT NOT NULL,
+    decided TEXT
 )""",
     "CREATE INDEX IF NOT EXISTS traffic_by_time ON traffic_requests (at_us, id)",
     "CREATE INDEX IF NOT EXISTS traffic_by_talk ON traffic_requests (conversation, at_us)",
@@ -41,8 +48,10 @@ CREATE TABLE IF NOT EXISTS traffic_requests (
 INSERT = """
 INSERT INTO traffic_requests (
     id, at_us, key_id, conversation, policy, model, messages, trace, promise, cost_nano,
-    saved_nano, latency_s, system
-) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING"""
+    saved_nano, latency_s, system, certificate, mode, answered_by, "group", audit, audited, decided
+) VALUES (
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20
+) ON CONFLICT DO NOTHING"""
 
 ATTACH = """
 UPDATE traffic_requests SET later = later || $2, later_nano = later_nano + $3 WHERE id = $1"""
@@ -51,10 +60,17 @@ LOSE = """
 INSERT INTO traffic_losses (what, number) VALUES ($1, $2)
 ON CONFLICT (what) DO UPDATE SET number = traffic_losses.number + excluded.number"""
 
-SELECT = """
+_COLUMNS = """
 SELECT id, at_us, key_id, conversation, policy, model, messages, trace, later, promise, saved_nano,
-    latency_s, system
+    latency_s, system, certificate, mode, answered_by, "group", audit, audited, decided
 FROM traffic_requests AS request
+"""
+
+FIND = _COLUMNS + "WHERE id = $1"
+
+SELECT = (
+    _COLUMNS
+    + """
 WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
     AND at_us >= $2
     AND NOT EXISTS (
@@ -63,6 +79,7 @@ WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
     )
     AND (at_us, id) > ($3, $4)
 ORDER BY at_us, id LIMIT 200"""
+)
 """A page after the given place, of conversations that began at or after $2."""
 
 DELETE = """
@@ -87,17 +104,24 @@ def row(passed: Passed) -> Row:
     return (
         passed.id,
         microseconds(passed.at),
-        _plain(passed.key),
-        _plain(passed.conversation),
-        _plain(passed.policy),
-        _plain(passed.model),
+        plain(passed.key),
+        plain(passed.conversation),
+        plain(passed.policy),
+        plain(passed.model),
         None if messages is None else msgspec.json.encode(messages).decode(),
         trace.decode(),
-        _plain(passed.promise),
+        plain(passed.promise),
         cost_of(passed.trace.calls),
         passed.saved_nano,
         float(passed.latency_s),
         None if passed.system is None else _system(passed.system),
+        _plain(passed.certificate),
+        _plain(passed.mode),
+        _plain(passed.answered_by),
+        _plain(passed.group),
+        passed.audit,
+        int(passed.audited),
+        None if passed.decided is None else msgspec.json.encode(passed.decided).decode(),
     )
 
 
@@ -112,7 +136,7 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 def passed_from(values: Row) -> Passed:
     """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
-    promise, saved, latency, system = rest
+    promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest
     live = msgspec.json.decode(trace, type=Trace)
     calls = {(call.round, call.role): call for call in live.calls}
     for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
@@ -131,6 +155,13 @@ def passed_from(values: Row) -> Passed:
         saved_nano=saved,
         latency_s=latency,
         system=None if system is None else msgspec.json.decode(system, type=System),
+        certificate=certificate,
+        mode=mode,
+        answered_by=by,
+        group=group,
+        audit=audit,
+        audited=bool(audited),
+        decided=None if decided is None else msgspec.json.decode(decided, type=Decided),
     )
 
 
@@ -147,5 +178,6 @@ def _system(system: System) -> str:
     return msgspec.json.encode(system, order="sorted").decode()
 
 
-def _plain(text: str | None) -> str | None:
+def plain(text: str | None) -> str | None:
+    """Return a text as both databases take it."""
     return None if text is None else text.translate(_NAMES)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from farthing.errors import StoreError
+from farthing.gateway import traffic_sums
 from farthing.gateway.database import Database, Row, Step, microseconds
 from farthing.gateway.kept_text import Keeping
 from farthing.gateway.passed import Passed
@@ -153,11 +154,7 @@ class StoredTraffic:
     async def _write(self, batch: Sequence[Passed | _Later]) -> None:
         """Write a batch, or count it as lost; never raise, or nothing more would be written."""
         try:
-            inserts, updates, lost = await asyncio.to_thread(self._rows, batch)
-            steps = [
-                Step(sql, rows) for sql, rows in ((INSERT, inserts), (ATTACH, updates)) if rows
-            ]
-            await self._try(steps, lost)
+            await self._try(*await asyncio.to_thread(self._steps, batch))
         except Exception as problem:  # noqa: BLE001 - the traffic goes on
             self._lost[DROPPED] += len(batch)
             _log.warning("%d records of traffic were lost: %s", len(batch), problem)
@@ -178,21 +175,27 @@ class StoredTraffic:
         self._lost.update(newly_lost)
         self._told.update(lost)
 
-    def _rows(self, batch: Sequence[Passed | _Later]) -> tuple[list[Row], list[Row], Counter[str]]:
-        """Return the rows of a batch, and what was lost; in a thread, as hooks may be slow."""
+    def _steps(self, batch: Sequence[Passed | _Later]) -> tuple[list[Step], Counter[str]]:
+        """Return what writes a batch, and what was lost; in a thread, as hooks may be slow."""
         inserts: list[Row] = []
         updates: list[Row] = []
+        counted: list[Passed] = []
+        added: list[tuple[str, Sequence[Call]]] = []
         lost: Counter[str] = Counter()
         for record in batch:
             try:
                 if isinstance(record, Passed):
                     passed, failed = self._keeping.passed(record)
                     inserts.append(row(passed))
+                    counted.append(passed)
                 else:
                     calls, failed = self._keeping.calls(record.calls)
                     updates.append(later_row(record.trace, calls))
+                    added.append((record.trace, calls))
                 lost[UNREDACTED] += failed
             except Exception as problem:  # noqa: BLE001 - one bad record takes no other with it
                 lost[DROPPED] += 1
                 _log.warning("a record of traffic was lost: %s", type(problem).__name__)
-        return inserts, updates, +lost
+        written = [Step(sql, rows) for sql, rows in ((INSERT, inserts), (ATTACH, updates)) if rows]
+        sums_before, sums_after = traffic_sums.before(counted), traffic_sums.after(added)
+        return [*sums_before, *written, *sums_after], +lost

@@ -14,6 +14,8 @@ MOST_USD = 1_000_000.0
 """Largest budget that a request may name."""
 MOST_SECONDS = 86_400.0
 """Longest deadline that a request may name."""
+MOST_GROUP = 64
+"""Longest name of a group."""
 
 
 class RequestError(BadRequestError):
@@ -43,6 +45,8 @@ class Wishes:
     """Seconds in which the reply is wanted."""
     conversation: str | None = None
     """Name of the conversation that it belongs to."""
+    group: str | None = None
+    """Name of the group of requests that it belongs to, for which promises are watched apart."""
 
     @property
     def choose(self) -> bool:
@@ -107,6 +111,10 @@ def _conversation(value: Any, place: str) -> dict[str, Any]:
     return {"conversation": _name(value, place, 256)}
 
 
+def _group(value: Any, place: str) -> dict[str, Any]:
+    return {"group": _name(value, place, MOST_GROUP)}
+
+
 def _name(value: Any, place: str, most: int) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= most or not value.isprintable():
         raise RequestError(f"'{place}' must be a text of 1 to {most} printable characters", place)
@@ -129,4 +137,5 @@ _WISHES: dict[str, Callable[[Any, str], dict[str, Any]]] = {
     "mode": _mode,
     "deadline": _deadline,
     "conversation": _conversation,
+    "group": _group,
 }
