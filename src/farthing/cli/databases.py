@@ -1,5 +1,6 @@
 """Which database of a gateway a command is about."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -36,3 +37,21 @@ def database_of(database: str | None, config: Path | None) -> str:
     if not isinstance(named, str) or not named:
         raise ConfigError(str(config), "serve.database", "is missing; name a file or a URL")
     return placed_database(named, config.absolute().parent)
+
+
+def date_of(text: str | None) -> datetime | None:
+    """Read a date, or a moment, of the option `--since`; without a zone it is UTC.
+
+    >>> date_of("2026-11-01").isoformat()
+    '2026-11-01T00:00:00+00:00'
+
+    Raises:
+        InputError: it is neither.
+    """
+    if text is None:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--since {text}: is no date; write it as 2026-11-01") from None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)

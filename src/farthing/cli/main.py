@@ -22,6 +22,7 @@ from farthing.cli import (
     methods,
     pipeline,
     recommend,
+    redeploy,
     serve,
     traces,
     traffic,
@@ -60,6 +61,8 @@ app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("serve")(serve.serve)
+app.command("recalibrate")(redeploy.recalibrate)
+app.command("rollback")(redeploy.rollback)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
 for one in (

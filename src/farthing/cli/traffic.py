@@ -1,7 +1,6 @@
 """`farthing traffic`: what passed through a gateway, and traces of it to learn from."""
 
 import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import counted, interruptible, remark, show, show_json
-from farthing.cli.databases import ConfigOption, DatabaseOption, database_of
+from farthing.cli.databases import ConfigOption, DatabaseOption, database_of, date_of
 from farthing.cli.files import check_file
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from farthing.gateway.passed import Passed
     from farthing.gateway.traffic_export import Pool
     from farthing.gateway.traffic_summary import Summary
@@ -82,7 +83,7 @@ def export(
 
     check_suffix(out, *STORES)
     check_file(out)
-    where, begun = database_of(database, config), _date(since)
+    where, begun = database_of(database, config), date_of(since)
     with interruptible("nothing was written"):
         pool = as_pool(asyncio.run(_read(where, policy, begun)), model)
         _check(pool)
@@ -95,7 +96,7 @@ def export(
         remark(f"note: {counted(pool.left_out, 'request')} left out, which no pool answered")
 
 
-async def _read(where: str, policy: str | None, since: datetime | None) -> "list[Passed]":
+async def _read(where: str, policy: str | None, since: "datetime | None") -> "list[Passed]":
     from dataclasses import replace
 
     from farthing.gateway.traffic import open_traffic
@@ -117,21 +118,6 @@ def _check(pool: "Pool") -> None:
         raise InputError("no question passed that fits; leave out --policy, --since or --model")
     if all(call.answer is None for trace in pool.traces for call in trace.calls):
         raise InputError("no answer was kept, so that nothing can be learned; keep the prompts")
-
-
-def _date(text: str | None) -> datetime | None:
-    """Read a date, or a moment; without a zone it is UTC.
-
-    >>> _date("2026-11-01").isoformat()
-    '2026-11-01T00:00:00+00:00'
-    """
-    if text is None:
-        return None
-    try:
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--since {text}: is no date; write it as 2026-11-01") from None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def _table(found: "Summary") -> Table:

@@ -30,7 +30,7 @@ from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, 
 from farthing.experiments.proofs import Part, promise, read_for
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles, about_given, about_sets, most_accurate, value_of
-from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
+from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent
 from farthing.methods.cards import name_of
 from farthing.money import dollars
 from farthing.process.base import Policy
@@ -39,7 +39,7 @@ from farthing.process.value import Value
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import reference_of
-from farthing.traces.origin import origin_of
+from farthing.traces.origin import as_asked, origin_of
 from farthing.traces.question_hashes import Marks, marks
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 from farthing.traces.system import System
@@ -369,8 +369,7 @@ def opened(
 
 def arranged(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     """Return traces as the bundle plays them; raise InputError where it cannot."""
-    space: Space = "pool" if bundle.origin.is_pool else "rounds"
-    arrays = Dataset("", traces).arranged(space)
+    arrays = as_asked(traces, bundle.origin)
     check_kind(folder, bundle, arrays)
     return arrays
 

@@ -60,16 +60,16 @@ LOSE = """
 INSERT INTO traffic_losses (what, number) VALUES ($1, $2)
 ON CONFLICT (what) DO UPDATE SET number = traffic_losses.number + excluded.number"""
 
-_COLUMNS = """
+COLUMNS = """
 SELECT id, at_us, key_id, conversation, policy, model, messages, trace, later, promise, saved_nano,
     latency_s, system, certificate, mode, answered_by, "group", audit, audited, decided
 FROM traffic_requests AS request
 """
 
-FIND = _COLUMNS + "WHERE id = $1"
+FIND = COLUMNS + "WHERE id = $1"
 
 SELECT = (
-    _COLUMNS
+    COLUMNS
     + """
 WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
     AND at_us >= $2

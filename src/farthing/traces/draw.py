@@ -27,5 +27,14 @@ def order(ids: NDArray[np.str_], seed: int) -> IntArray:
 
 def _lots(purpose: str, ids: NDArray[np.str_], seed: int) -> FloatArray:
     """Return a number in [0, 1) for each question, uniform and independent of all others."""
-    digests = [sha256(f"{purpose}\x1f{seed}\x1f{name}".encode()).digest() for name in ids.tolist()]
-    return np.array([int.from_bytes(digest[:6], "big") / 2**48 for digest in digests])
+    return np.array([chance(purpose, name, seed) for name in ids.tolist()])
+
+
+def chance(purpose: str, name: str, seed: int) -> float:
+    """Return a number in [0, 1) for a question, uniform, and independent for each purpose.
+
+    >>> round(chance("drawn", "q1", 0), 3), round(chance("order", "q1", 0), 3)
+    (0.746, 0.698)
+    """
+    digest = sha256(f"{purpose}\x1f{seed}\x1f{name}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48

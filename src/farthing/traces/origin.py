@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 
 from farthing.traces.arrays import NO_ANSWER, RIGHT, TraceArrays
+from farthing.traces.pool import cascade, in_order, is_pool
 from farthing.traces.shapes import CONTROLLER, PROTOCOL_ROLES
 from farthing.traces.system import System
 
@@ -50,6 +51,34 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def actions(self) -> tuple[str, ...]:
         """The actions, in the order of the scores."""
         return (*self.roles, "next")
+
+
+def as_asked(traces: TraceArrays, origin: Origin) -> TraceArrays:
+    """Return traces as a policy of some origin asks for them live.
+
+    It asks a pool by name, or one model after another in the order of their prices in training;
+    that order stays, whatever the models cost in these traces.
+
+    >>> from farthing.traces.assemble import assemble
+    >>> from farthing.traces.base import Call, Trace
+    >>> def pool(small: float) -> TraceArrays:
+    ...     calls = [Call(round=1, role="small", cost_usd=small),
+    ...              Call(round=1, role="large", cost_usd=0.1)]
+    ...     return assemble([Trace(id="q", calls=calls)])
+    >>> before = origin_of(cascade(pool(0.01)), "")
+    >>> as_asked(pool(0.2), before).models, cascade(pool(0.2)).models
+    (('small -> large',), ('large -> small',))
+    """
+    if not is_pool(traces):
+        return traces
+    named = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
+    ours = list(traces.roles) if origin.is_pool else named
+    theirs = origin.roles if origin.is_pool else origin.models[0].split(" -> ")
+    known = sorted(ours) == sorted(theirs) and len(set(ours)) == len(ours)
+    places = [ours.index(name) for name in theirs] if known else None
+    if not origin.is_pool:
+        return cascade(traces, places)
+    return traces if places is None else in_order(traces, places)
 
 
 SURENESS = ("confidence", "uncertainty")
