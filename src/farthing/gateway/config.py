@@ -39,11 +39,14 @@ from farthing.gateway.sections import (
     PolicySection,
     RecordSection,
     ServeSection,
+    WatchSection,
 )
 from farthing.models.config import ModelsConfig, models_from
 from farthing.models.sections import convert, read_toml
 from farthing.money import nano_from_usd
 
+OWN_ACCOUNTS = frozenset({"shadow", "audit"})
+"""What trials and audits are charged to, as if they were policies."""
 _OWNERS = ("key:", "team:", "model:", "policy:")
 
 
@@ -55,6 +58,7 @@ class ServeConfig:
     serve: ServeSection
     record: RecordSection | None
     """None: nothing is recorded."""
+    watch: WatchSection
     models: ModelsConfig
     policies: Mapping[str, PolicySection]
     limits: tuple[Limit, ...]
@@ -104,7 +108,7 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
     """
     tables, name = read_toml(file), str(file)
-    known = {"serve", "record", "models", "limits", "prices", "policies", "budgets"}
+    known = {"serve", "record", "watch", "models", "limits", "prices", "policies", "budgets"}
     for unknown in sorted(tables.keys() - known):
         raise ConfigError(name, unknown, f"is unknown; there are {', '.join(sorted(known))}")
     if "serve" not in tables:
@@ -118,6 +122,7 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         record=convert(tables.get("record", {}), RecordSection, name, "record")
         if recorded
         else None,
+        watch=convert(tables.get("watch", {}), WatchSection, name, "watch"),
         models=models_from(tables, name),
         policies={
             policy: _placed(convert(table, PolicySection, name, f"policies.{policy}"), folder)
@@ -190,6 +195,8 @@ def _check_owner(config: ServeConfig, account: str) -> None:
 
 def _check_policy(config: ServeConfig, name: str, policy: PolicySection) -> None:
     field = f"policies.{name}"
+    if name in OWN_ACCOUNTS:
+        raise ConfigError(config.file, field, "is what background calls are charged to; rename it")
     for model in (*policy.pool, *policy.trial):
         _check_model(config, f"{field}.pool", model)
     for model in policy.answers_for:

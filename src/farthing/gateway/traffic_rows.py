@@ -66,11 +66,9 @@ SELECT id, at_us, key_id, conversation, policy, model, messages, trace, later, p
 FROM traffic_requests AS request
 """
 
-FIND = COLUMNS + "WHERE id = $1"
+FIND = f"{COLUMNS} WHERE id = $1"
 
-SELECT = (
-    COLUMNS
-    + """
+SELECT = f"""{COLUMNS}
 WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
     AND at_us >= $2
     AND NOT EXISTS (
@@ -78,8 +76,7 @@ WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
         WHERE before.conversation = request.conversation AND before.at_us < $2
     )
     AND (at_us, id) > ($3, $4)
-ORDER BY at_us, id LIMIT 200"""
-)
+ORDER BY at_us, id LIMIT 200"""  # noqa: S608 - of constants
 """A page after the given place, of conversations that began at or after $2."""
 
 DELETE = """
@@ -115,10 +112,10 @@ def row(passed: Passed) -> Row:
         passed.saved_nano,
         float(passed.latency_s),
         None if passed.system is None else _system(passed.system),
-        _plain(passed.certificate),
-        _plain(passed.mode),
-        _plain(passed.answered_by),
-        _plain(passed.group),
+        plain(passed.certificate),
+        plain(passed.mode),
+        plain(passed.answered_by),
+        plain(passed.group),
         passed.audit,
         int(passed.audited),
         None if passed.decided is None else msgspec.json.encode(passed.decided).decode(),
@@ -134,14 +131,16 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 
 
 def passed_from(values: Row) -> Passed:
-    """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
+    """Rebuild what passed from a row of `SELECT`; of a role's calls the first answer counts."""
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
     promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest
     live = msgspec.json.decode(trace, type=Trace)
     calls = {(call.round, call.role): call for call in live.calls}
     for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
         call = msgspec.json.decode(line, type=Call)
-        calls.setdefault((call.round, call.role), call)
+        place = call.round, call.role
+        if place not in calls or calls[place].error is not None:
+            calls[place] = call
     return Passed(
         id=name,
         at=moment(at),
