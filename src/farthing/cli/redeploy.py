@@ -202,7 +202,7 @@ def _table(found: "Versions") -> Table:
     table.add_column("Saves", justify="right", no_wrap=True)
     for one in found.listed:
         change = one.change
-        when = "" if change is None else f"{change.at.astimezone(UTC):%m-%d %H:%M}"
+        when = "" if change is None else f"{change.at.astimezone(UTC):%Y-%m-%d %H:%M}"
         star = "*" if one.present else ""
         cells = (f"{one.number}{star}", when, one.certificate or "none", _promise(one), _saves(one))
         table.add_row(*map(Text, cells))

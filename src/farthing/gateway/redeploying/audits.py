@@ -94,10 +94,7 @@ async def audited_traces(
             kept.append((trace, made))
     notes = (
         _note(thinned, "left out by chance, so that all of the period are equally likely"),
-        _note(
-            ungraded,
-            "left out that nobody sent an accepted answer of; what is proved is of the others",
-        ),
+        _note(ungraded, "left out, whose accepted answer nobody sent: of those nothing is proved"),
         _note(pending, "not complete yet"),
         _note(older, "left out, since a model, a prompt or a price was another then"),
         _note(pool.left_out, "left out, which no pool answered"),
