@@ -66,7 +66,7 @@ def recalibrate(
     elif found.proved:
         show(Group(*map(Text, _lines(done))))
     if not found.proved:
-        asked_of = f"{counted(found.certificate.n, 'audit')} {done.period}"
+        asked_of = f"{counted(found.proving, 'audit')} {done.period}"
         remark(f"nothing is proved by {asked_of}, and nothing is written. {found.outlook}".strip())
         raise typer.Exit(1)
     if dry_run:
@@ -118,7 +118,7 @@ def rollback(
 def _lines(done: "Anew") -> list[str]:
     """Say what came of it, the money first."""
     found = done.found
-    audits = f"{counted(found.certificate.n, 'audit')} {done.period},"
+    audits = f"{counted(found.proving, 'audit')} {done.period},"
     kept = f"{found.new.good:.1%} keep the promise"
     laid = f"; {found.laid_out} others laid out what to test" if found.laid_out else ""
     return [
@@ -165,7 +165,7 @@ def _anew(done: "Anew") -> dict[str, Any]:
         "audits": {
             "drawn": audits.drawn,
             "complete": audits.pool.complete,
-            "proved_by": found.certificate.n,
+            "proved_by": found.proving,
             "laid_out": found.laid_out,
         },
         "requests": audits.requests,

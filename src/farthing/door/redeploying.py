@@ -136,7 +136,7 @@ def recalibrated(file: str | Path, asked: Asked) -> Anew:
     )
     if asked.dry_run or not found.proved:
         return done
-    change = _change("recalibrated", f"{found.certificate.n} audits {period}")
+    change = _change("recalibrated", f"{found.proving} audits {period}")
     history = deploy(place.folder, found.bundle, change, instead_of=digest)
     note = asyncio.run(_noted(config, place, found.bundle, change))
     return replace(done, history=history, deployed=True, notes=(*done.notes, *note))

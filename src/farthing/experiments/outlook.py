@@ -31,8 +31,15 @@ def outlook(certificate: Certificate, evidence: Evidence) -> str:
         certificate: what came of asking for a promise.
         evidence: what operating points came to on the calibration questions.
     """
-    if certificate.promises or _too_dear(certificate, evidence):
-        return "" if certificate.promises else TOO_DEAR
+    if certificate.promises:
+        return ""
+    if _too_dear(certificate, evidence):
+        cheaper = _cheaper(evidence)
+        return f"{TOO_DEAR} {_of(certificate, cheaper)}" if cheaper else TOO_DEAR
+    return _of(certificate, evidence)
+
+
+def _of(certificate: Certificate, evidence: Evidence) -> str:
     match certificate.promise, evidence:
         case ParityPromise(epsilon=level, delta=delta), Paired() as paired:
             return _said(Compared.of(paired), "epsilon", level, delta, certificate.n)
@@ -55,6 +62,22 @@ def _too_dear(certificate: Certificate, evidence: Evidence) -> bool:
             cheapest = agreement_point(replace(agreeing, reference_nano=None), level, delta)
             return cheapest is not None
     return False
+
+
+def _cheaper(evidence: Evidence) -> Evidence:
+    """Return the points that cost less than the reference alone; None: there are none."""
+    if not isinstance(evidence, Paired | Agreeing) or evidence.reference_nano is None:
+        return None
+    if isinstance(evidence, Paired) and evidence.sample is not None:
+        return None
+    less = evidence.cost_nano.sum(axis=0) < evidence.reference_nano.sum()
+    if not less.any():
+        return None
+    cost, kappas = evidence.cost_nano[:, less], evidence.kappas
+    kappas = None if kappas is None else kappas[less]
+    if isinstance(evidence, Agreeing):
+        return replace(evidence, cost_nano=cost, same=evidence.same[:, less], kappas=kappas)
+    return replace(evidence, cost_nano=cost, correct=evidence.correct[:, less], kappas=kappas)
 
 
 def _said(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) -> str:

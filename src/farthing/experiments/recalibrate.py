@@ -60,6 +60,8 @@ class Recalibrated:
     """Where nothing was proved: what would probably be."""
     laid_out: int
     """Questions that laid the thresholds out, and prove nothing."""
+    proving: int
+    """All others."""
     new: Kept
     old: Kept
     """Of the bundle as it decides now, on the same questions."""
@@ -124,6 +126,7 @@ def recalibrate(
         certificate=proof,
         outlook=outlook,
         laid_out=len(lay),
+        proving=len(rows),
         new=_kept(made, prove),
         old=_kept(bundle, before),
         alone_nano=_alone(prove.recorded),

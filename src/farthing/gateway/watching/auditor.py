@@ -175,4 +175,3 @@ def _answered(passed: Passed) -> set[str]:
 
 def _with(passed: Passed, calls: Sequence[Call]) -> Passed:
     """Return what passed with calls in place of its own; of a role's the first answer counts."""
-    ...

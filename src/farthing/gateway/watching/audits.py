@@ -5,13 +5,12 @@ lease; a worker that dies lets its leases run out, and another one takes them up
 one up only if nobody else did, in either database.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from farthing.gateway.database import Database, Row, Step, microseconds, moment
 from farthing.gateway.passed import GradedBy
-from farthing.gateway.watching.events import Asked, Event, Graded, Under, event_row, inserted
+from farthing.gateway.watching.events import Asked, Graded, Under, event_row, inserted
 from farthing.gateway.watching.noting import LEASE
 
 MOST_TRIES = 5
