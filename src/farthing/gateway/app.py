@@ -19,7 +19,7 @@ from farthing.gateway.house import House, opened
 from farthing.gateway.keys import KeyRecord, Scope
 from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.openapi import description
-from farthing.gateway.posting import GONE, post
+from farthing.gateway.posting import GONE, post, read_body
 from farthing.gateway.refusals import (
     RefusedError,
     forbidden,
@@ -28,6 +28,7 @@ from farthing.gateway.refusals import (
     unknown_key,
     unknown_model,
 )
+from farthing.gateway.watching.addresses import described, take_feedback
 
 LOG = logging.getLogger("farthing.gateway")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -51,6 +52,8 @@ def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
 
     routes = [
         Route("/v1/chat/completions", _said(chat), methods=["POST"]),
+        Route("/v1/feedback", _said(feedback), methods=["POST"]),
+        Route("/v1/watch", _said(watched), methods=["GET"]),
         Route("/v1/models", _said(models), methods=["GET"]),
         Route("/v1/models/{name:path}", _said(model), methods=["GET"]),
         Route("/health", _said(health), methods=["GET"]),
@@ -72,6 +75,22 @@ async def chat(request: Request) -> Response:
     house = house_of(request)
     key = await admitted(request, "call")
     return await post(house, request, key)
+
+
+async def feedback(request: Request) -> Response:
+    """Take what somebody says of a reply."""
+    house, key = house_of(request), await admitted(request, "call")
+    serve = house.config.serve
+    body = await read_body(request, serve.most_body_bytes)
+    noted = await take_feedback(house.grading, body, key, workers=serve.workers)
+    return _json(noted.to_json())
+
+
+async def watched(request: Request) -> Response:
+    """Say how promises are kept, which alarms rang, and what decided since when."""
+    house = house_of(request)
+    await admitted(request, "read")
+    return _json(await described(house.watch))
 
 
 async def models(request: Request) -> Response:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -27,6 +27,7 @@ from farthing.gateway.traffic_rows import cost_of
 from farthing.gateway.watching.audits import (
     MOST_TRIES,
     Audit,
+    find_audit,
     finish,
     grade,
     happened,
@@ -78,7 +79,11 @@ class Auditor:
             self._passed.popitem(last=False)
 
     async def once(self) -> int:
-        """Ask for what is due, some at a time; return for how many."""
+        """Ask for what is due, some at a time; return for how many.
+
+        Raises:
+            StoreError: the database does not answer.
+        """
         due = await take_up(self.database, self.traffic.worker, self.at_once)
         await asyncio.gather(*(self._audit(one) for one in due))
         return len(due)
@@ -91,11 +96,16 @@ class Auditor:
             await self._write(audit, written, _Found(()), policy, failed=True)
             return
         found = await self._asked(policy, asked, written)
-        whole = msgspec.structs.replace(asked.trace, calls=[*asked.trace.calls, *found.calls])
-        asked = _with(asked, whole.calls)
-        if audit.id in self._passed:
-            self._passed[audit.id] = asked  # what was answered is not asked again, written or not
+        asked = _with(asked, found.calls)
+        self.remember(asked)  # what was answered is not asked again, written or not
         await self._write(audit, asked, found, policy, failed=False)
+        now = await find_audit(self.database, audit.id)
+        if now is None or now.state != "waiting":
+            self._passed.pop(audit.id, None)
+        if now is not None and now.state == "done" and now.value is None:
+            # Feedback may have come while it was written.
+            steps = await self._graded(now, asked, policy, uuid4().hex, failed=False)
+            await self.database.write(*steps)
 
     async def _asked(self, policy: GatewayPolicy, asked: Passed, written: Passed) -> _Found:
         """Ask the models that have not answered; what they say is bought once."""
@@ -139,7 +149,7 @@ class Auditor:
             due = found.unpaid_until or next_try(tries, now)
             steps.append(put_off(audit, worker, due, tries, writer))
         event = Asked(
-            group=asked and asked.group,
+            group=None if asked is None else asked.group,
             purpose=audit.purpose,
             cost_nano=cost_of(found.calls),
             ended=ended,
@@ -149,8 +159,6 @@ class Auditor:
         if ended and asked is not None and policy is not None:
             steps += await self._graded(audit, asked, policy, writer, failed=failed)
         await self.traffic.attach(audit.id, found.calls, *steps)
-        if ended:
-            self._passed.pop(audit.id, None)
 
     async def _graded(
         self, audit: Audit, asked: Passed, policy: GatewayPolicy, writer: str, *, failed: bool
@@ -174,4 +182,11 @@ def _answered(passed: Passed) -> set[str]:
 
 
 def _with(passed: Passed, calls: Sequence[Call]) -> Passed:
-    """Return what passed with calls in place of its own; of a role's the first answer counts."""
+    """Return what passed with later calls beside its own; of a role's the first answer counts."""
+    placed: dict[tuple[int, str], Call] = {}
+    for call in [*passed.trace.calls, *calls]:
+        place = call.round, call.role
+        if place not in placed or may_succeed_later(placed[place]):
+            placed[place] = call
+    trace = msgspec.structs.replace(passed.trace, calls=list(placed.values()))
+    return replace(passed, trace=trace)

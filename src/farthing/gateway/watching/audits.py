@@ -118,14 +118,15 @@ def grade(audit: Audit, value: float, group: str | None, writer: str) -> list[St
 
 def happened(audit: Audit, event: Asked | Graded, writer: str) -> Step:
     """Return the step that notes what happened to an audit, if the same writer changed it."""
-    number = audit.tries if isinstance(event, Asked) else 0
-    row = event_row(audit.id, audit.under, event, datetime.now(UTC), number)
+    which = writer if isinstance(event, Asked) else ""  # a grade happens once, asking again
+    row = event_row(audit.id, audit.under, event, datetime.now(UTC), which)
     return inserted(row, _MINE, writer)
 
 
 def next_try(tries: int, now: datetime) -> datetime:
     """Return when models are asked again that failed so many times."""
-    return now + FIRST_PAUSE * 2 ** (tries - 1)
+    pause: timedelta = FIRST_PAUSE * 2 ** max(0, tries - 1)
+    return now + pause
 
 
 def _audit(row: Row) -> Audit:

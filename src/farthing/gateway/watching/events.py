@@ -93,7 +93,7 @@ def event_row(
     under: Under,
     event: AnyEvent,
     at: datetime,
-    number: int = 0,
+    which: str = "",
 ) -> Row:
     """Return what `INSERT` takes.
 
@@ -102,11 +102,11 @@ def event_row(
         under: the certificate.
         event: what happened.
         at: when.
-        number: tells those of one kind apart that may happen to a request several times.
+        which: tells those of one kind apart that may happen to a request several times.
     """
     what = type(event).__struct_config__.tag
     body = msgspec.json.encode(event).decode()
-    return id, f"{what} {number}", *under.row, microseconds(at), body
+    return id, f"{what} {which}".strip(), *under.row, microseconds(at), body
 
 
 def read_event(body: str) -> AnyEvent:

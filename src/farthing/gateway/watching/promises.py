@@ -157,10 +157,11 @@ def kept(
     if decided.kind == PARITY:
         theirs = _of(calls, decided.reference)
         return None if theirs is None else of_difference(right - task.grade(theirs.answer, [gold]))
-    if right or decided.kind not in SETS or not decided.pooled:
+    if decided.kind not in SETS or not decided.pooled:
         return float(right)
+    # Also where it is right: else what is right would be graded sooner than what is not.
     known = any(task.grade(call.answer, [gold]) for call in calls if not is_reply(call.role))
-    return float(not known) if whole else None
+    return float(right or not known) if whole else None
 
 
 def is_right(decided: Decided, gold: str, task: Task) -> bool | None:
