@@ -316,8 +316,14 @@ def test_going_back_to_a_certificate_that_an_alarm_ended_warns(
         database = await open_database(DATABASE, (), create=False)
         columns = "id, policy, mode, certificate, signal, at_us, says, evidence"
         row = ("a", "letters", "default", mark, "promise", microseconds(rang), "It fell.", 30.0)
+        late = microseconds(rang + timedelta(seconds=900))
+        others = [
+            ("b", "other", *row[2:5], late, *row[6:]),
+            ("c", *row[1:3], "x", "cost", late, "", 9),
+        ]
         values = ", ".join(f"${n}" for n in range(1, 9))
-        await database.write(Step(f"INSERT INTO alarms ({columns}) VALUES ({values})", [row]))
+        insert = f"INSERT INTO alarms ({columns}) VALUES ({values})"
+        await database.write(Step(insert, [row, *others]))
         await database.aclose()
 
     asyncio.run(alarm())

@@ -148,5 +148,5 @@ def test_what_cannot_be_proved_anew_is_refused(agreed: Bundle) -> None:
         recalibrate("b", agreed, pool(900, 0))
     with pytest.raises(InputError, match="promises nothing"):
         recalibrate("b", structs.replace(agreed, certificate=None), pool(100, 2))
-    with pytest.raises(InputError, match="unknown role 'large'. Known: base, guide"):
+    with pytest.raises(InputError, match=r"unknown role 'large'\. Known: base, guide"):
         recalibrate("b", agreed, rounds(50, 0))

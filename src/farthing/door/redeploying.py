@@ -2,6 +2,7 @@
 
 import asyncio
 import getpass
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,18 +19,19 @@ from farthing.bundle.versions import (
     put_back,
     read_history,
 )
+from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.errors import InputError, StoreError
 from farthing.experiments.promises import Agreement, Budget
 from farthing.experiments.recalibrate import Recalibrated, asked_again, recalibrate
 from farthing.gateway.config import ServeConfig, read_config
 from farthing.gateway.database import open_database
-from farthing.gateway.redeploying.alarms import alarms_of
 from farthing.gateway.redeploying.audits import Audits, audited_traces
 from farthing.gateway.redeploying.period import Period, period_of
 from farthing.gateway.redeploying.places import Place, place_of
 from farthing.gateway.watching import deployments
 from farthing.gateway.watching.base import Alarm
 from farthing.gateway.watching.deployments import certificate_mark, deployed, note_deployment
+from farthing.gateway.watching.stored import open_watch
 from farthing.traces.assemble import assemble
 
 
@@ -113,7 +115,10 @@ def recalibrated(file: str | Path, asked: Asked) -> Anew:
     before, history = bundles.load(place.folder), read_history(place.folder)
     again = asked_again(before.certificate)
     gold = not isinstance(again, Agreement | Budget)
-    period, audits = asyncio.run(_audits(config, place, history, asked, gold=gold))
+    _check_sample(before)
+    mark = certificate_mark(before.certificate)
+    begin = _Begin(asked.since, history, mark)
+    period, audits = asyncio.run(_audits(config, place, begin, gold=gold, seed=asked.seed))
     if not audits.pool.traces:
         raise InputError(_none(place, period, audits))
     found = recalibrate(
@@ -179,16 +184,46 @@ def rolled_back(
     return replace(_versions(config, place, history), notes=notes)
 
 
+@dataclass(frozen=True)
+class _Begin:
+    """What says since when audits count."""
+
+    given: datetime | None
+    history: History
+    certificate: str | None
+    """The mark of the one that decides."""
+
+
 async def _audits(
-    config: ServeConfig, place: Place, history: History, asked: Asked, *, gold: bool
+    config: ServeConfig, place: Place, begin: _Begin, *, gold: bool, seed: int
 ) -> tuple[Period, Audits]:
-    database = await open_database(config.serve.database, (), create=False)
+    watch = await open_watch(config.serve.database, create=False)
     try:
-        period = period_of(asked.since, await alarms_of(database, place), history)
-        found = await audited_traces(database, place, period.since, gold=gold, seed=asked.seed)
+        rang = _about(place, begin.certificate, await watch.alarms(only_open=True))
+        period = period_of(begin.given, rang, begin.history)
+        found = await audited_traces(watch.database, place, period.since, gold=gold, seed=seed)
     finally:
-        await database.aclose()
+        await watch.aclose()
     return period, found
+
+
+def _about(place: Place, certificate: str | None, alarms: Sequence[Alarm]) -> list[Alarm]:
+    """Return the alarms about a certificate of a policy's mode."""
+    of = (*place.names, certificate)
+    return [one for one in alarms if (one.policy, one.mode, one.certificate) == of]
+
+
+def _check_sample(bundle: Bundle) -> None:
+    """Refuse a promise whose audits are no sample of all requests.
+
+    Raises:
+        InputError: it passes questions on, and no audit is drawn of those.
+    """
+    if bundle.certificate and isinstance(bundle.certificate.promise, EscalatedPromise):
+        raise InputError(
+            "the bundle passes questions on, and audits are of what it answered by itself, so they "
+            "calibrate no other threshold; use `farthing traffic export` and `farthing recommend`"
+        )
 
 
 async def _noted(
@@ -208,7 +243,7 @@ async def _noted(
 
 def _versions(config: ServeConfig, place: Place, history: History) -> Versions:
     try:
-        alarms = asyncio.run(_alarms(config, place))
+        alarms = asyncio.run(_alarms(config))
         notes: tuple[str, ...] = ()
     except StoreError as error:
         alarms, notes = [], (f"whether alarms rang is not known: {error}",)
@@ -224,18 +259,18 @@ def _versions(config: ServeConfig, place: Place, history: History) -> Versions:
                 change=history.last_change(version.number),
                 bundle=bundle,
                 certificate=mark,
-                alarms=tuple(one for one in alarms if mark and one.certificate == mark),
+                alarms=tuple(_about(place, mark, alarms)),
             )
         )
     return Versions(place, history, tuple(found), notes)
 
 
-async def _alarms(config: ServeConfig, place: Place) -> list[Alarm]:
-    database = await open_database(config.serve.database, (), create=False)
+async def _alarms(config: ServeConfig) -> list[Alarm]:
+    watch = await open_watch(config.serve.database, create=False)
     try:
-        return await alarms_of(database, place)
+        return await watch.alarms()
     finally:
-        await database.aclose()
+        await watch.aclose()
 
 
 def _none(place: Place, period: Period, audits: Audits) -> str:

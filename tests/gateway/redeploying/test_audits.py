@@ -14,7 +14,6 @@ from farthing.bundle.versions import Change, History, Version
 from farthing.errors import InputError, UnknownNameError
 from farthing.gateway.config import read_config
 from farthing.gateway.database import Step, microseconds, open_database
-from farthing.gateway.redeploying.alarms import alarms_of
 from farthing.gateway.redeploying.audits import Audits, audited_traces, thin
 from farthing.gateway.redeploying.period import period_of
 from farthing.gateway.redeploying.places import Place, place_of
@@ -145,29 +144,6 @@ def alarm(signal: str, hours: int, *, closed: bool = False) -> Alarm:
     at = NOW + timedelta(hours=hours)
     end = at if closed else None
     return Alarm(signal, "letters", "default", "c", signal, at, "it fell", 20.0, end, None)
-
-
-def test_alarms_are_those_of_the_mode(where: str, place: Place) -> None:
-    rang = [alarm("promise", 2), alarm("cost", 1, closed=True)]
-    write(where, live(1, NOW))
-
-    async def go() -> list[Alarm]:
-        database = await open_database(where, (), create=False)
-        insert = (
-            "INSERT INTO alarms (id, policy, mode, certificate, signal, at_us, says, evidence, "
-            "closed_at_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-        )
-        others = [replace(rang[0], id="x", mode="other"), replace(rang[0], id="y", policy="other")]
-        for one in (*rang, *others):
-            closed = None if one.closed_at is None else microseconds(one.closed_at)
-            row = (one.id, one.policy, one.mode, one.certificate, one.signal)
-            rest = (microseconds(one.at), one.says, one.evidence, closed)
-            await database.write(Step(insert, [(*row, *rest)]))
-        found = await alarms_of(database, place)
-        await database.aclose()
-        return found
-
-    assert asyncio.run(go()) == rang
 
 
 def test_a_place_is_named(tmp_path: Path) -> None:

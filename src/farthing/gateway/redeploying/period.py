@@ -30,7 +30,7 @@ def period_of(given: datetime | None, alarms: Sequence[Alarm], history: History)
     Args:
         given: since when, if somebody says; else since the last open alarm, and without one since
             the bundle came to decide.
-        alarms: of this policy's mode.
+        alarms: about the certificate that decides.
         history: the versions of its bundle.
     """
     if given is not None:
