@@ -1,10 +1,10 @@
 """A day of traffic with drift in the middle: alarm, recalibration, roll-back, all by the gateway.
 
-    .venv/bin/python benchmarks/gateway_drift.py [--traces FILE] [--epsilon 0.15] [--audit 0.2]
+    .venv/bin/python benchmarks/gateway_drift.py [--traces FILE] [--epsilon 0.15] [--harder 5]
 
 A bundle is made of one day's questions, as in `gateway_day.py`. On the next day others are drawn
 from those that it never saw, again and again. In the morning all are as likely; from noon on the
-hard ones, on which the cheapest model says something else than the dearest, are asked five times
+hard ones, on which the cheapest model says something else than the dearest, are asked several times
 as often. Nobody tells the gateway. It audits a share of the replies, and raises an alarm; then
 `farthing recalibrate` proves a new threshold on the audits since, and `farthing rollback` puts the
 old one back. At the end every figure that the gateway reports is held to a sum by hand over the
@@ -53,7 +53,6 @@ LEARNED, MORNING, AFTER, EVENING, BACK = 1_000, 2_000, 2_500, 2_500, 200
 under the old one again."""
 BATCH, MOST = 100, 6_000
 """Requests between two looks at the alarms, and most of them after noon."""
-HARDER = 5.0
 SEEN_S = 5.0
 """Seconds after which the gateway has seen a new bundle for sure: it looks every two."""
 
@@ -75,6 +74,8 @@ class Gateway:
     calls: Mapping[str, Mapping[str, Row]]
     held: Sequence[str]
     rng: np.random.Generator
+    harder: float
+    """How many times as often hard questions are asked from noon on."""
 
     async def play(self, number: int, harder: float, *, into: Played | None = None) -> Played:
         """Ask questions, the hard ones so many times as often, and wait for their audits."""
@@ -149,6 +150,7 @@ def main() -> None:
     arguments.add_argument("--traces", type=Path, default=TRACES)
     arguments.add_argument("--epsilon", default="0.15")
     arguments.add_argument("--audit", type=float, default=0.2)
+    arguments.add_argument("--harder", type=float, default=5.0)
     arguments.add_argument("--seed", type=int, default=0)
     given = arguments.parse_args()
     with gzip.open(given.traces, "rt") as file:
@@ -179,7 +181,7 @@ async def both_days(
     await learn(folder, given.epsilon)
     audits_only(folder / "serve.toml", given.audit)
     rng = np.random.default_rng(given.seed)
-    gateway = Gateway(folder, port, calls, questions[LEARNED:], rng)
+    gateway = Gateway(folder, port, calls, questions[LEARNED:], rng, given.harder)
     with serving(folder, port):
         found = await second_day(gateway)
         await quiet(stub)
@@ -201,29 +203,29 @@ async def second_day(gateway: Gateway) -> dict[str, Any]:
     before = (await gateway.kept())[0]
     drifted, promise = Played(), None
     while promise is None and len(drifted.replies) < MOST:
-        await gateway.play(BATCH, HARDER, into=drifted)
+        await gateway.play(BATCH, gateway.harder, into=drifted)
         rang = await gateway.alarms()
         promise = next((one for one in rang if one.signal == "promise"), None)
     assert promise is not None, "no alarm"
     delay, first_certificate = len(drifted.replies), promise.certificate
     at_alarm = (await gateway.kept())[0]
-    after = await gateway.play(AFTER, HARDER)
+    after = await gateway.play(AFTER, gateway.harder)
     said = await gateway.run("recalibrate", *policy)
     await asyncio.sleep(SEEN_S)
-    evening = await gateway.play(EVENING, HARDER)
+    evening = await gateway.play(EVENING, gateway.harder)
     rolled = await gateway.run("rollback", *policy)
     await asyncio.sleep(SEEN_S)
-    back = await gateway.play(BACK, HARDER)
+    back = await gateway.play(BACK, gateway.harder)
     signals = ", ".join(one.signal for one in await gateway.alarms())
     deployed = gateway.read("SELECT how FROM deployments ORDER BY number")
     ended = after.replies[-1]
     return {
         "morning: requests": f"{len(morning.replies):,}",
-        "morning: alarms": len(quiet_until_noon),
+        "morning: alarms": ", ".join(one.signal for one in quiet_until_noon) or "none",
         "morning: answered as the dear model": f"{gateway.agreed(morning):.3f}",
         "morning: graded audits, their share, interval": _interval(before),
         "morning: saved, by hand": f"{gateway.saved(morning):.1%}",
-        "noon: hard questions five times as often": "",
+        "noon: hard questions so many times as often": gateway.harder,
         "afternoon: requests until the alarm": f"{delay:,} at most",
         "afternoon: answered as the dear model": f"{gateway.agreed(drifted):.3f}",
         "afternoon: at the alarm, all audits": _interval(at_alarm),
@@ -247,7 +249,10 @@ async def second_day(gateway: Gateway) -> dict[str, Any]:
 
 
 def _interval(kept: Kept) -> str:
-    return f"{kept.graded}: {kept.share:.3f}, {kept.low:.3f} to {kept.high:.3f}"
+    ends = f"{kept.low:.3f} to {kept.high:.3f}"
+    if (kept.low, kept.high) == (0, 1):
+        ends = "no share fits all of them"
+    return f"{kept.graded}: {kept.share:.3f}, {ends}"
 
 
 def _promising(played: Played) -> str:

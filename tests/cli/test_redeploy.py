@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,13 @@ from live_audits import config, live, made_bundle, soon, unaudited, write
 from msgspec import structs
 
 from farthing.bundle.folder import load
+from farthing.bundle.folder import write as save
 from farthing.bundle.versions import versions_of
+from farthing.calibration.base import Certificate, Threshold
 from farthing.calibration.guarantees.agreement import AgreementPromise
+from farthing.calibration.guarantees.escalated import EscalatedPromise
+from farthing.calibration.guarantees.groups import GroupsPromise
+from farthing.calibration.guarantees.none import NoPromise
 from farthing.experiments.promises import Agreement
 from farthing.experiments.recalibrate import divided
 from farthing.gateway.database import Step, microseconds, open_database
@@ -335,3 +341,39 @@ def test_going_back_to_a_certificate_that_an_alarm_ended_warns(
     assert done.code == 0
     assert "warning: an alarm about promise rang under its certificate" in done.err
     assert "An alarm about promise" in " ".join(farthing(*BACK, "--list").out.split())
+
+
+def test_promises_that_audits_are_no_sample_for_are_refused(refused: Refused, bundle: Path) -> None:
+    write(DATABASE, live(50, soon()))
+    found = load(bundle)
+    passing_on = EscalatedPromise(
+        alpha=Fraction(1, 10),
+        epsilon=Fraction(1, 10),
+        delta=Fraction(1, 10),
+        reference="large",
+        points=1,
+        point=0,
+    )
+    groups = GroupsPromise(alpha=Fraction(1, 10), groups={"a": Threshold(kappa=0.1, k=1, n=9)})
+    for promise, why in (
+        (passing_on, "it passes questions on"),
+        (groups, "it promises something to each group"),
+        (NoPromise(), "the bundle promises 'none', which audits alone cannot prove anew"),
+    ):
+        changed = Certificate(promise=promise, kappa=found.kappa or 0.0)
+        save(bundle, structs.replace(found, certificate=changed))
+        assert why in refused(*AGAIN)
+
+
+def test_where_the_log_cannot_be_written_the_bundle_is_put_back_and_it_is_said(
+    farthing: Farthing, bundle: Path
+) -> None:
+    first = content(bundle)
+    write(DATABASE, live(2_000, soon()))
+    assert farthing(*AGAIN).code == 0
+    Path(DATABASE).unlink()
+    done = farthing(*BACK)
+    assert done.code == 0, done.err
+    assert "the log of deployments does not say it" in done.err
+    assert content(bundle) == first
+    assert not Path(DATABASE).exists()

@@ -20,6 +20,7 @@ from farthing.bundle.versions import (
     read_history,
 )
 from farthing.calibration.guarantees.escalated import EscalatedPromise
+from farthing.calibration.guarantees.groups import GroupsPromise
 from farthing.errors import InputError, StoreError
 from farthing.experiments.promises import Agreement, Budget
 from farthing.experiments.recalibrate import Recalibrated, asked_again, recalibrate
@@ -28,7 +29,6 @@ from farthing.gateway.database import open_database
 from farthing.gateway.redeploying.audits import Audits, audited_traces
 from farthing.gateway.redeploying.period import Period, period_of
 from farthing.gateway.redeploying.places import Place, place_of
-from farthing.gateway.watching import deployments
 from farthing.gateway.watching.base import Alarm
 from farthing.gateway.watching.deployments import certificate_mark, deployed, note_deployment
 from farthing.gateway.watching.stored import open_watch
@@ -214,16 +214,23 @@ def _about(place: Place, certificate: str | None, alarms: Sequence[Alarm]) -> li
 
 
 def _check_sample(bundle: Bundle) -> None:
-    """Refuse a promise whose audits are no sample of all requests.
+    """Refuse a promise that live audits cannot be about.
 
     Raises:
-        InputError: it passes questions on, and no audit is drawn of those.
+        InputError: it passes questions on, of which no audit is drawn, or it is one for each group
+            of recorded questions.
     """
-    if bundle.certificate and isinstance(bundle.certificate.promise, EscalatedPromise):
-        raise InputError(
-            "the bundle passes questions on, and audits are of what it answered by itself, so they "
-            "calibrate no other threshold; use `farthing traffic export` and `farthing recommend`"
-        )
+    match bundle.certificate and bundle.certificate.promise:
+        case EscalatedPromise():
+            why = "it passes questions on, and audits are of what it answered by itself"
+        case GroupsPromise():
+            why = "it promises something to each group, and live questions have none"
+        case _:
+            return
+    raise InputError(
+        f"the bundle cannot be calibrated on audits: {why}; use `farthing traffic export` and "
+        "`farthing recommend`"
+    )
 
 
 async def _noted(
@@ -231,7 +238,7 @@ async def _noted(
 ) -> tuple[str, ...]:
     """Log in the database what decides now; say so where that cannot be written."""
     try:
-        database = await open_database(config.serve.database, deployments.SCHEMA)
+        database = await open_database(config.serve.database, (), create=False)
         try:
             await note_deployment(database, deployed(*place.names, bundle, change.how, change.by))
         finally:
