@@ -145,7 +145,7 @@ class PromiseTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def alarms(self, delta: float) -> bool:
         """Return whether the promise is refuted; ever wrongly so with probability at most delta."""
-        return self.fortune.evidence() >= 1 / delta
+        return self.fortune.evidence() * delta >= 1
 
 
 class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -215,7 +215,7 @@ class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     def alarms(self, delta: float) -> bool:
         """Return whether a change is found; ever wrongly so with probability at most delta."""
-        return self.fortune.evidence() >= 1 / delta
+        return self.fortune.evidence() * delta >= 1
 
     def _followed(self, x: IntArray, u: FloatArray) -> tuple["ExchangeabilityTest", FloatArray]:
         seen = np.array(self.seen, dtype=np.int64)
