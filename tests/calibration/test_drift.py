@@ -118,7 +118,7 @@ def test_batches_one_by_one_and_a_stop_in_between_come_to_the_same(
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.4])
 def test_a_kept_promise_rarely_alarms(alpha: float) -> None:
     """Just kept: as many failures as the promise allows."""
-    rng, runs = np.random.default_rng(2), 1_000
+    rng, runs = np.random.default_rng(2), 500
     alarms = sum(
         PromiseTest.begin(alpha).observe((rng.random(3_000) < alpha).astype(float)).alarms(DELTA)
         for _ in range(runs)
@@ -129,7 +129,7 @@ def test_a_kept_promise_rarely_alarms(alpha: float) -> None:
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_kept_promise_that_is_audited_where_it_is_hard_needs_weights(weighted: bool) -> None:
-    rng, runs, floor = np.random.default_rng(3), 300, 0.1
+    rng, runs, floor = np.random.default_rng(3), 150, 0.1
     alpha, alarms = 0.75 * 0.03 + 0.25 * 0.3, 0
     for _ in range(runs):
         hard = rng.random(6_000) < 0.25
@@ -143,7 +143,7 @@ def test_a_kept_promise_that_is_audited_where_it_is_hard_needs_weights(weighted:
 
 @pytest.mark.parametrize("quiet", ["normal", "heavy", "binary", "few", "shuffled drift"])
 def test_a_signal_without_order_rarely_alarms(quiet: str) -> None:
-    rng, runs = np.random.default_rng(4), 400
+    rng, runs = np.random.default_rng(4), 200
     alarms = 0
     for _ in range(runs):
         x = {

@@ -16,9 +16,11 @@ about log((S + n)^2 / S) in evidence, for the smallness of the shares that start
 that started bet alike, so one number for each size of bet is all that is kept of them.
 
 Source: Ramdas, Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-valid
-inference"; Vovk et al. 2021, "Retrain or not retrain: conformal test martingales for change-point
-detection" (the mixture over starts is their Sleeper/Stayer, with starts that thin out slowly
-instead of geometrically, so that no horizon need be known).
+inference"; Vovk, Gammerman and Shafer 2022, "Algorithmic learning in a random world", part III. The
+mixture over starts is their Sleeper/Stayer (algorithm 9.4), with starts that thin out slowly rather
+than geometrically, so that no horizon need be known. The package `crepes` has p-values and
+martingales of the same kind, over all values at once; what a server needs is a small state that can
+be stored after each. Tests hold the p-values to it.
 """
 
 import math
@@ -153,13 +155,13 @@ class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     The conformal p-value of a value is its rank among itself and *all* earlier ones, from above,
     ties being broken by a uniform number. Where the order of values carries no information, these
-    p-values are independent and uniform (Vovk, Gammerman and Shafer 2005, theorem 8.2), so bets on
-    thirty other densities, rising or falling or with a step, cannot be expected to win.
+    p-values are independent and uniform, so bets on thirty other densities, rising or falling or
+    with a step, cannot be expected to win.
 
-    So that memory is bounded, values are rounded to eight bits (by 0.2 % at most) before they are
-    ranked, and what is kept is how often each rounded value came. The rounding was fixed
-    beforehand, so what is exchangeable stays so, and the test is exact. A signal takes 128 counts
-    for each doubling that it spans, in practice some hundred, and 18,000 whatever it does.
+    So that memory is bounded, values are rounded (by 0.4 % at most) before they are ranked, and
+    what is kept is how often each rounded value came. The rounding was fixed beforehand, so what is
+    exchangeable stays so, and the test is exact. A signal takes at most 128 counts for each
+    doubling that it spans: some hundred in practice, and never more than 18,000.
     """
 
     seen: tuple[int, ...]
