@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli.console import remark, show, show_json
+from farthing.cli.console import counted, remark, show, show_json
 from farthing.cli.databases import database_of
 from farthing.cli.options import Json
 from farthing.errors import InputError
@@ -108,7 +108,7 @@ def _shown(found: "Found") -> Iterable[RenderableType]:
         yield _kept(kept)
         yield from _said(kept)
     opened = [one for one in alarms if one.closed_at is None]
-    yield Text(f"\n{len(opened):,} open alarms, {len(alarms) - len(opened):,} closed.")
+    yield Text(f"\n{counted(len(opened), 'open alarm')}, {len(alarms) - len(opened):,} closed.")
     if opened:
         yield _alarms(opened[:SHOWN])
     if deployed:
