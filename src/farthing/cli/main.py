@@ -27,6 +27,7 @@ from farthing.cli import (
     traces,
     traffic,
     tune,
+    watch,
 )
 from farthing.cli.flags import PlainCommand, PlainGroup
 from farthing.cli.option_errors import plain
@@ -61,6 +62,7 @@ app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("serve")(serve.serve)
+app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)
 app.command("rollback")(redeploy.rollback)
 app.command("compare")(compare.compare)

@@ -12,16 +12,15 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 from uuid import uuid4
 
 import msgspec
 
 from farthing.budgets.accounts.base import LimitError
 from farthing.errors import FarthingError
-from farthing.gateway.asking import Asking
 from farthing.gateway.database import Database, Step
 from farthing.gateway.passed import Passed
-from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.traffic import Traffic
 from farthing.gateway.traffic_rows import cost_of
 from farthing.gateway.watching.audits import (
@@ -40,6 +39,7 @@ from farthing.gateway.watching.feedback import gold_of
 from farthing.gateway.watching.promises import agrees, kept
 from farthing.runtime.base import Agent
 from farthing.runtime.rounds import may_succeed_later
+from farthing.tasks.base import Task
 from farthing.traces.base import Call
 
 AUDIT = "audit"
@@ -61,14 +61,36 @@ class _Found:
     """When there is money again, where it lacked."""
 
 
+class Asks(Protocol):
+    """Asks a model, and pays for it; see `Asking`."""
+
+    async def ask(self, agent: Agent, trace: str, question: str) -> Call:
+        """Return what an agent says."""
+        ...
+
+
+class Audited(Protocol):
+    """A policy whose replies are audited; see `GatewayPolicy`."""
+
+    @property
+    def to_audit(self) -> Sequence[Agent]:
+        """Whom audits ask."""
+        ...
+
+    @property
+    def task(self) -> Task:
+        """What says which answers are the same."""
+        ...
+
+
 @dataclass
 class Auditor:
     """Asks for the audits of a worker."""
 
     database: Database
     traffic: Traffic
-    asking: Asking
-    policies: Mapping[str, GatewayPolicy]
+    asking: Asks
+    policies: Mapping[str, Audited]
     at_once: int
     _passed: OrderedDict[str, Passed] = field(default_factory=OrderedDict)
 
@@ -107,7 +129,7 @@ class Auditor:
             steps = await self._graded(now, asked, policy, uuid4().hex, failed=False)
             await self.database.write(*steps)
 
-    async def _asked(self, policy: GatewayPolicy, asked: Passed, written: Passed) -> _Found:
+    async def _asked(self, policy: Audited, asked: Passed, written: Passed) -> _Found:
         """Ask the models that have not answered; what they say is bought once."""
         done = [call for call in asked.trace.calls if not may_succeed_later(call)]
         known = {call.role for call in done} | _answered(written)
@@ -133,7 +155,7 @@ class Auditor:
         audit: Audit,
         asked: Passed | None,
         found: _Found,
-        policy: GatewayPolicy | None,
+        policy: Audited | None,
         *,
         failed: bool,
     ) -> None:
@@ -161,7 +183,7 @@ class Auditor:
         await self.traffic.attach(audit.id, found.calls, *steps)
 
     async def _graded(
-        self, audit: Audit, asked: Passed, policy: GatewayPolicy, writer: str, *, failed: bool
+        self, audit: Audit, asked: Passed, policy: Audited, writer: str, *, failed: bool
     ) -> list[Step]:
         """Return the steps that grade it, where that can be done now."""
         decided = asked.decided

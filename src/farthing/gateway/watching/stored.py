@@ -90,7 +90,7 @@ class StoredWatch:
     async def ungraded(self, most: int = MOST_UNGRADED) -> list[Ungraded]:
         """Return audits that wait for somebody's grade, the oldest first."""
         rows = await self.database.read(_UNGRADED, most)
-        return [Ungraded(*row[:4], moment(row[4])) for row in rows]
+        return [Ungraded(row[0], row[1], row[2], row[3], moment(row[4])) for row in rows]
 
     async def ended(self) -> dict[Under, str]:
         """Return whose promise an open alarm ended, and what is said of it."""
