@@ -59,7 +59,8 @@ def test_only_complete_audits_of_the_mode_and_the_period_are_taken(
     found = audits(where, place)
     assert {trace.id for trace in found.pool.traces} == drawn
     assert (found.drawn, found.pool.complete) == (len(drawn) + 3, len(drawn))
-    assert found.notes == ("3 audits not complete yet",)
+    never = "50 requests were up for no audit: nothing is proved of such"
+    assert found.notes == (never, "3 audits not complete yet")
     assert found.requests == 400 + 50 + 3  # the volunteered were decided as well
     assert found.requests_a_day == pytest.approx(453 / (399 / 86_400))
 
@@ -97,7 +98,7 @@ def test_what_is_right_takes_accepted_answers_and_volunteered_ones_do_not_count(
     assert {trace.id: trace.gold for trace in found.pool.traces} == {
         one.id: ["B"] for one in some[:20]
     }
-    assert "10 audits left out, whose accepted answer nobody sent" in found.notes[0]
+    assert "10 audits left out, whose accepted answer nobody sent" in found.notes[1]
 
 
 def test_thinned_audits_are_equally_likely_and_the_draw_depends_on_the_seed() -> None:

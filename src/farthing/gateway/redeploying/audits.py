@@ -17,12 +17,13 @@ from farthing.traces.system import System, changes
 _DRAWN = (
     COLUMNS
     + """
-WHERE policy = $1 AND mode = $2 AND audited = 1 AND at_us >= $3 AND (at_us, id) > ($4, $5)
+WHERE policy = $1 AND mode = $2 AND audited = 1 AND (at_us, id) > ($3, $4)
 ORDER BY at_us, id LIMIT 200"""
 )
 _ALL = """
-SELECT count(*), min(at_us), max(at_us) FROM traffic_requests
-WHERE policy = $1 AND mode = $2 AND at_us >= $3"""
+SELECT count(*), min(at_us), max(at_us),
+    sum(CASE WHEN certificate IS NOT NULL AND audit IS NULL THEN 1 ELSE 0 END)
+FROM traffic_requests WHERE policy = $1 AND mode = $2 AND at_us >= $3"""
 _GOLD = """
 SELECT feedback.id, feedback.gold FROM feedback JOIN traffic_requests AS request
     ON request.id = feedback.id
@@ -76,7 +77,7 @@ async def audited_traces(
         StoreError: the database cannot be read, or no traffic was recorded.
     """
     drawn = await _read(database, place, since)
-    ((requests, first, last),) = await database.read(_ALL, *place.names, microseconds(since))
+    ((requests, first, last, never),) = await database.read(_ALL, *place.names, microseconds(since))
     even, thinned = thin(drawn, seed)
     ungraded = 0
     if gold:
@@ -93,6 +94,7 @@ async def audited_traces(
         if not trace.truncated and not other:
             kept.append((trace, made))
     notes = (
+        f"{never:,} requests were up for no audit: nothing is proved of such" if never else "",
         _note(thinned, "left out by chance, so that all of the period are equally likely"),
         _note(ungraded, "left out, whose accepted answer nobody sent: of those nothing is proved"),
         _note(pending, "not complete yet"),
@@ -130,8 +132,8 @@ def _with_gold(passed: Passed, gold: str) -> Passed:
 
 async def _read(database: Database, place: Place, since: datetime) -> list[Passed]:
     found: list[Passed] = []
-    at = microseconds(since), ""
-    while rows := await database.read(_DRAWN, *place.names, microseconds(since), *at):
+    at = microseconds(since), ""  # no id is empty, so this is before the first of that moment
+    while rows := await database.read(_DRAWN, *place.names, *at):
         found += map(passed_from, rows)
         at = rows[-1][1], rows[-1][0]
     return found
