@@ -7,6 +7,9 @@ from typing import Any
 from farthing.traces.base import Trace
 from farthing.traces.system import System
 
+FALLBACK = "fallback"
+"""A number that a trace's call has which answered in place of a model that failed."""
+
 
 @dataclass(frozen=True)
 class Passed:
