@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +269,19 @@ def test_tries_that_failed_count_in_the_budget_of_a_request(tmp_path: Path, bund
     assert "tries that failed took" in refused.json["error"]["message"]
     assert len(bad.requests) == 1
     assert total(str(tmp_path / "gateway.db")).settled.nano <= 30_000_000
+
+
+def test_a_model_that_failed_is_not_tried_again_in_the_background(
+    tmp_path: Path, bundle: Path
+) -> None:
+    with broken() as bad, Endpoint(letter) as well:
+        text = config(bundle, "large = ['other']", well.url, small=bad.url, large=bad.url)
+        with gateway(tmp_path, text + RECORD.replace("0.0", "1.0")) as running:
+            assert running.chat("farthing/letters", SYSTEM, "number 7").status == 200
+            end = time.monotonic() + 10
+            while len(well.requests) < 2 and time.monotonic() < end:
+                time.sleep(0.02)
+    (one,) = recorded(tmp_path)
+    roles = [(call.role, call.error is None) for call in one.trace.calls]
+    assert roles == [("small", False), ("large", False), ("other", True), ("second", True)]
+    assert len(bad.requests) == 2  # what it had said would not have been kept
