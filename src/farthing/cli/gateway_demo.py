@@ -31,6 +31,8 @@ FIRST, SECOND = 600, 300
 HOPS = range(1, 7)
 """Lengths of the sums: small is lost beyond four."""
 AT_ONCE = 16
+NEEDED = {"torch": "lm", "transformers": "lm", "sklearn": "train", "uvicorn": "serve"}
+"""Package to the extra that brings it."""
 READY_S = 60.0
 """Most seconds that a server may take to begin."""
 PICKED_UP_S = 5.0
@@ -66,7 +68,7 @@ def play(out: Path, *, stay: bool) -> None:
         InputError: the folder has a demo already, or a server does not begin.
         MissingExtraError: a package is missing.
     """
-    check_packages()
+    check_packages(NEEDED)
     if (out / CONFIG).exists():
         raise InputError(f"{out}: a gateway was shown here before; name another folder (--out)")
     models, port = _free(2)
