@@ -9,6 +9,9 @@ import msgspec
 from farthing.traces.base import Trace
 from farthing.traces.system import System
 
+FALLBACK = "fallback"
+"""A number that a trace's call has which was made in place of a model that had failed."""
+
 GradedBy = Literal["reference", "feedback"]
 """What says whether a promise was kept: another model's answer, or somebody who knows."""
 
