@@ -278,7 +278,11 @@ def test_a_model_that_failed_is_not_tried_again_in_the_background(
     tmp_path: Path, bundle: Path
 ) -> None:
     with broken() as bad, Endpoint(letter) as well:
-        text = config(bundle, "large = ['other']", well.url, small=bad.url, large=bad.url)
+        urls = {"small": bad.url, "large": bad.url, "fresh": well.url}
+        text = config(bundle, "large = ['other']", well.url, **urls)
+        price = '"fresh-2026" = { input_per_million = 1, output_per_million = 1 }'
+        text = text.replace("[prices]\n", f"[prices]\n{price}\n")
+        text = text.replace("[policies.letters]\n", '[policies.letters]\ntrial = ["fresh"]\n')
         with gateway(tmp_path, text + RECORD.replace("0.0", "1.0")) as running:
             assert running.chat("farthing/letters", SYSTEM, "number 7").status == 200
             end = time.monotonic() + 10
@@ -286,5 +290,5 @@ def test_a_model_that_failed_is_not_tried_again_in_the_background(
                 time.sleep(0.02)
     (one,) = recorded(tmp_path)
     roles = [(call.role, call.error is None) for call in one.trace.calls]
-    assert roles == [("small", False), ("large", False), ("other", True), ("second", True)]
+    assert roles == [("small", False), ("large", False), ("other", True), ("fresh", True)]
     assert len(bad.requests) == 2  # what it had said would not have been kept

@@ -28,6 +28,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The model that it compares with; None: it compares with none."""
     pooled: bool = True
     """Whether every model answers by itself, so that an audit can ask those that were not."""
+    pool: tuple[str, ...] = ()
+    """The models that the promise is about; none named: all that answered."""
     returned: tuple[str | None, ...] = ()
     """The answers that the client got; None in the place of one that could not be kept."""
     agreement: float | None = None

@@ -113,9 +113,12 @@ class GatewayPolicy:
     @property
     def to_audit(self) -> tuple[Agent, ...]:
         """Whom audits ask: the pool; nobody where calls see one another."""
-        if not self.pooled:
-            return ()
-        return tuple(one for one in self.tried if one.role not in self.section.trial)
+        return tuple(one for one in self.to_explore if one.role not in self.section.trial)
+
+    @property
+    def to_explore(self) -> tuple[Agent, ...]:
+        """Whom exploration asks: also those that are not in the pool yet."""
+        return self.tried if self.pooled else ()
 
     @property
     def pooled(self) -> bool:

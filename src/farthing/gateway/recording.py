@@ -154,6 +154,7 @@ def _drawn(policy: GatewayPolicy, receipt: Receipt, answer: Answer) -> _Drawn:
     section, up = policy.section, answer.escalated is None
     audit, explore = (section.audit, section.explore) if up else (0.0, 0.0)
     draw = drawing.draw(receipt.trace, audit, explore)
-    promise = watched(answer.certificate, pooled=policy.pooled)
+    pool = tuple(one.role for one in policy.to_audit)
+    promise = msgspec.structs.replace(watched(answer.certificate, pooled=policy.pooled), pool=pool)
     decided = replied(promise, answer, draw, explore, policy.task)
     return _Drawn(audit or None, draw.audited, decided)

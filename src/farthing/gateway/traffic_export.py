@@ -40,6 +40,9 @@ class Pool:
 def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
     """Return what passed as a pool; one trace a request, with live and later calls side by side.
 
+    Where a bundle decided, a trace is complete only if chance drew it, for an audit or to explore:
+    a policy that asks every model by itself does so on questions that it finds hard.
+
     What a fallback said is left out: it was asked because another model had failed.
 
     Args:
@@ -48,6 +51,7 @@ def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
     """
     found: list[Trace] = []
     systems: list[System | None] = []
+    chosen: list[bool] = []
     left_out = 0
     for request in requests:
         trace = _of_pool(request.trace, models)
@@ -56,9 +60,11 @@ def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
         else:
             found.append(trace)
             systems.append(request.system)
+            chosen.append(request.mode is None or drawn(request))
     wanted = set(models) or {call.role for trace in found for call in trace.calls}
     marked = [
-        msgspec.structs.replace(trace, truncated=len(trace.calls) < len(wanted)) for trace in found
+        msgspec.structs.replace(trace, truncated=not fair or len(trace.calls) < len(wanted))
+        for trace, fair in zip(found, chosen, strict=True)
     ]
     return Pool(marked, systems, tuple(sorted(wanted)), left_out)
 
@@ -77,6 +83,11 @@ def write_pool(file: Path, pool: Pool) -> None:
             if system is not None:
                 store.made_with(system)
             store.append(trace, SOURCE)
+
+
+def drawn(request: Passed) -> bool:
+    """Return whether chance drew a request whose bundle decided, so that its trace is completed."""
+    return request.audited or (request.decided is not None and request.decided.explored)
 
 
 def _of_pool(trace: Trace, models: Sequence[str]) -> Trace | None:

@@ -78,6 +78,11 @@ class Audited(Protocol):
         ...
 
     @property
+    def to_explore(self) -> Sequence[Agent]:
+        """Whom exploration asks."""
+        ...
+
+    @property
     def task(self) -> Task:
         """What says which answers are the same."""
         ...
@@ -117,7 +122,8 @@ class Auditor:
             LOG.warning("an audit of %s cannot be asked: its text is gone", audit.under.policy)
             await self._write(audit, written, _Found(()), policy, failed=True)
             return
-        found = await self._asked(policy, asked, written)
+        agents = policy.to_audit if audit.purpose == AUDIT else policy.to_explore
+        found = await self._asked(agents, asked, written)
         asked = _with(asked, found.calls)
         self.remember(asked)  # what was answered is not asked again, written or not
         await self._write(audit, asked, found, policy, failed=False)
@@ -129,7 +135,7 @@ class Auditor:
             steps = await self._graded(now, asked, policy, uuid4().hex, failed=False)
             await self.database.write(*steps)
 
-    async def _asked(self, policy: Audited, asked: Passed, written: Passed) -> _Found:
+    async def _asked(self, agents: Sequence[Agent], asked: Passed, written: Passed) -> _Found:
         """Ask the models that were not asked; what they say is bought once.
 
         One that failed while the client waited is asked no second time: that it gave no answer is
@@ -138,7 +144,7 @@ class Auditor:
         there = {call.role for call in written.trace.calls}
         unwritten = [call for call in asked.trace.calls if call.role not in there]
         known = there | {call.role for call in unwritten}
-        others = [one for one in policy.to_audit if one.role not in known]
+        others = [one for one in agents if one.role not in known]
         results = await asyncio.gather(*(self._ask(one, asked) for one in others))
         calls = [one for one in results if isinstance(one, Call) and not may_succeed_later(one)]
         unpaid = [one.resets_at for one in results if isinstance(one, LimitError)]

@@ -159,7 +159,8 @@ def kept(
     if decided.kind not in SETS or not decided.pooled:
         return float(right)
     # Also where it is right: else what is right would be graded sooner than what is not.
-    known = any(task.grade(call.answer, [gold]) for call in calls if not is_reply(call.role))
+    own = [call for call in calls if not decided.pool or call.role in decided.pool]
+    known = any(task.grade(call.answer, [gold]) for call in own if not is_reply(call.role))
     return float(right or not known) if whole else None
 
 
