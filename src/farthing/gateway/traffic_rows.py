@@ -4,7 +4,7 @@ A question's later calls are lines of JSON at the end of its row: adding some is
 statement, whoever else writes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -115,10 +115,10 @@ def row(passed: Passed) -> Row:
         passed.saved_nano,
         float(passed.latency_s),
         None if passed.system is None else _system(passed.system),
-        _plain(passed.certificate),
-        _plain(passed.mode),
-        _plain(passed.answered_by),
-        _plain(passed.group),
+        plain(passed.certificate),
+        plain(passed.mode),
+        plain(passed.answered_by),
+        plain(passed.group),
         passed.audit,
         int(passed.audited),
         None if passed.decided is None else msgspec.json.encode(passed.decided).decode(),
@@ -139,8 +139,7 @@ def passed_from(values: Row) -> Passed:
     promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest
     live = msgspec.json.decode(trace, type=Trace)
     calls = {(call.round, call.role): call for call in live.calls}
-    for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
-        call = msgspec.json.decode(line, type=Call)
+    for call in _lines(later):
         calls.setdefault((call.round, call.role), call)
     return Passed(
         id=name,
@@ -165,6 +164,16 @@ def passed_from(values: Row) -> Passed:
     )
 
 
+def later_calls(values: Row) -> list[Call]:
+    """Return the calls of a row of `SELECT` that were made later, each that counts."""
+    live = msgspec.json.decode(values[7], type=Trace)
+    known = {(call.round, call.role) for call in live.calls}
+    calls: dict[tuple[int, str], Call] = {}
+    for call in _lines(values[8]):
+        calls.setdefault((call.round, call.role), call)
+    return [call for place, call in calls.items() if place not in known]
+
+
 def cost_of(calls: Sequence[Call]) -> int:
     """Return what calls cost together, in nano-dollars; of a cost that is not known nothing.
 
@@ -172,6 +181,12 @@ def cost_of(calls: Sequence[Call]) -> int:
     1000000
     """
     return sum(nano_from_usd(call.cost_usd) for call in calls if call.cost_usd is not None)
+
+
+def _lines(later: str) -> Iterator[Call]:
+    """Yield the calls at the end of a row."""
+    for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
+        yield msgspec.json.decode(line, type=Call)
 
 
 def _system(system: System) -> str:
