@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ from farthing.gateway.house import House, opened
 from farthing.gateway.keys import KeyRecord, Scope
 from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.openapi import description
+from farthing.gateway.pages.opening import opened_pages
+from farthing.gateway.pages.routes import routes as page_routes
 from farthing.gateway.posting import GONE, post
 from farthing.gateway.refusals import (
     RefusedError,
@@ -28,26 +31,34 @@ from farthing.gateway.refusals import (
     unknown_key,
     unknown_model,
 )
+from farthing.gateway.watching.base import Watch
 
 LOG = logging.getLogger("farthing.gateway")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
+def application(
+    config: ServeConfig, *, watch: bool = False, watching: Watch | None = None
+) -> Starlette:
     """Return the gateway of a configuration.
 
     Args:
         config: what is served.
         watch: whether bundles are read again when they change.
+        watching: says how promises are kept; None: the gateway itself.
     """
     under_way = UnderWay()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with opened(config, watch=watch) as house:
+        async with opened(config, watch=watch) as own:
+            house = own if watching is None else replace(own, watching=watching)
             app.state.house = house
-            yield
-            await under_way.none()
+            async with contextlib.AsyncExitStack() as stack:
+                if config.has_page:
+                    app.state.pages = await stack.enter_async_context(opened_pages(house))
+                yield
+                await under_way.none()
 
     routes = [
         Route("/v1/chat/completions", _said(chat), methods=["POST"]),
@@ -57,6 +68,7 @@ def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
         Route("/ready", _said(ready), methods=["GET"]),
         Route("/metrics", _said(metrics), methods=["GET"]),
         Route("/openapi.json", _said(openapi), methods=["GET"]),
+        *(page_routes() if config.has_page else []),
     ]
     unexpected = {404: _no_such_address, 405: _no_such_method}
     return Starlette(

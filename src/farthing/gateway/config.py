@@ -36,6 +36,7 @@ from farthing.gateway.sections import (
     ALL,
     PREFIX,
     BudgetSection,
+    PageSection,
     PolicySection,
     RecordSection,
     ServeSection,
@@ -55,9 +56,15 @@ class ServeConfig:
     serve: ServeSection
     record: RecordSection | None
     """None: nothing is recorded."""
+    page: PageSection
     models: ModelsConfig
     policies: Mapping[str, PolicySection]
     limits: tuple[Limit, ...]
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the administrator's page is served."""
+        return self.page.enabled and self.serve.keys
 
     def remarks(self) -> list[str]:
         """Return what whoever starts it should know, a line each."""
@@ -104,7 +111,7 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
     """
     tables, name = read_toml(file), str(file)
-    known = {"serve", "record", "models", "limits", "prices", "policies", "budgets"}
+    known = {"serve", "record", "page", "models", "limits", "prices", "policies", "budgets"}
     for unknown in sorted(tables.keys() - known):
         raise ConfigError(name, unknown, f"is unknown; there are {', '.join(sorted(known))}")
     if "serve" not in tables:
@@ -118,6 +125,7 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         record=convert(tables.get("record", {}), RecordSection, name, "record")
         if recorded
         else None,
+        page=convert(tables.get("page", {}), PageSection, name, "page"),
         models=models_from(tables, name),
         policies={
             policy: _placed(convert(table, PolicySection, name, f"policies.{policy}"), folder)

@@ -24,6 +24,8 @@ from farthing.gateway.shadow import Shadow
 from farthing.gateway.spending import Limits
 from farthing.gateway.traffic import Traffic, open_traffic
 from farthing.gateway.upstream import open_upstreams
+from farthing.gateway.watching.base import Watch
+from farthing.gateway.watching.scripted import ScriptedWatch
 from farthing.models.prices import unpriced
 
 LOG = logging.getLogger("farthing.gateway")
@@ -47,6 +49,8 @@ class House:
     keys: Keys | None
     """None: everybody may ask."""
     metrics: Metrics
+    watching: Watch
+    """What is known of promises in live traffic."""
 
 
 @contextlib.asynccontextmanager
@@ -104,7 +108,7 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
         await _background(stack, _sweep(ledger), _clean(config, ledger, traffic))
         if watch:
             await _background(stack, _watch(policies))
-        yield House(config, chat, ledger, keys, metrics)
+        yield House(config, chat, ledger, keys, metrics, ScriptedWatch())
 
 
 async def _recorder(

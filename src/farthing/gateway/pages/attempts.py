@@ -42,8 +42,14 @@ class Attempts:
         return max(waits)
 
     def failed(self, address: str, now: float) -> None:
-        """Count a failed try."""
+        """Count a try as failed; it counts from its beginning, so that many at once are many."""
         self._failed.append((now, network_of(address)))
+
+    def succeeded(self, address: str) -> None:
+        """Take the last try of an address back: it did not fail."""
+        network = network_of(address)
+        last = next(one for one in reversed(self._failed) if one[1] == network)
+        self._failed.remove(last)
 
 
 def network_of(address: str) -> str:
