@@ -4,12 +4,13 @@ import asyncio
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,6 +27,7 @@ from farthing.gateway.watching.base import Alarm, Deployed, Kept
 from farthing.gateway.watching.scripted import ScriptedWatch
 from farthing.traces.base import Call, CallError
 
+T = TypeVar("T")
 SYSTEM = "Say A or B."
 POLICIES = f"""
 [policies.letters]
@@ -64,6 +66,12 @@ def config(url: str = "http://127.0.0.1:9/v1", **serve: Any) -> str:
     return section + models(url) + POLICIES + BUDGETS
 
 
+def ended(job: Coroutine[Any, Any, T]) -> T:
+    """Run a job to its end in a thread of its own: a driven browser has a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, job).result()
+
+
 def made_key(where: str, name: str, *scopes: Scope, usd: float | None = None) -> str:
     """Make a key; return its secret."""
 
@@ -74,7 +82,7 @@ def made_key(where: str, name: str, *scopes: Scope, usd: float | None = None) ->
         await keys.aclose()
         return secret
 
-    return asyncio.run(make())
+    return ended(make())
 
 
 def spend(where: str, usd: float, *accounts: str) -> None:
@@ -87,7 +95,7 @@ def spend(where: str, usd: float, *accounts: str) -> None:
         await ledger.settle(hold, amount)
         await ledger.aclose()
 
-    asyncio.run(go())
+    ended(go())
 
 
 def put(where: str, *requests: Passed, later: tuple[Call, ...] = ()) -> None:
@@ -103,7 +111,7 @@ def put(where: str, *requests: Passed, later: tuple[Call, ...] = ()) -> None:
             await traffic.attach(requests[0].id, later)
         await traffic.aclose()
 
-    asyncio.run(go())
+    ended(go())
 
 
 def traffic(number: int, now: datetime, days: float = 14.0) -> list[Passed]:
@@ -212,9 +220,10 @@ def watched(now: datetime) -> ScriptedWatch:
         closed_at=now - timedelta(days=5),
         closed_by="owner",
     )
+    mark = "9f8e7d6c5b4a"
     says = "On at least 95 % of requests the reply is what large would have said."
     log = [
-        Deployed("letters", "default", now - timedelta(days=9), "9f8e7d6c5b4a", says, "loaded", None),
+        Deployed("letters", "default", now - timedelta(days=9), mark, says, "loaded", None),
         Deployed("letters", "default", now - timedelta(days=2), "1111aaaa2222", says,
                  "recalibrated", "owner"),
         Deployed("letters", "default", now - timedelta(days=1), "9f8e7d6c5b4a", says,

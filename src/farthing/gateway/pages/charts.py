@@ -61,7 +61,7 @@ def bars(days: Sequence[Day]) -> Bars:
     return Bars(tuple(drawn), tuple(Tick(100 - 100 * one / top, one) for one in values))
 
 
-def scale(most: float, lines: int = 4) -> tuple[list[float], float]:
+def scale(most: float, lines: int = 5) -> tuple[list[float], float]:
     """Return round values from 0 on for lines across a chart, and the value at its end.
 
     >>> scale(87.0)

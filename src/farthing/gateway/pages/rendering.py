@@ -53,10 +53,10 @@ def money(nano: float | None) -> str:
 
 
 def percent(share: float | None, places: int = 1) -> str:
-    """Write a share in percent.
+    r"""Write a share in percent.
 
     >>> percent(0.953), percent(-0.25, 0), percent(None)
-    ('95.3\\xa0%', '−25\\xa0%', '–')
+    ('95.3\xa0%', '−25\xa0%', '–')
     """
     if share is None:
         return NONE
@@ -64,19 +64,19 @@ def percent(share: float | None, places: int = 1) -> str:
 
 
 def promised(share: float) -> str:
-    """Write a share that was promised, with no more digits than it has.
+    r"""Write a share that was promised, with no more digits than it has.
 
     >>> promised(0.95), promised(0.975)
-    ('95\\xa0%', '97.5\\xa0%')
+    ('95\xa0%', '97.5\xa0%')
     """
     return f"{100 * share:.6g}{SPACE}%"
 
 
 def seconds(time: float | None) -> str:
-    """Write a duration.
+    r"""Write a duration.
 
     >>> seconds(0.0213), seconds(1.25), seconds(75.0), seconds(None)
-    ('21\\xa0ms', '1.25\\xa0s', '75.0\\xa0s', '–')
+    ('21\xa0ms', '1.25\xa0s', '75.0\xa0s', '–')
     """
     if time is None:
         return NONE
