@@ -72,7 +72,7 @@ async def answer(
         await asyncio.shield(journal.close())
     _check(done, journal)
     latency = time.perf_counter() - began
-    made = given(done, chosen.loaded, request.model, latency, chosen.why)
+    made = given(done, chosen.loaded, request.model, latency, chosen.why, chosen.ended)
     would = strongest.would_cost(list(done.trace.calls))
     saved = None if would is None or done.cost_nano is None else would - done.cost_nano
     return replace(made, receipt=replace(made.receipt, saved_nano=saved)), done

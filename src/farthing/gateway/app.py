@@ -3,7 +3,6 @@
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -22,7 +21,7 @@ from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.openapi import description
 from farthing.gateway.pages.opening import opened_pages
 from farthing.gateway.pages.routes import routes as page_routes
-from farthing.gateway.posting import GONE, post
+from farthing.gateway.posting import GONE, post, read_body
 from farthing.gateway.refusals import (
     RefusedError,
     forbidden,
@@ -31,6 +30,7 @@ from farthing.gateway.refusals import (
     unknown_key,
     unknown_model,
 )
+from farthing.gateway.watching.addresses import described, take_feedback
 from farthing.gateway.watching.base import Watch
 
 LOG = logging.getLogger("farthing.gateway")
@@ -45,23 +45,24 @@ def application(
     Args:
         config: what is served.
         watch: whether bundles are read again when they change.
-        watching: says how promises are kept; None: the gateway itself.
+        watching: says on the page how promises are kept; None: the gateway's database.
     """
     under_way = UnderWay()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with opened(config, watch=watch) as own:
-            house = own if watching is None else replace(own, watching=watching)
+        async with opened(config, watch=watch) as house:
             app.state.house = house
             async with contextlib.AsyncExitStack() as stack:
                 if config.has_page:
-                    app.state.pages = await stack.enter_async_context(opened_pages(house))
+                    app.state.pages = await stack.enter_async_context(opened_pages(house, watching))
                 yield
                 await under_way.none()
 
     routes = [
         Route("/v1/chat/completions", _said(chat), methods=["POST"]),
+        Route("/v1/feedback", _said(feedback), methods=["POST"]),
+        Route("/v1/watch", _said(watched), methods=["GET"]),
         Route("/v1/models", _said(models), methods=["GET"]),
         Route("/v1/models/{name:path}", _said(model), methods=["GET"]),
         Route("/health", _said(health), methods=["GET"]),
@@ -84,6 +85,22 @@ async def chat(request: Request) -> Response:
     house = house_of(request)
     key = await admitted(request, "call")
     return await post(house, request, key)
+
+
+async def feedback(request: Request) -> Response:
+    """Take what somebody says of a reply."""
+    house, key = house_of(request), await admitted(request, "call")
+    serve = house.config.serve
+    body = await read_body(request, serve.most_body_bytes)
+    noted = await take_feedback(house.grading, body, key, workers=serve.workers)
+    return _json(noted.to_json())
+
+
+async def watched(request: Request) -> Response:
+    """Say how promises are kept, which alarms rang, and what decided since when."""
+    house = house_of(request)
+    await admitted(request, "read")
+    return _json(await described(house.watch))
 
 
 async def models(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """One request for a chat completion: who answers, within which limits, and what is kept of it."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -181,9 +181,12 @@ class Chat:
         """Have a bundle answer; where a pacer may choose which, tell it what that cost."""
         pace = self.paces.get(policy.name)
         if pace is None or request.wishes.choose:
+            ended = policy.why_ended(chosen.loaded) if chosen.loaded else ""
+            chosen = replace(chosen, ended=ended)
             return await answering.answer(request, chosen, payer, self.sections, self.strongest)
         paced = pace.choose(list(policy.loaded.values()))
-        chosen = Chosen(paced.mode, paced.mode.question_budget_nano)
+        ended = policy.why_ended(paced.mode)
+        chosen = Chosen(paced.mode, paced.mode.question_budget_nano, ended=ended)
         cost: int | None = None
         try:
             found = await answering.answer(request, chosen, payer, self.sections, self.strongest)

@@ -6,19 +6,13 @@ from typing import Any
 
 import msgspec
 
-from farthing.calibration.guarantees.groups import GroupsPromise
-from farthing.calibration.guarantees.online import OnlinePromise
-from farthing.calibration.guarantees.pac import PacPromise
-from farthing.calibration.guarantees.split import SplitPromise
-from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.gateway.policies import Loaded
+from farthing.gateway.watching.promises import OF_SETS
 from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
 from farthing.traces.base import Call
 
-OF_SETS = (SplitPromise, PacPromise, GroupsPromise, OnlinePromise, WeightedPromise)
-"""Promises about a whole set, kept by a reply only if all of it is returned."""
 NONE = "none"
 
 
@@ -43,6 +37,8 @@ class Receipt:
     """The promise in a sentence, or why there is none."""
     certificate: str | None = None
     mode: str | None = None
+    under: str | None = None
+    """The certificate that decided, also one whose promise ended since; not said to clients."""
     answers: tuple[Mapping[str, Any], ...] = ()
     """The set, where there is one."""
 
@@ -123,7 +119,9 @@ class Given:
         return {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
 
 
-def given(answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str = "") -> Given:
+def given(
+    answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str = "", ended: str = ""
+) -> Given:
     """Return what a client gets of a policy's answer.
 
     Args:
@@ -132,9 +130,11 @@ def given(answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str
         model: what the client asked for.
         latency_s: seconds that it took.
         why: why nothing is promised, beside what the answer itself says.
+        ended: why what was promised is promised no more.
     """
     calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
-    promises = answer.guaranteed and not why
+    under = answer.guaranteed and not why
+    promises = under and not ended
     certificate = answer.certificate
     whole_set = certificate is not None and isinstance(certificate.promise, OF_SETS)
     some = answer.answers if whole_set else answer.answers[:1]
@@ -152,9 +152,10 @@ def given(answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str
         latency_s=latency_s,
         calls=tuple(map(called, calls)),
         promise=str(kind) if promises else NONE,
-        says=" ".join(filter(None, [answer.promise, why])),
+        says=" ".join(filter(None, [ended or answer.promise, why])),
         certificate=loaded.certificate_id if promises else None,
         mode=loaded.mode,
+        under=loaded.certificate_id if under else None,
         answers=tuple({"text": one.text, "score": one.score} for one in answer.answers)
         if whole_set
         else (),

@@ -40,11 +40,17 @@ from farthing.gateway.sections import (
     PolicySection,
     RecordSection,
     ServeSection,
+    WatchSection,
 )
 from farthing.models.config import ModelsConfig, models_from
 from farthing.models.sections import convert, read_toml
 from farthing.money import nano_from_usd
 
+OWN_ACCOUNTS = frozenset({"shadow", "audit"})
+"""What trials and audits are charged to, as if they were policies."""
+_SECTIONS = frozenset(
+    ("serve", "record", "watch", "page", "models", "limits", "prices", "policies", "budgets")
+)
 _OWNERS = ("key:", "team:", "model:", "policy:")
 
 
@@ -57,6 +63,7 @@ class ServeConfig:
     record: RecordSection | None
     """None: nothing is recorded."""
     page: PageSection
+    watch: WatchSection
     models: ModelsConfig
     policies: Mapping[str, PolicySection]
     limits: tuple[Limit, ...]
@@ -111,9 +118,8 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
     """
     tables, name = read_toml(file), str(file)
-    known = {"serve", "record", "page", "models", "limits", "prices", "policies", "budgets"}
-    for unknown in sorted(tables.keys() - known):
-        raise ConfigError(name, unknown, f"is unknown; there are {', '.join(sorted(known))}")
+    for unknown in sorted(tables.keys() - _SECTIONS):
+        raise ConfigError(name, unknown, f"is unknown; there are {', '.join(sorted(_SECTIONS))}")
     if "serve" not in tables:
         raise ConfigError(name, "serve", "is missing; give [serve] with database and strongest")
     folder = file.absolute().parent
@@ -126,6 +132,7 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         if recorded
         else None,
         page=convert(tables.get("page", {}), PageSection, name, "page"),
+        watch=convert(tables.get("watch", {}), WatchSection, name, "watch"),
         models=models_from(tables, name),
         policies={
             policy: _placed(convert(table, PolicySection, name, f"policies.{policy}"), folder)
@@ -198,6 +205,8 @@ def _check_owner(config: ServeConfig, account: str) -> None:
 
 def _check_policy(config: ServeConfig, name: str, policy: PolicySection) -> None:
     field = f"policies.{name}"
+    if name in OWN_ACCOUNTS:
+        raise ConfigError(config.file, field, "is what background calls are charged to; rename it")
     for model in (*policy.pool, *policy.trial):
         _check_model(config, f"{field}.pool", model)
     for model in policy.answers_for:

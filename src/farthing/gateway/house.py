@@ -11,8 +11,10 @@ from farthing.budgets.accounts.base import Accounts
 from farthing.budgets.accounts.opening import open_accounts
 from farthing.errors import FarthingError
 from farthing.gateway.answering import Strongest
+from farthing.gateway.asking import Asking
 from farthing.gateway.chat import Chat
 from farthing.gateway.config import ServeConfig
+from farthing.gateway.kept_text import Keeping
 from farthing.gateway.keys import Keys, open_keys
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.pacing import Pace
@@ -20,19 +22,24 @@ from farthing.gateway.passing import Passing
 from farthing.gateway.policies import GatewayPolicy, open_policies
 from farthing.gateway.recording import Recorder
 from farthing.gateway.redaction import load_redaction
-from farthing.gateway.shadow import Shadow
+from farthing.gateway.sections import RecordSection
+from farthing.gateway.shadow import SHADOW, Shadow
 from farthing.gateway.spending import Limits
 from farthing.gateway.traffic import Traffic, open_traffic
 from farthing.gateway.upstream import open_upstreams
-from farthing.gateway.watching.base import Watch
-from farthing.gateway.watching.scripted import ScriptedWatch
+from farthing.gateway.watching.auditor import AUDIT, Auditor
+from farthing.gateway.watching.feedback import Grading
+from farthing.gateway.watching.stored import StoredWatch, open_watch
+from farthing.gateway.watching.watcher import Watcher
 from farthing.models.prices import unpriced
 
 LOG = logging.getLogger("farthing.gateway")
 SWEEP_S = 5.0
 """How often ended leases are looked for."""
 WATCH_S = 2.0
-"""How often bundles are looked at."""
+"""How often bundles are looked at, and what happened to promises is counted."""
+AUDIT_S = 0.5
+"""How often audits are looked for that are due."""
 CLEAN_S = 3_600.0
 """How often what is too old is deleted."""
 REMEMBERED = timedelta(days=1)
@@ -49,8 +56,10 @@ class House:
     keys: Keys | None
     """None: everybody may ask."""
     metrics: Metrics
-    watching: Watch
-    """What is known of promises in live traffic."""
+    watch: StoredWatch | None
+    """How promises are kept; None where nothing is recorded."""
+    grading: Grading | None
+    """Takes feedback; None where nothing is recorded."""
 
 
 @contextlib.asynccontextmanager
@@ -85,7 +94,8 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
             stack.push_async_callback(other.aclose)
         metrics, limits = Metrics(), Limits.of(config.limits)
         sections = {name: upstream.model for name, upstream in upstreams.items()}
-        traffic, recorder = await _recorder(config, stack, ledger, limits, metrics, sections)
+        opening = _Opening(config, stack, ledger, limits, metrics, sections, policies)
+        recording = None if config.record is None else await opening.recording(config.record)
         strongest = Strongest(serve.strongest, upstreams[serve.strongest].price)
         passing = Passing(upstreams, serve.default_max_output, serve.fallbacks)
         paces = {
@@ -102,32 +112,72 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
             strongest=strongest,
             sections=sections,
             metrics=metrics,
-            recorder=recorder,
+            recorder=None if recording is None else recording.recorder,
             paces=paces,
         )
-        await _background(stack, _sweep(ledger), _clean(config, ledger, traffic))
+        await _background(stack, _sweep(ledger), _clean(config, ledger, recording))
+        if recording is not None:
+            await _background(stack, _audit(recording.auditor), _count(recording.watcher))
         if watch:
-            await _background(stack, _watch(policies))
-        yield House(config, chat, ledger, keys, metrics, ScriptedWatch())
+            await _background(stack, _watch(policies, recording))
+        yield House(
+            config,
+            chat,
+            ledger,
+            keys,
+            metrics,
+            None if recording is None else recording.watcher.watch,
+            None if recording is None else recording.grading,
+        )
 
 
-async def _recorder(
-    config: ServeConfig,
-    stack: contextlib.AsyncExitStack,
-    ledger: Accounts,
-    limits: Limits,
-    metrics: Metrics,
-    sections: dict[str, str],
-) -> tuple[Traffic | None, Recorder | None]:
-    section = config.record
-    if section is None:
-        return None, None
-    redact = None if section.redact is None else load_redaction(section.redact)
-    traffic = await open_traffic(config.serve.database, redact, section.prompts)
-    stack.push_async_callback(traffic.aclose)
-    shadow = Shadow(section, ledger, limits, traffic, metrics, sections, config.serve.lease_s)
-    stack.push_async_callback(shadow.aclose)
-    return traffic, Recorder(traffic, shadow, sections)
+@dataclass(frozen=True)
+class _Recording:
+    """What there is where traffic is recorded."""
+
+    traffic: Traffic
+    recorder: Recorder
+    auditor: Auditor
+    watcher: Watcher
+    grading: Grading
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """What recording is opened with."""
+
+    config: ServeConfig
+    stack: contextlib.AsyncExitStack
+    ledger: Accounts
+    limits: Limits
+    metrics: Metrics
+    sections: dict[str, str]
+    policies: dict[str, GatewayPolicy]
+
+    async def recording(self, section: RecordSection) -> _Recording:
+        """Open what records, audits and watches."""
+        where = self.config.serve.database
+        redact = None if section.redact is None else load_redaction(section.redact)
+        traffic = await open_traffic(where, redact, section.prompts)
+        self.stack.push_async_callback(traffic.aclose)
+        watch = await open_watch(where)
+        self.stack.push_async_callback(watch.aclose)
+        trials, audits = self._asking(SHADOW, section), self._asking(AUDIT, section)
+        shadow = Shadow(section, trials, traffic, self.metrics)
+        self.stack.push_async_callback(shadow.aclose)
+        auditor = Auditor(watch.database, traffic, audits, self.policies, section.at_once)
+        watcher = Watcher(self.config.watch, watch, self.policies, self.metrics)
+        for policy in self.policies.values():
+            await watcher.note_loaded(policy, list(policy.loaded))
+        await watcher.look_at_alarms()
+        grading = Grading(watch.database, traffic, Keeping(redact, section.prompts))
+        recorder = Recorder(traffic, shadow, auditor, self.sections)
+        return _Recording(traffic, recorder, auditor, watcher, grading)
+
+    def _asking(self, name: str, section: RecordSection) -> Asking:
+        usd = section.usd_per_day if name == SHADOW else section.audit_usd_per_day
+        lease_s = self.config.serve.lease_s
+        return Asking(name, usd, self.ledger, self.limits, self.sections, lease_s)
 
 
 async def _background(stack: contextlib.AsyncExitStack, *jobs: Coroutine[None, None, None]) -> None:
@@ -151,28 +201,49 @@ async def _sweep(ledger: Accounts) -> None:
     await _every(SWEEP_S, once)
 
 
-async def _clean(config: ServeConfig, ledger: Accounts, traffic: Traffic | None) -> None:
+async def _clean(config: ServeConfig, ledger: Accounts, recording: _Recording | None) -> None:
     """Delete recorded traffic and idempotency keys that are too old."""
 
     async def once() -> None:
         now = datetime.now(UTC)
         await ledger.forget(now - REMEMBERED)
-        if traffic is not None and config.record is not None:
-            await traffic.delete_before(now - timedelta(days=config.record.days))
+        if recording is not None and config.record is not None:
+            oldest = now - timedelta(days=config.record.days)
+            await recording.traffic.delete_before(oldest)
+            await recording.watcher.watch.forget_before(oldest)
 
     await _every(CLEAN_S, once)
 
 
-async def _watch(policies: dict[str, GatewayPolicy]) -> None:
+async def _audit(auditor: Auditor) -> None:
+    """Ask for audits that are due."""
+
+    async def once() -> None:
+        while await auditor.once():
+            pass
+
+    await _every(AUDIT_S, once)
+
+
+async def _count(watcher: Watcher) -> None:
+    """Count what happened to promises."""
+    await _every(WATCH_S, watcher.once)
+
+
+async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | None) -> None:
     """Read bundles again that have changed."""
 
     async def once() -> None:
         for name, policy in policies.items():
+            before = dict(policy.loaded)
             try:
                 for mode in await asyncio.to_thread(policy.load):
                     LOG.warning("policy %s: read the bundle of mode %s", name, mode)
             except FarthingError as error:  # one that is damaged keeps no other from being read
                 LOG.warning("policy %s: %s; what was read before goes on", name, error)
+            new = [mode for mode, one in policy.loaded.items() if before.get(mode) is not one]
+            if recording is not None:
+                await recording.watcher.note_loaded(policy, new)
 
     await _every(WATCH_S, once)
 

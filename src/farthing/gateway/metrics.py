@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from farthing.gateway.watching.base import Kept
 from farthing.money import usd_from_nano
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -71,6 +72,31 @@ class Metrics:
             ["what"],
             registry=own,
         )
+        self._alarms = Gauge(
+            "farthing_alarms_open",
+            "Alarms that nobody has seen to",
+            ["policy"],
+            registry=own,
+            multiprocess_mode="mostrecent",
+        )
+        kept = ["policy", "mode", "certificate"]
+        self._low, self._high = (
+            Gauge(
+                f"farthing_promise_kept_{end}",
+                f"The {end} end of the interval in which the share of kept promises lies",
+                kept,
+                registry=own,
+                multiprocess_mode="mostrecent",
+            )
+            for end in ("low", "high")
+        )
+        self._graded = Gauge(
+            "farthing_promise_graded",
+            "Graded audits of which that interval is made",
+            kept,
+            registry=own,
+            multiprocess_mode="mostrecent",
+        )
         self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT))
 
     def begin(self) -> None:
@@ -94,6 +120,20 @@ class Metrics:
     def dropped(self, what: str) -> None:
         """Count something that was left out under load."""
         self._dropped.labels(what).inc()
+
+    def alarms(self, open_by_policy: Mapping[str, int]) -> None:
+        """Say how many alarms are open."""
+        for policy, number in open_by_policy.items():
+            self._alarms.labels(policy).set(number)
+
+    def kept(self, found: Sequence[Kept]) -> None:
+        """Say how promises are kept, of all groups together."""
+        for one in found:
+            if one.group is None and one.low is not None and one.high is not None:
+                labels = one.policy, one.mode, one.certificate
+                self._low.labels(*labels).set(one.low)
+                self._high.labels(*labels).set(one.high)
+                self._graded.labels(*labels).set(one.graded)
 
     def quantiles(self) -> dict[str, tuple[float, float]]:
         """Return the median and the 95th percentile of each model's last requests, in seconds."""

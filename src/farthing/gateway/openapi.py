@@ -3,6 +3,7 @@
 from typing import Any
 
 from farthing import __version__
+from farthing.gateway.watching.feedback import ID, MOST_COMMENT, MOST_GOLD, MOST_ID
 from farthing.gateway.wishes import MOST_GROUP, MOST_SECONDS, MOST_USD
 
 _ERROR = {
@@ -26,7 +27,7 @@ _MEANINGS = {
     "401": "The key is absent, unknown, revoked or expired",
     "402": "A budget does not allow it; the message says which, and when it resets",
     "403": "The key may not do this",
-    "404": "There is no such model or address",
+    "404": "There is no such model, address or recorded request",
     "405": "The address takes another method",
     "409": "A request under the same idempotency key is being answered",
     "413": "The request is too long",
@@ -111,6 +112,31 @@ _CHAT = {
 }
 
 
+_FEEDBACK = {
+    "type": "object",
+    "required": ["trace_id"],
+    "additionalProperties": False,
+    "properties": {
+        "trace_id": {"type": "string", "maxLength": MOST_ID, "pattern": ID},
+        "grade": {
+            "description": "Whether the answer is right, or how right it is",
+            "anyOf": [
+                {"type": "boolean"},
+                {"type": "number", "minimum": 0, "maximum": 1},
+                {"type": "null"},
+            ],
+        },
+        "gold": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "maxLength": MOST_GOLD,
+            "description": "In place of a grade: an accepted answer",
+        },
+        "comment": {"type": ["string", "null"], "maxLength": MOST_COMMENT},
+    },
+}
+
+
 def description() -> dict[str, Any]:
     """Return the OpenAPI 3.1 description.
 
@@ -133,6 +159,8 @@ def description() -> dict[str, Any]:
         "security": [{"key": []}],
         "paths": {
             "/v1/chat/completions": {"post": chat},
+            "/v1/feedback": {"post": _feedback()},
+            "/v1/watch": {"get": _get("Say how promises are kept, and which alarms rang")},
             "/v1/models": {"get": _get("List models and policies")},
             "/v1/models/{name}": {"get": _get("Describe one") | {"parameters": [_name()]}},
             "/health": {"get": _get("Say that the process is there") | {"security": []}},
@@ -144,6 +172,18 @@ def description() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "schemas": {"Error": _ERROR},
         },
+    }
+
+
+def _feedback() -> dict[str, Any]:
+    return {
+        "summary": "Say how right a reply was",
+        "description": "A grade, or an accepted answer by which the task grades what was returned.",
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": _FEEDBACK}},
+        },
+        "responses": _responses("application/json"),
     }
 
 

@@ -24,7 +24,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reference: str | None = None
     """The model that it compares with; None: it compares with none."""
     pooled: bool = True
-    """Whether every model that may be asked answers by itself, so that an audit can ask the rest."""
+    """Whether every model answers by itself, so that an audit can ask those that were not."""
     returned: tuple[str | None, ...] = ()
     """The answers that the client got; None in the place of one that could not be kept."""
     agreement: float | None = None

@@ -79,6 +79,8 @@ class Chosen:
     budget_nano: int | None = None
     why: str = ""
     """Why nothing is promised of it; empty where something may be."""
+    ended: str = ""
+    """Why what its certificate promised is promised no more; empty where it is."""
 
 
 @dataclass
@@ -98,6 +100,31 @@ class GatewayPolicy:
     """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
     looked: dict[str, float] = field(default_factory=dict)
     """By mode, when the files were written that were last looked at, damaged ones as well."""
+    ended: Mapping[tuple[str, str | None], str] = field(default_factory=dict)
+    """By mode and certificate, why a promise ended; replaced as a whole."""
+
+    @property
+    def to_try(self) -> tuple[Agent, ...]:
+        """Whom trials ask: once a bundle decides, those alone who are not in the pool yet."""
+        if not self.loaded:
+            return self.tried
+        return tuple(one for one in self.tried if one.role in self.section.trial)
+
+    @property
+    def to_audit(self) -> tuple[Agent, ...]:
+        """Whom audits ask: the pool; nobody where calls see one another."""
+        if not self.pooled:
+            return ()
+        return tuple(one for one in self.tried if one.role not in self.section.trial)
+
+    @property
+    def pooled(self) -> bool:
+        """Whether each model answers by itself and once."""
+        return self.plan.independent and all(number == 1 for number, _ in self.plan.acts())
+
+    def why_ended(self, loaded: Loaded) -> str:
+        """Say why what a bundle promised is promised no more; empty where it is."""
+        return self.ended.get((loaded.mode, loaded.certificate_id), "")
 
     def load(self) -> list[str]:
         """Read bundles that are new or have changed; return the modes that were read.
@@ -180,11 +207,15 @@ class GatewayPolicy:
             return Chosen(None, wishes.budget_nano, "no bundle decides here yet")
         asked = wishes.reliability
         if asked is not None:
-            some = [one for one in some if one.reliability and one.reliability >= asked]
+            some = [one for one in some if self._keeps(one, asked)]
             if not some:
                 said = f"nothing here is proved at a reliability of {float(asked):g}"
                 return Chosen(None, wishes.budget_nano, said)
         return _within(some, wishes.budget_nano)
+
+    def _keeps(self, one: Loaded, asked: Fraction) -> bool:
+        proved = one.reliability
+        return proved is not None and proved >= asked and not self.why_ended(one)
 
     @property
     def _temperature(self) -> float:

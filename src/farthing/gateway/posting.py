@@ -39,7 +39,7 @@ async def post(house: House, http: Request, key: KeyRecord | None) -> Response:
     Raises:
         FarthingError: it is not answered, or could not be begun.
     """
-    body = await _body(http, house.config.serve.most_body_bytes)
+    body = await read_body(http, house.config.serve.most_body_bytes)
     request = read_chat(body, http.headers)
     posted = _Posted(house, request, key, uuid4().hex)
     once = http.headers.get("idempotency-key")
@@ -238,7 +238,7 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _body(http: Request, most: int) -> bytes:
+async def read_body(http: Request, most: int) -> bytes:
     """Return the body of a request.
 
     Raises:

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from farthing.gateway import drawing
 from farthing.gateway.completions import Receipt
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import Decided, Passed
 from farthing.gateway.policies import GatewayPolicy, text_of
 from farthing.gateway.replies import text_in
 from farthing.gateway.requests import ChatRequest, conversation_of
@@ -14,6 +15,8 @@ from farthing.gateway.shadow import Shadow, Trial
 from farthing.gateway.spending import Payer
 from farthing.gateway.traffic import Traffic
 from farthing.gateway.upstream import Reply
+from farthing.gateway.watching.auditor import Auditor
+from farthing.gateway.watching.promises import replied, watched
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
 from farthing.traces.base import Call, Trace
@@ -25,6 +28,7 @@ class Recorder:
 
     traffic: Traffic
     shadow: Shadow
+    auditor: Auditor
     sections: dict[str, str]
     """What clients call a model to what its provider calls it."""
 
@@ -68,7 +72,7 @@ class Recorder:
             group=policy.name if policy else None,
             independent=True,
         )
-        self._put(request, policy, payer, receipt, trace)
+        self._put(request, policy, payer, receipt, trace, _Drawn())
         if policy is not None:
             self.shadow.consider(Trial(policy, trace, conversation_of(request)))
 
@@ -80,12 +84,14 @@ class Recorder:
         receipt: Receipt,
         answer: Answer,
     ) -> None:
-        """Record what a policy bought; its other models may be tried on it as well."""
+        """Record what a policy bought; chance may draw it for an audit, all at once."""
         calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
         if not calls:
             return
         trace = msgspec.structs.replace(answer.trace, calls=calls, group=policy.name)
-        self._put(request, policy, payer, receipt, trace)
+        passed = self._put(request, policy, payer, receipt, trace, _drawn(policy, receipt, answer))
+        if passed.decided is not None and (passed.audited or passed.decided.explored):
+            self.auditor.remember(passed)
         self.shadow.consider(Trial(policy, trace, conversation_of(request)))
 
     def _put(
@@ -95,20 +101,52 @@ class Recorder:
         payer: Payer,
         receipt: Receipt,
         trace: Trace,
-    ) -> None:
-        self.traffic.put(
-            Passed(
-                id=receipt.trace,
-                at=datetime.now(UTC),
-                key=payer.key.id if payer.key else None,
-                conversation=conversation_of(request),
-                policy=policy.name if policy else None,
-                model=request.model,
-                messages=request.messages,
-                trace=trace,
-                promise=receipt.promise,
-                saved_nano=receipt.saved_nano,
-                latency_s=receipt.latency_s,
-                system=policy.system if policy else None,
-            )
+        drawn: "_Drawn",
+    ) -> Passed:
+        passed = Passed(
+            id=receipt.trace,
+            at=datetime.now(UTC),
+            key=payer.key.id if payer.key else None,
+            conversation=conversation_of(request),
+            policy=policy.name if policy else None,
+            model=request.model,
+            messages=request.messages,
+            trace=trace,
+            promise=receipt.promise,
+            saved_nano=receipt.saved_nano,
+            latency_s=receipt.latency_s,
+            system=policy.system if policy else None,
+            certificate=receipt.under,
+            mode=receipt.mode,
+            answered_by=receipt.answered_by,
+            group=request.wishes.group,
+            audit=drawn.audit,
+            audited=drawn.audited,
+            decided=drawn.decided,
         )
+        self.traffic.put(passed)
+        return passed
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What is watched of a reply under a promise, and what chance drew it for."""
+
+    audit: float | None = None
+    audited: bool = False
+    decided: Decided | None = None
+
+
+def _drawn(policy: GatewayPolicy, receipt: Receipt, answer: Answer) -> _Drawn:
+    """Draw a reply for an audit; nothing where no promise decided.
+
+    What was passed on is not up for one: what is promised of answers is of those given by itself.
+    """
+    if receipt.under is None or answer.certificate is None:
+        return _Drawn()
+    section, up = policy.section, answer.escalated is None
+    audit, explore = (section.audit, section.explore) if up else (0.0, 0.0)
+    draw = drawing.draw(receipt.trace, audit, explore)
+    promise = watched(answer.certificate, pooled=policy.pooled)
+    decided = replied(promise, answer, draw, explore, policy.task)
+    return _Drawn(audit or None, draw.audited, decided)

@@ -63,6 +63,19 @@ class RecordSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What that may cost a day."""
     at_once: Positive = 4
     """Such calls under way at any moment; what comes beyond is dropped."""
+    audit_usd_per_day: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    """What audits and exploration may cost a day; those that it does not pay for wait."""
+
+
+class WatchSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section `[watch]`: how promises are watched in the traffic that is recorded."""
+
+    delta: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.05
+    """With which probability a certificate whose replies do not change ever has a false alarm; and
+    with which an interval ever misses."""
+    on_alarm: Literal["end", "say"] = "end"
+    """What an alarm that the promise is broken does: replies promise nothing more, or it is said
+    alone."""
 
 
 class PageSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,6 +127,15 @@ class PolicySection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Models of whose requests it takes those of its task, so that clients change nothing."""
     outside: Literal["pass", "refuse"] = "pass"
     """What becomes of requests outside the task: the strongest model answers, or nobody."""
+    audit: Share = 0.02
+    """Share of the replies under a promise that chance draws for an audit, where traffic is
+    recorded: the models of the pool that were not asked are."""
+    explore: Share = 0.0
+    """Share of them that are completed beyond the audits, to learn from."""
+
+    def __post_init__(self) -> None:
+        if self.audit + self.explore > 1:
+            raise ValueError("audit and explore are shares of the same replies: at most 1 together")
 
     @property
     def bundles(self) -> Mapping[str, str]:

@@ -2,25 +2,21 @@
 
 What they would have answered is how a policy is learned and proved. Trials have a budget of their
 own, are drawn by conversation, so that one is tried whole or not at all, and are the first thing
-that is left out under load.
+that is left out under load. Once a bundle decides, the models of its pool are asked by audits
+alone (see `watching/auditor.py`), and trials ask those that are not in the pool yet.
 """
 
 import asyncio
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from farthing.budgets.accounts.base import Accounts, Limit
 from farthing.errors import FarthingError
+from farthing.gateway.asking import Asking
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.sections import RecordSection
-from farthing.gateway.spending import LedgerJournal, Limits, Payer
 from farthing.gateway.traffic import Traffic
-from farthing.money import nano_from_usd
-from farthing.runtime.base import Agent, Turn
-from farthing.runtime.meter import Meter
-from farthing.runtime.rounds import act
-from farthing.tasks.base import Question
+from farthing.runtime.base import Agent
 from farthing.traces.base import Call, Trace
 
 SHADOW = "shadow"
@@ -44,12 +40,9 @@ class Shadow:
     """Asks the models of a policy that were not asked."""
 
     section: RecordSection
-    ledger: Accounts
-    limits: Limits
+    asking: Asking
     traffic: Traffic
     metrics: Metrics
-    sections: dict[str, str]
-    lease_s: float
     _under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
     def consider(self, trial: Trial) -> None:
@@ -74,7 +67,7 @@ class Shadow:
 
     async def _try(self, trial: Trial) -> None:
         known = {call.role for call in trial.trace.calls if call.error is None}
-        others = [one for one in trial.policy.tried if one.role not in known]
+        others = [one for one in trial.policy.to_try if one.role not in known]
         found = await asyncio.gather(*(self._ask(one, trial) for one in others))
         calls = [call for call in found if call is not None]
         if calls:
@@ -82,23 +75,11 @@ class Shadow:
 
     async def _ask(self, agent: Agent, trial: Trial) -> Call | None:
         """Return what a model says; None where money or the model did not allow it."""
-        payer = Payer(self.ledger, self._limits(), None, self.lease_s, SHADOW, trial.trace.id)
-        journal = LedgerJournal(payer, self.sections)
-        question = Question(trial.trace.id, trial.trace.question)
-        meter = Meter(journal)
         try:
-            return await act(agent, Turn(question, 1), meter.client)
+            return await self.asking.ask(agent, trial.trace.id, trial.trace.question)
         except FarthingError:
             self.metrics.dropped(DROPPED)
             return None
-        finally:
-            await asyncio.shield(journal.close())
-
-    def _limits(self) -> Limits:
-        account = f"policy:{SHADOW}"
-        most = nano_from_usd(self.section.usd_per_day)
-        own = (Limit(account, "usd", "day", most), *self.limits.on([account]))
-        return Limits({**self.limits.by_account, account: own})
 
 
 def drawn(conversation: str, share: float) -> bool:

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Protocol
 
 from farthing.gateway import traffic_rows, traffic_sums
-from farthing.gateway.database import open_database
+from farthing.gateway.database import Step, open_database
 from farthing.gateway.kept_text import Keeping
 from farthing.gateway.passed import Passed
 from farthing.gateway.redaction import Redact, load_redaction
 from farthing.gateway.traffic_stored import StoredTraffic
+from farthing.gateway.watching import tables
 from farthing.traces.base import Call
 
 __all__ = ["Passed", "Redact", "Traffic", "load_redaction", "open_traffic"]
@@ -30,6 +31,11 @@ class Traffic(Protocol):
     @property
     def unredacted(self) -> int:
         """Records whose texts were left out since then because the redaction failed."""
+        ...
+
+    @property
+    def worker(self) -> str:
+        """Who writes: what it draws for an audit is its own to ask first."""
         ...
 
     def put(self, passed: Passed) -> None:
@@ -52,12 +58,21 @@ class Traffic(Protocol):
         """
         ...
 
-    async def attach(self, id: str, calls: Sequence[Call]) -> None:  # noqa: A002
+    async def attach(self, id: str, calls: Sequence[Call], *also: Step) -> None:  # noqa: A002
         """Add calls to the same question that were made later, in the background.
 
         A role that answered already stays as it is. Where the trace was dropped or deleted, so are
         these.
+
+        Args:
+            id: of the trace.
+            calls: to be added.
+            also: what else is written in the same transaction.
         """
+        ...
+
+    async def find(self, id: str) -> Passed | None:  # noqa: A002
+        """Return what passed under an id, of what is written; None: nothing."""
         ...
 
     async def delete_before(self, at: datetime) -> int:
@@ -89,7 +104,7 @@ async def open_traffic(
     Raises:
         StoreError: it cannot be opened.
     """
-    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA)
+    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
     return StoredTraffic(
         await open_database(where, schema, create=create), Keeping(redact, keep_prompts)
     )

@@ -66,11 +66,9 @@ SELECT id, at_us, key_id, conversation, policy, model, messages, trace, later, p
 FROM traffic_requests AS request
 """
 
-FIND = _COLUMNS + "WHERE id = $1"
+FIND = f"{_COLUMNS} WHERE id = $1"
 
-SELECT = (
-    _COLUMNS
-    + """
+SELECT = f"""{_COLUMNS}
 WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
     AND at_us >= $2
     AND NOT EXISTS (
@@ -78,8 +76,7 @@ WHERE (CAST($1 AS TEXT) IS NULL OR policy = $1)
         WHERE before.conversation = request.conversation AND before.at_us < $2
     )
     AND (at_us, id) > ($3, $4)
-ORDER BY at_us, id LIMIT 200"""
-)
+ORDER BY at_us, id LIMIT 200"""  # noqa: S608 - of constants
 """A page after the given place, of conversations that began at or after $2."""
 
 DELETE = """
@@ -134,13 +131,15 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 
 
 def passed_from(values: Row) -> Passed:
-    """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
+    """Rebuild what passed from a row of `SELECT`; of a role's calls the first answer counts."""
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
     promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest
     live = msgspec.json.decode(trace, type=Trace)
     calls = {(call.round, call.role): call for call in live.calls}
     for call in _lines(later):
-        calls.setdefault((call.round, call.role), call)
+        place = call.round, call.role
+        if place not in calls or calls[place].error is not None:
+            calls[place] = call
     return Passed(
         id=name,
         at=moment(at),
@@ -164,14 +163,9 @@ def passed_from(values: Row) -> Passed:
     )
 
 
-def later_calls(values: Row) -> list[Call]:
-    """Return the calls of a row of `SELECT` that were made later, each that counts."""
-    live = msgspec.json.decode(values[7], type=Trace)
-    known = {(call.round, call.role) for call in live.calls}
-    calls: dict[tuple[int, str], Call] = {}
-    for call in _lines(values[8]):
-        calls.setdefault((call.round, call.role), call)
-    return [call for place, call in calls.items() if place not in known]
+def live_and_later(values: Row) -> tuple[Trace, list[Call]]:
+    """Return the trace of a row of `SELECT` as it was at the reply, and all calls made later."""
+    return msgspec.json.decode(values[7], type=Trace), list(_lines(values[8]))
 
 
 def cost_of(calls: Sequence[Call]) -> int:

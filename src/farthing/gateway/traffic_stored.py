@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import uuid4
 
 from farthing.errors import StoreError
 from farthing.gateway import traffic_sums
@@ -19,6 +20,7 @@ from farthing.gateway.passed import Passed
 from farthing.gateway.traffic_rows import (
     ATTACH,
     DELETE,
+    FIND,
     INSERT,
     LOSE,
     SELECT,
@@ -26,6 +28,7 @@ from farthing.gateway.traffic_rows import (
     passed_from,
     row,
 )
+from farthing.gateway.watching import noting
 from farthing.traces.base import Call
 
 WAITING = 2_000
@@ -49,6 +52,8 @@ class _Later:
 
     trace: str
     calls: Sequence[Call]
+    also: Sequence[Step] = ()
+    """Statements of the same transaction."""
 
 
 class StoredTraffic:
@@ -64,6 +69,8 @@ class StoredTraffic:
         """
         self._database = database
         self._keeping = keeping
+        self.worker = uuid4().hex
+        """Who writes: what it draws for an audit is its own to ask first."""
         self._most = waiting
         self._waiting: deque[Passed | _Later] = deque()
         self._lost: Counter[str] = Counter()
@@ -88,10 +95,15 @@ class StoredTraffic:
         """Keep what passed, without waiting."""
         self._offer(passed)
 
-    async def attach(self, id: str, calls: Sequence[Call]) -> None:  # noqa: A002
+    async def attach(self, id: str, calls: Sequence[Call], *also: Step) -> None:  # noqa: A002
         """Add calls that were made later; returns when they are written."""
-        self._offer(_Later(id, tuple(calls)))
+        self._offer(_Later(id, tuple(calls), also))
         await self.flush()
+
+    async def find(self, id: str) -> Passed | None:  # noqa: A002
+        """Return what passed under an id, of what is written; None: nothing."""
+        rows = await self._database.read(FIND, id)
+        return passed_from(rows[0]) if rows else None
 
     async def flush(self) -> None:
         """Return once all that was put before is written, or given up and counted."""
@@ -180,6 +192,8 @@ class StoredTraffic:
         inserts: list[Row] = []
         updates: list[Row] = []
         counted: list[Passed] = []
+        passing: list[tuple[Passed, Passed]] = []
+        also: list[Step] = []
         added: list[tuple[str, Sequence[Call]]] = []
         lost: Counter[str] = Counter()
         for record in batch:
@@ -188,14 +202,17 @@ class StoredTraffic:
                     passed, failed = self._keeping.passed(record)
                     inserts.append(row(passed))
                     counted.append(passed)
+                    passing.append((record, passed))
                 else:
                     calls, failed = self._keeping.calls(record.calls)
                     updates.append(later_row(record.trace, calls))
                     added.append((record.trace, calls))
+                    also += record.also
                 lost[UNREDACTED] += failed
             except Exception as problem:  # noqa: BLE001 - one bad record takes no other with it
                 lost[DROPPED] += 1
                 _log.warning("a record of traffic was lost: %s", type(problem).__name__)
         written = [Step(sql, rows) for sql, rows in ((INSERT, inserts), (ATTACH, updates)) if rows]
         sums_before, sums_after = traffic_sums.before(counted), traffic_sums.after(added)
-        return [*sums_before, *written, *sums_after], +lost
+        noted = noting.before(passing, self.worker)
+        return [*sums_before, *noted, *written, *sums_after, *also], +lost

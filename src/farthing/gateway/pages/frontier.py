@@ -53,7 +53,7 @@ class Chart:
 async def frontier(view: View) -> Response:
     """Show what each policy, mode and model costs and keeps."""
     house, since = view.pages.house, week(view.now)
-    kept = await house.watching.kept()
+    kept = await view.pages.watch.kept()
     kinds, asked = await view.pages.figures.kinds(since), await view.pages.figures.asked(since)
     found = {
         policy.name: points(policy, kept, kinds, asked) for policy in house.chat.policies.values()

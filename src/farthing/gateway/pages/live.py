@@ -12,6 +12,7 @@ from farthing.gateway.pages.figures import EVER, Kind
 from farthing.gateway.pages.requests_read import PAGE, Line, Place, Whole, lines, whole
 from farthing.gateway.pages.view import NotShownError, View
 from farthing.gateway.traffic_rows import cost_of
+from farthing.gateway.watching.audits import find_audit
 
 FIELDS = ("policy", "model", "promise")
 NOBODY = "-"
@@ -74,6 +75,7 @@ async def request(view: View) -> Response:
         cost=cost_of(found.passed.trace.calls),
         messages=[said(message) for message in found.passed.messages or ()],
         stopped=stopped(view, found),
+        audit=await find_audit(view.pages.database, found.passed.id),
         key=names.get(found.passed.key or "", found.passed.key),
         strongest=view.pages.house.config.serve.strongest,
     )

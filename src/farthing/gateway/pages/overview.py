@@ -13,7 +13,9 @@ from farthing.gateway.pages.figures import Totals, midnight, week
 from farthing.gateway.pages.opening import Pages
 from farthing.gateway.pages.view import View
 from farthing.gateway.shadow import SHADOW
+from farthing.gateway.watching.auditor import AUDIT
 from farthing.gateway.watching.base import Kept
+from farthing.gateway.watching.promises import PARITY
 from farthing.money import nano_from_usd
 
 DAYS = 14
@@ -53,6 +55,7 @@ class Promise:
     kept: Kept
     verdict: Verdict
     span: Span | None
+    """None where nothing is known, and of parity, whose share is a difference."""
 
 
 async def overview(view: View) -> Response:
@@ -71,8 +74,8 @@ async def overview(view: View) -> Response:
         days=days,
         chart=bars(days),
         budgets=await budgets(pages, now, keys=view.by.is_admin),
-        promises=[promise(one) for one in await house.watching.kept()],
-        alarms=await house.watching.alarms(only_open=True),
+        promises=[promise(one) for one in await pages.watch.kept()],
+        alarms=await pages.watch.alarms(only_open=True),
         latencies=await figures.latencies(now - timedelta(days=1)),
         strongest=house.config.serve.strongest,
         records=house.config.record is not None,
@@ -87,8 +90,10 @@ async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
     limits = [one for some in house.chat.limits.by_account.values() for one in some]
     record = house.config.record
     if record is not None:
-        most = nano_from_usd(record.usd_per_day)
-        limits.append(Limit(f"policy:{SHADOW}", "usd", "day", most))
+        own = {SHADOW: record.usd_per_day, AUDIT: record.audit_usd_per_day}
+        limits += [
+            Limit(f"policy:{name}", "usd", "day", nano_from_usd(most)) for name, most in own.items()
+        ]
     if keys:
         valid = [key for key in await pages.keys.list() if key.is_valid(now)]
         limits += [
@@ -122,4 +127,5 @@ def promise(kept: Kept) -> Promise:
             verdict = "broken"
         elif kept.low >= kept.promised:
             verdict = "kept"
-    return Promise(kept, verdict, span(kept.low, kept.share, kept.high, kept.promised))
+    drawn = None if kept.kind == PARITY else span(kept.low, kept.share, kept.high, kept.promised)
+    return Promise(kept, verdict, drawn)

@@ -10,12 +10,12 @@ from farthing.gateway.pages.view import View
 async def certificates(view: View) -> Response:
     """Show what is promised, on what evidence, and until when."""
     house = view.pages.house
-    kept = [promise(one) for one in await house.watching.kept()]
+    kept = [promise(one) for one in await view.pages.watch.kept()]
     return view.show(
         "certificates.html",
         policies=house.chat.policies,
         kept=kept,
-        log=await house.watching.deployed(),
+        log=await view.pages.watch.deployed(),
     )
 
 
@@ -35,11 +35,11 @@ async def policies(view: View) -> Response:
 
 async def alarms(view: View) -> Response:
     """Show what rang."""
-    found = await view.pages.house.watching.alarms()
+    found = await view.pages.watch.alarms()
     return view.show("alarms.html", alarms=found)
 
 
 async def close(view: View) -> Response:
     """Mark an alarm as seen to."""
-    await view.pages.house.watching.close_alarm(view.form.get("id", ""), view.by.key.name)
+    await view.pages.watch.close_alarm(view.form.get("id", ""), view.by.key.name)
     return RedirectResponse("/admin/alarms", 303)

@@ -15,7 +15,7 @@ import msgspec
 from farthing.gateway.database import Database, Row, moment
 from farthing.gateway.pages.figures import Kind
 from farthing.gateway.passed import Passed
-from farthing.gateway.traffic_rows import FIND, later_calls, passed_from
+from farthing.gateway.traffic_rows import FIND, live_and_later, passed_from
 from farthing.traces.base import Call, CallError
 
 PAGE = 50
@@ -133,10 +133,8 @@ async def whole(database: Database, name: str) -> Whole | None:
     rows = await database.read(FIND, name)
     if not rows:
         return None
-    passed, later = passed_from(rows[0]), later_calls(rows[0])
-    known = len(passed.trace.calls) - len(later)
-    live = msgspec.structs.replace(passed.trace, calls=passed.trace.calls[:known])
-    return Whole(replace(passed, trace=live), tuple(later))
+    live, later = live_and_later(rows[0])
+    return Whole(replace(passed_from(rows[0]), trace=live), tuple(later))
 
 
 def _line(row: Row) -> Line:

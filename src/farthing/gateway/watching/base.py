@@ -29,14 +29,25 @@ class Kept:
     graded: int
     """How many of those have a grade by now: these alone make the interval."""
     share: float | None
-    """The share that kept it among graded audits, weighted; None without any."""
+    """The share that kept it among graded audits, weighted; None without any. Of parity: by how
+    much the replies' accuracy is above the reference's, in [-1, 1]."""
     low: float | None
-    """The interval of the share: it holds at every moment at once, at confidence 1 - `delta`."""
+    """The interval of the share: it holds at every moment at once, at confidence 1 - `delta`; None
+    without a graded audit."""
     high: float | None
     delta: float
     volunteered: int
-    """Grades that users sent of requests that no audit drew: they never enter the interval."""
+    """Grades that users sent and that no audit waits for: they never enter the interval."""
     volunteered_share: float | None
+    """Their mean: how right users call the answers of which they say something."""
+    failed: int = 0
+    """Audits that cannot be graded any more: a model could not be asked. Of all, not of groups."""
+    explored: int = 0
+    """Requests that were drawn to be completed beyond the audits. Of all, not of groups."""
+    audits_nano: int = 0
+    """What audits cost, in nano-dollars. Of all, not of groups."""
+    explored_nano: int = 0
+    """What exploration cost, in nano-dollars. Of all, not of groups."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,250 @@
+"""What is known of a certificate's replies, event by event: counts, intervals, tests for drift.
+
+All of it is a function of the state before and the events, so that whoever counts them comes to the
+same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from farthing.calibration.anytime import MeanState, estimate, interval, observe
+from farthing.calibration.drift import ExchangeabilityTest, PromiseTest
+from farthing.gateway.drawing import lot
+from farthing.gateway.watching.events import (
+    AnyEvent,
+    Asked,
+    Closed,
+    Graded,
+    Replied,
+    Volunteered,
+)
+
+PROMISE = "promise"
+SIGNALS = ("agreement", "confidence", "cost", "latency")
+"""What replies show without a grade."""
+SHARES = 1 + len(SIGNALS)
+"""Tests that share the probability of a false alarm."""
+MOST_GROUPS = 50
+"""Groups of a certificate that are watched apart; requests of others are watched together."""
+OTHERS = "(others)"
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of all replies under a certificate, or of those of a group."""
+
+    mean: MeanState
+    replies: int = 0
+    drawn: int = 0
+    volunteered: int = 0
+    volunteered_sum: float = 0.0
+
+
+class Whole(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is known of a certificate, but for its groups."""
+
+    kind: str
+    promised: float | None
+    tested: bool
+    delta: float
+    all: Part
+    floor: float | None = None
+    """The probability of the first graded audit's draw: a weight of 1."""
+    promise: PromiseTest | None = None
+    signals: dict[str, ExchangeabilityTest] = {}
+    rung: dict[str, int] = {}
+    """How many alarms each signal raised."""
+    open: tuple[str, ...] = ()
+    """Signals whose last alarm is open: they raise no other."""
+    explored: int = 0
+    failed: int = 0
+    audits_nano: int = 0
+    explored_nano: int = 0
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """A certificate's state: the whole, and such groups as are needed."""
+
+    whole: Whole
+    groups: Mapping[str, Part]
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An alarm that was raised."""
+
+    signal: str
+    number: int
+    """The how-manieth of its signal, from 1."""
+    evidence: float
+    says: str
+
+
+def begin(first: Replied, delta: float) -> Whole:
+    """Return what is known of a certificate before its first reply.
+
+    Args:
+        first: that reply, which says what is promised.
+        delta: the probability of a false alarm, ever, of all signals together; and with which each
+            interval ever misses.
+    """
+    tests = first.tested and first.promised is not None and 0 < first.promised < 1
+    return Whole(
+        kind=first.kind,
+        promised=first.promised,
+        tested=tests,
+        delta=delta,
+        all=Part(MeanState.begin(delta)),
+        promise=PromiseTest.begin(1 - (first.promised or 0.0)) if tests else None,
+        signals={name: ExchangeabilityTest.begin() for name in SIGNALS},
+    )
+
+
+def group_of(whole: Whole, event: AnyEvent) -> str | None:
+    """Return under which group an event is counted; None: under none.
+
+    Clients name groups, so that there could be as many as they like: from `MOST_GROUPS` on new ones
+    are one.
+    """
+    name = event.group
+    if name is None or name in whole.groups or len(whole.groups) < MOST_GROUPS:
+        return name
+    return OTHERS
+
+
+def after(state: State, events: Sequence[tuple[str, AnyEvent]]) -> tuple[State, list[Raised]]:
+    """Return what is known after events, and the alarms that they raise.
+
+    Args:
+        state: before; with those groups that it has seen and the events name.
+        events: each with the id of its request, in their order.
+    """
+    whole, groups = state.whole, dict(state.groups)
+    for _, event in events:
+        if isinstance(event, Closed):
+            whole = _reopened(whole, event.signal)
+    named: dict[str, list[AnyEvent]] = {}
+    for _, event in events:
+        name = group_of(whole, event)
+        if name is not None:
+            named.setdefault(name, []).append(event)
+            if name not in whole.groups:
+                whole = msgspec.structs.replace(whole, groups=(*whole.groups, name))
+    whole = _asked(whole, events)
+    own = [event for _, event in events]
+    floor = whole.floor or next((e.probability for e in own if isinstance(e, Graded)), None)
+    whole = msgspec.structs.replace(whole, floor=floor, all=_part(whole.all, own, floor))
+    for name, some in named.items():
+        before = groups.get(name) or Part(MeanState.begin(whole.delta))
+        groups[name] = _part(before, some, floor)
+    whole, raised = _tested(whole, events)
+    return State(whole, groups), raised
+
+
+def _part(part: Part, events: Sequence[AnyEvent], floor: float | None) -> Part:
+    """Count events; audits alone make the interval."""
+    replies = [one for one in events if isinstance(one, Replied)]
+    users = [one for one in events if isinstance(one, Volunteered)]
+    values, weights = _graded(events, floor)
+    return Part(
+        mean=observe(part.mean, values, weights) if len(values) else part.mean,
+        replies=part.replies + len(replies),
+        drawn=part.drawn + sum(one.audited for one in replies),
+        volunteered=part.volunteered + sum(one.was is None for one in users),
+        volunteered_sum=part.volunteered_sum + sum(one.value - (one.was or 0.0) for one in users),
+    )
+
+
+def _graded(
+    events: Sequence[AnyEvent], floor: float | None
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...]:
+    """Return the grades of audits and their weights: what was drawn twice as often counts half."""
+    grades = [one for one in events if isinstance(one, Graded)]
+    weights = [min(1.0, (floor or 1.0) / one.probability) for one in grades]
+    return np.array([one.value for one in grades]), np.array(weights)
+
+
+def _asked(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> Whole:
+    asked = [event for _, event in events if isinstance(event, Asked)]
+    audits = [one for one in asked if one.purpose == "audit"]
+    explored = sum(event.explored for _, event in events if isinstance(event, Replied))
+    nano = sum(one.cost_nano for one in asked)
+    audits_nano = sum(one.cost_nano for one in audits)
+    return msgspec.structs.replace(
+        whole,
+        explored=whole.explored + explored,
+        failed=whole.failed + sum(one.failed for one in audits),
+        audits_nano=whole.audits_nano + audits_nano,
+        explored_nano=whole.explored_nano + nano - audits_nano,
+    )
+
+
+def _tested(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> tuple[Whole, list[Raised]]:
+    """Test the promise against grades, and each signal against having changed."""
+    level, raised = whole.delta / SHARES, []
+    promise, signals = whole.promise, dict(whole.signals)
+    values, weights = _graded([event for _, event in events], whole.floor)
+    if promise is not None and PROMISE not in whole.open and len(values):
+        promise = promise.observe(1 - values, weights)
+        if promise.alarms(level):
+            raised.append(_raised(whole, PROMISE, promise.evidence()))
+    replies = [(name, event) for name, event in events if isinstance(event, Replied)]
+    for signal in SIGNALS:
+        known = [(name, _of(event, signal)) for name, event in replies]
+        shown = [(name, value) for name, value in known if value is not None]
+        if signal in whole.open or not shown:
+            continue
+        uniforms = np.array([lot(name, signal) for name, _ in shown])
+        test = signals[signal].observe(np.array([value for _, value in shown]), uniforms)
+        signals[signal] = test
+        if test.alarms(level):
+            raised.append(_raised(whole, signal, test.evidence()))
+    rung = whole.rung | {one.signal: one.number for one in raised}
+    still = (*whole.open, *(one.signal for one in raised))
+    return msgspec.structs.replace(
+        whole, promise=promise, signals=signals, rung=rung, open=still
+    ), raised
+
+
+def _of(reply: Replied, signal: str) -> float | None:
+    if signal == "cost":
+        return reply.cost_usd
+    if signal == "latency":
+        return reply.latency_s
+    return reply.agreement if signal == "agreement" else reply.confidence
+
+
+def _reopened(whole: Whole, signal: str) -> Whole:
+    """Begin a signal's test anew, once somebody saw to its alarm."""
+    if signal not in whole.open:
+        return whole
+    left = tuple(one for one in whole.open if one != signal)
+    promise, signals = whole.promise, dict(whole.signals)
+    if signal == PROMISE:
+        promise = None if whole.promise is None else PromiseTest.begin(whole.promise.alpha)
+    else:
+        signals[signal] = ExchangeabilityTest.begin()
+    return msgspec.structs.replace(whole, open=left, promise=promise, signals=signals)
+
+
+def _raised(whole: Whole, signal: str, evidence: float) -> Raised:
+    number = whole.rung.get(signal, 0) + 1
+    return Raised(signal, number, evidence, _says(whole, signal))
+
+
+def _says(whole: Whole, signal: str) -> str:
+    if signal != PROMISE:
+        return (
+            f"The {signal} of replies is no longer what it was. Whether the promise is kept it "
+            "does not say: look at the audits, or draw more of them."
+        )
+    share, (low, high) = estimate(whole.all.mean), interval(whole.all.mean)
+    return (
+        f"The promise is not kept any more: {whole.promised:.4g} was promised, and of "
+        f"{whole.all.mean.n} graded audits {share:.3g} kept it ({low:.3g} to {high:.3g}). "
+        "Recalibrate from recorded traffic, or put the bundle before it back."
+    )

@@ -1,0 +1,193 @@
+"""What is watched, read from the database: for the page, the commands and the metrics."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from farthing.calibration.anytime import estimate, interval
+from farthing.gateway.database import Database, Row, Step, microseconds, moment, open_database
+from farthing.gateway.watching.base import Alarm, Deployed, Kept
+from farthing.gateway.watching.deployments import deployments
+from farthing.gateway.watching.events import Closed, Under, event_row, inserted
+from farthing.gateway.watching.monitor import PROMISE, Part, Whole
+from farthing.gateway.watching.promises import PARITY
+from farthing.gateway.watching.tables import SCHEMA
+
+_STATES = """
+SELECT policy, mode, certificate, part, state FROM watch_states
+ORDER BY policy, mode, certificate, part"""
+_ALARMS = """
+SELECT id, policy, mode, certificate, signal, at_us, says, evidence, closed_at_us, closed_by
+FROM alarms WHERE CAST($1 AS BIGINT) = 0 OR closed_at_us IS NULL
+ORDER BY at_us DESC, id"""
+_ALARM = "SELECT policy, mode, certificate, signal FROM alarms WHERE id = $1"
+_CLOSE = """
+UPDATE alarms SET closed_at_us = $2, closed_by = $3 WHERE id = $1 AND closed_at_us IS NULL"""
+_OPEN = "WHERE EXISTS (SELECT 1 FROM alarms WHERE id = $1 AND closed_at_us IS NULL)"
+_UNGRADED = """
+SELECT id, policy, mode, certificate, at_us FROM audits
+WHERE value IS NULL AND purpose = 'audit' AND graded_by = 'feedback' AND state <> 'failed'
+ORDER BY at_us, id LIMIT $1"""
+_FORGET_FEEDBACK = "DELETE FROM feedback WHERE at_us < $1"
+_FORGET_AUDITS = "DELETE FROM audits WHERE at_us < $1 AND state <> 'waiting'"
+MOST_UNGRADED = 100
+ALARM = "what was promised is not kept any more"
+UNGRADED = "No audit has a grade yet: neither the interval nor the threshold is updated."
+
+
+@dataclass(frozen=True)
+class Ungraded:
+    """An audit that waits for a grade, as `/v1/feedback` takes it."""
+
+    trace_id: str
+    policy: str
+    mode: str
+    certificate: str
+    at: datetime
+
+
+class StoredWatch:
+    """What is watched, in a database; see `Watch`."""
+
+    def __init__(self, database: Database) -> None:
+        """Take a database with the tables of `SCHEMA`."""
+        self.database = database
+
+    async def kept(self) -> list[Kept]:
+        """Return how promises are kept, the certificates in force first, all before groups."""
+        rows = await self.database.read(_STATES)
+        wholes = {row[:3]: msgspec.json.decode(row[4], type=Whole) for row in rows if not row[3]}
+        found = []
+        for *row, part, text in rows:
+            under = Under(*row)
+            whole = wholes[under.row]
+            own = msgspec.json.decode(text, type=Part) if part else whole.all
+            found.append(_kept(under, whole, own, part or None))
+        latest = await self._in_force()
+        return sorted(found, key=lambda one: (one.policy, one.mode, one.certificate) not in latest)
+
+    async def alarms(self, *, only_open: bool = False) -> list[Alarm]:
+        """Return alarms, the newest first."""
+        rows = await self.database.read(_ALARMS, int(only_open))
+        return [_alarm(row) for row in rows]
+
+    async def close_alarm(self, id: str, by: str) -> bool:  # noqa: A002
+        """Mark an alarm as seen to, and have its signal tested anew; return whether it was open."""
+        rows = await self.database.read(_ALARM, id)
+        if not rows:
+            return False
+        *row, signal = rows[0]
+        now = datetime.now(UTC)
+        begun_anew = inserted(event_row(id, Under(*row), Closed(signal=signal), now), _OPEN)
+        close = Step(_CLOSE, [(id, microseconds(now), by)])
+        return bool(await self.database.write(begun_anew, close))
+
+    async def deployed(self, policy: str | None = None) -> list[Deployed]:
+        """Return which bundles decided since when, the newest first."""
+        return await deployments(self.database, policy)
+
+    async def ungraded(self, most: int = MOST_UNGRADED) -> list[Ungraded]:
+        """Return audits that wait for somebody's grade, the oldest first."""
+        rows = await self.database.read(_UNGRADED, most)
+        return [Ungraded(row[0], row[1], row[2], row[3], moment(row[4])) for row in rows]
+
+    async def ended(self) -> dict[Under, str]:
+        """Return whose promise an open alarm ended, and what is said of it."""
+        return {
+            Under(one.policy, one.mode, one.certificate): ended_by(one)
+            for one in await self.alarms(only_open=True)
+            if one.signal == PROMISE
+        }
+
+    async def forget_before(self, at: datetime) -> None:
+        """Delete feedback and audits that are too old; what they came to stays."""
+        row = (microseconds(at),)
+        await self.database.write(Step(_FORGET_FEEDBACK, [row]), Step(_FORGET_AUDITS, [row]))
+
+    async def aclose(self) -> None:
+        """Close the database."""
+        await self.database.aclose()
+
+    async def _in_force(self) -> set[Row]:
+        """Return the newest certificate of each policy's mode."""
+        newest: dict[tuple[str, str], Row] = {}
+        for one in await self.deployed():
+            row = (one.policy, one.mode, one.certificate)
+            newest.setdefault((one.policy, one.mode), row)
+        return set(newest.values())
+
+
+async def open_watch(where: str, *, create: bool = True) -> StoredWatch:
+    """Open what is watched; no gateway has to run.
+
+    Args:
+        where: the path of an SQLite file, or the URL of a PostgreSQL database.
+        create: whether an SQLite file that does not exist is made, and tables that lack.
+
+    Raises:
+        StoreError: it cannot be opened.
+    """
+    return StoredWatch(await open_database(where, SCHEMA, create=create))
+
+
+def ended_by(alarm: Alarm) -> str:
+    """Say in a reply why nothing is promised."""
+    return f"Nothing is promised: since {alarm.at:%Y-%m-%d %H:%M} UTC an alarm says that {ALARM}."
+
+
+def meaning(kept: Kept) -> str:
+    """Say in a sentence what is known.
+
+    >>> one = Kept("p", "default", "c", "agreement", 0.95, None, 9, 0, 0, None, None, None, 0.05,
+    ...            0, None)
+    >>> print(meaning(one))
+    No audit has a grade yet: neither the interval nor the threshold is updated.
+    """
+    if kept.share is None or kept.low is None or kept.high is None:
+        return UNGRADED
+    sure = f"{kept.low:.3g} to {kept.high:.3g} at confidence {1 - kept.delta:g}"
+    said = f"{kept.share:.3g} of {kept.graded:,} graded audits kept it; of all replies {sure}"
+    if kept.kind == PARITY:
+        said = f"the accuracy is {kept.share:+.3g} beside the reference's; {sure}"
+    if kept.promised is None:
+        return f"{said}."
+    if kept.high < kept.promised:
+        return f"{said}: less than the {kept.promised:g} that was promised."
+    return f"{said}; {kept.promised:g} was promised."
+
+
+def _kept(under: Under, whole: Whole, part: Part, group: str | None) -> Kept:
+    share, ends = estimate(part.mean), interval(part.mean)
+    low, high = ends if share is not None else (None, None)
+    parity = whole.kind == PARITY
+    if parity:  # a difference, which was watched as a number in [0, 1]
+        share, low, high = (None if one is None else 2 * one - 1 for one in (share, low, high))
+    users = part.volunteered_sum / part.volunteered if part.volunteered else None
+    return Kept(
+        policy=under.policy,
+        mode=under.mode,
+        certificate=under.certificate,
+        kind=whole.kind,
+        promised=None if parity else whole.promised,
+        group=group,
+        replies=part.replies,
+        drawn=part.drawn,
+        graded=part.mean.n,
+        share=share,
+        low=low,
+        high=high,
+        delta=whole.delta,
+        volunteered=part.volunteered,
+        volunteered_share=users,
+        failed=0 if group else whole.failed,
+        explored=0 if group else whole.explored,
+        audits_nano=0 if group else whole.audits_nano,
+        explored_nano=0 if group else whole.explored_nano,
+    )
+
+
+def _alarm(row: Row) -> Alarm:
+    name, policy, mode, certificate, signal, at, says, evidence, closed_at, by = row
+    closed = None if closed_at is None else moment(closed_at)
+    return Alarm(name, policy, mode, certificate, signal, moment(at), says, evidence, closed, by)

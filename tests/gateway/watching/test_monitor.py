@@ -1,0 +1,159 @@
+"""What enters which number: counted by hand."""
+
+import numpy as np
+import pytest
+from watched_traffic import event
+
+from farthing.calibration.anytime import MeanState, estimate, interval, observe
+from farthing.gateway.watching.events import (
+    AnyEvent,
+    Asked,
+    Closed,
+    Graded,
+    Replied,
+    Volunteered,
+)
+from farthing.gateway.watching.monitor import (
+    MOST_GROUPS,
+    OTHERS,
+    PROMISE,
+    SHARES,
+    SIGNALS,
+    State,
+    after,
+    begin,
+)
+
+DELTA = 0.05
+REPLY = Replied(kind="agreement", promised=0.9)
+
+
+def counted(*events: AnyEvent, first: Replied = REPLY) -> State:
+    """Return what is known after events of one certificate."""
+    state = State(begin(first, DELTA), {})
+    return after(state, list(map(event, events)))[0]
+
+
+def test_grades_of_audits_alone_make_the_interval() -> None:
+    grades = [1.0, 0.0, 1.0, 1.0, 0.5]
+    state = counted(
+        *[Replied(kind="agreement", promised=0.9, audited=True)] * 7,
+        *[REPLY] * 13,
+        *[Graded(value=grade, probability=0.3) for grade in grades],
+        *[Volunteered(value=0.0)] * 40,
+        Asked(purpose="audit", cost_nano=70),
+        Asked(purpose="audit", cost_nano=5, failed=True),
+        Asked(purpose="explore", cost_nano=11),
+    )
+    part = state.whole.all
+    assert (part.replies, part.drawn, part.mean.n, part.volunteered) == (20, 7, 5, 40)
+    assert estimate(part.mean) == pytest.approx(3.5 / 5)
+    assert interval(part.mean) == interval(observe(MeanState.begin(DELTA), np.array(grades)))
+    assert part.volunteered_sum == 0.0
+    assert (state.whole.failed, state.whole.audits_nano, state.whole.explored_nano) == (1, 75, 11)
+
+
+def test_what_was_drawn_twice_as_often_counts_half() -> None:
+    state = counted(
+        REPLY,
+        *[Graded(value=1.0, probability=0.1)] * 4,
+        *[Graded(value=0.0, probability=0.2)] * 4,
+        *[Graded(value=0.0, probability=0.05)] * 1,  # less often than at first: counts as one
+    )
+    assert estimate(state.whole.all.mean) == pytest.approx(4 / (4 + 4 / 2 + 1))
+
+
+def test_a_group_has_its_own_requests_and_no_others() -> None:
+    state = counted(
+        Replied(kind="agreement", promised=0.9, group="a", audited=True),
+        Replied(kind="agreement", promised=0.9, group="b"),
+        REPLY,
+        Graded(value=0.0, probability=0.5, group="a"),
+        Graded(value=1.0, probability=0.5),
+        Volunteered(value=1.0, group="b"),
+        Volunteered(value=0.25, was=1.0, group="b"),
+    )
+    a, b = state.groups["a"], state.groups["b"]
+    assert set(state.groups) == {"a", "b"}
+    assert (a.replies, a.drawn, a.mean.n, estimate(a.mean), a.volunteered) == (1, 1, 1, 0.0, 0)
+    assert (b.replies, b.drawn, b.mean.n, b.volunteered, b.volunteered_sum) == (1, 0, 0, 1, 0.25)
+    whole = state.whole.all
+    assert (whole.replies, whole.mean.n, estimate(whole.mean)) == (3, 2, 0.5)
+
+
+def test_groups_beyond_the_most_are_one() -> None:
+    groups = [f"g{k}" for k in range(MOST_GROUPS + 5)]
+    state = counted(*(Replied(kind="agreement", group=name) for name in groups))
+    again = after(state, [event(Replied(kind="agreement", group="g3"))])[0]
+    assert len(again.groups) == MOST_GROUPS + 1
+    assert again.groups[OTHERS].replies == 5
+    assert again.groups["g3"].replies == 2
+
+
+def test_in_batches_or_at_once_it_comes_to_the_same() -> None:
+    generator = np.random.default_rng(0)
+    events: list[AnyEvent] = []
+    for k in range(300):
+        cost = float(generator.random())
+        events.append(Replied(kind="agreement", promised=0.9, group=f"g{k % 3}", cost_usd=cost))
+        if k % 2:
+            value = float(generator.random() < 0.9)
+            events.append(Graded(value=value, probability=0.5, group=f"g{k % 3}"))
+    named = list(map(event, events))
+    at_once, _ = after(State(begin(REPLY, DELTA), {}), named)
+    state = State(begin(REPLY, DELTA), {})
+    for start in range(0, len(named), 37):
+        state, _ = after(state, named[start : start + 37])
+    assert state.whole.all.replies == at_once.whole.all.replies == 300
+    assert interval(state.whole.all.mean) == interval(at_once.whole.all.mean)
+    assert state.groups["g1"].mean.n == at_once.groups["g1"].mean.n
+    for signal, test in at_once.whole.signals.items():
+        assert state.whole.signals[signal].evidence() == pytest.approx(test.evidence())
+    assert at_once.whole.signals["latency"].fortune.n == 0  # none had one
+
+
+def test_a_broken_promise_rings_once_and_again_after_it_was_seen_to() -> None:
+    broken = [event(Graded(value=float(k % 2), probability=1.0)) for k in range(60)]
+    state, first = after(State(begin(REPLY, DELTA), {}), [event(REPLY), *broken])
+    assert [(one.signal, one.number) for one in first] == [(PROMISE, 1)]
+    assert first[0].evidence >= SHARES / DELTA
+    state, none = after(state, broken)
+    assert none == []
+    state, none = after(state, [event(Closed(signal=PROMISE))])
+    assert none == []
+    assert state.whole.promise is not None
+    assert state.whole.promise.evidence() == 1.0
+    state, second = after(state, broken)
+    assert [(one.signal, one.number) for one in second] == [(PROMISE, 2)]
+
+
+def test_what_cannot_be_tested_rings_no_alarm() -> None:
+    missed = [Graded(value=0.0, probability=1.0)] * 200
+    untested = Replied(kind="split", promised=0.9, tested=False)
+    assert counted(untested, *missed, first=untested).whole.rung == {}
+    nothing = Replied(kind="budget")
+    assert counted(nothing, *missed, first=nothing).whole.rung == {}
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+def test_a_signal_that_shifts_rings_its_own_alarm_alone(signal: str) -> None:
+    generator = np.random.default_rng(1)
+
+    def some(shift: float) -> Replied:
+        agreement, confidence, cost, latency = (
+            float(generator.random()) + shift * (name == signal) for name in SIGNALS
+        )
+        return Replied(
+            kind="agreement",
+            promised=0.9,
+            agreement=agreement,
+            confidence=confidence,
+            cost_usd=cost,
+            latency_s=latency,
+        )
+
+    quiet = [event(some(0.0)) for _ in range(400)]
+    state, raised = after(State(begin(REPLY, DELTA), {}), quiet)
+    assert raised == []
+    _, raised = after(state, [event(some(0.7)) for _ in range(150)])
+    assert [one.signal for one in raised] == [signal]
