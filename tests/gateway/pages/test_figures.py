@@ -190,6 +190,6 @@ def test_one_request_is_found_with_what_was_asked_later(where: str) -> None:
         found = await whole(database, one.id)
         assert found is not None
         assert found.passed == one
-        assert found.later == (later,)
+        assert found.later == (later, *one.trace.calls[:1])
 
     playing(where, play)
