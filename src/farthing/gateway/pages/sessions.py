@@ -33,7 +33,7 @@ _SELECT = "SELECT key_id, made_us, used_us FROM sessions WHERE digest = $1"
 _USED = "UPDATE sessions SET used_us = $2 WHERE digest = $1"
 _END = "DELETE FROM sessions WHERE digest = $1"
 _END_OF_KEY = "DELETE FROM sessions WHERE key_id = $1"
-_FORGET = "DELETE FROM sessions WHERE made_us < $1 OR used_us < $2"
+_FORGET = "DELETE FROM sessions WHERE made_us <= $1 OR used_us <= $2"
 
 
 @dataclass(frozen=True)
