@@ -885,6 +885,34 @@ MUTATIONS = (
         "self.budget_nano - self.spent_nano",
         "test_conformance::test_never_above_the_budget_whatever_arrives",
     ),
+    Mutation(
+        "a gambler for a mean sees what it bets on",
+        "anytime:_observe",
+        "_bets(sums[:-1] + _PRIOR, state.n + np.arange(len(x)), candidates, enough)",
+        "_bets(sums[1:] + _PRIOR, state.n + np.arange(len(x)), candidates, enough)",
+        "test_anytime::test_it_ever_misses_as_rarely_as_promised",
+    ),
+    Mutation(
+        "a test of a promise does not ask how audits were drawn",
+        "drift:PromiseTest.followed",
+        "w[:, None] * (f - self.alpha)[:, None] / self.alpha",
+        "(f - self.alpha)[:, None] / self.alpha",
+        "test_drift::test_a_kept_promise_that_is_audited_where_it_is_hard_needs_weights",
+    ),
+    Mutation(
+        "more is staked on late starts than there is",
+        "drift:Fortune.after",
+        "np.log(self.waiting * _SPREAD / (later * (later + 1.0)) / sizes)",
+        "np.log(self.waiting * _SPREAD / later / sizes)",
+        "test_drift::test_no_more_is_staked_than_there_is",
+    ),
+    Mutation(
+        "a value is not ranked among itself",
+        "drift:_p_values",
+        "u * (equal + 1)",
+        "u * equal",
+        "test_drift::test_p_values_are_those_of_crepes",
+    ),
 )
 
 

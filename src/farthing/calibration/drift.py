@@ -16,9 +16,11 @@ about log((S + n)^2 / S) in evidence, for the smallness of the shares that start
 that started bet alike, so one number for each size of bet is all that is kept of them.
 
 Source: Ramdas, Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-valid
-inference"; Vovk et al. 2021, "Retrain or not retrain: conformal test martingales for change-point
-detection" (the mixture over starts is their Sleeper/Stayer, with starts that thin out slowly
-instead of geometrically, so that no horizon need be known).
+inference"; Vovk, Gammerman and Shafer 2022, "Algorithmic learning in a random world", part III. The
+mixture over starts is their Sleeper/Stayer (algorithm 9.4), with starts that thin out slowly rather
+than geometrically, so that no horizon need be known. The package `crepes` has p-values and
+martingales of the same kind, over all values at once; what a server needs is a small state that can
+be stored after each. Tests hold the p-values to it.
 """
 
 import math
@@ -35,7 +37,10 @@ _SPREAD = 500
 _SHARES: FloatArray = np.geomspace(0.01, 0.8, 8)
 """Sizes of bets on failures: the share of the fortune that a reply that keeps the promise takes."""
 _TILTS: FloatArray = np.array([-8.0, -4.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 4.0, 8.0])
-"""Densities exp(tilt p) that conformal p-values may have instead of the uniform one."""
+"""Densities exp(tilt p) that conformal p-values may have: the whole signal moved up or down."""
+_BREAKS: FloatArray = np.repeat([0.1, 0.25, 0.5, 0.75, 0.9], 4)
+_RISES: FloatArray = np.exp(np.tile([-1.0, -0.35, 0.35, 1.0], 5))
+"""Densities that rise so many times at a break: a signal of few values, or one that spread out."""
 _STEPS = 128
 """Into how many parts each doubling of a signal is divided."""
 _LEAST, _OCTAVES = 2.0**-30, 70
@@ -142,21 +147,21 @@ class PromiseTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def alarms(self, delta: float) -> bool:
         """Return whether the promise is refuted; ever wrongly so with probability at most delta."""
-        return self.fortune.evidence() >= 1 / delta
+        return self.fortune.evidence() * delta >= 1
 
 
 class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Evidence that a signal's values shifted, up or down.
+    """Evidence that a signal's values shifted, up or down, or spread out.
 
     The conformal p-value of a value is its rank among itself and *all* earlier ones, from above,
     ties being broken by a uniform number. Where the order of values carries no information, these
-    p-values are independent and uniform (Vovk, Gammerman and Shafer 2005, theorem 8.2), so bets
-    with densities exp(t p) against the uniform one, t of either sign, cannot be expected to win.
+    p-values are independent and uniform, so bets on thirty other densities, rising or falling or
+    with a step, cannot be expected to win.
 
-    So that memory is bounded, values are rounded to eight bits (by 0.2 % at most) before they are
-    ranked, and what is kept is how often each rounded value came. The rounding was fixed
-    beforehand, so what is exchangeable stays so, and the test is exact. A signal takes 128 counts
-    for each doubling that it spans, in practice some hundred, and 18,000 whatever it does.
+    So that memory is bounded, values are rounded (by 0.4 % at most) before they are ranked, and
+    what is kept is how often each rounded value came. The rounding was fixed beforehand, so what is
+    exchangeable stays so, and the test is exact. A signal takes at most 128 counts for each
+    doubling that it spans: some hundred in practice, and never more than 18,000.
     """
 
     seen: tuple[int, ...]
@@ -168,7 +173,7 @@ class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     @classmethod
     def begin(cls) -> "ExchangeabilityTest":
         """Return the test before any observation; a tenth of the stake bets at once."""
-        return cls((), (), Fortune.begin(len(_TILTS), waiting=0.9))
+        return cls((), (), Fortune.begin(len(_TILTS) + len(_BREAKS), waiting=0.9))
 
     def observe(self, values: FloatArray, uniforms: FloatArray) -> "ExchangeabilityTest":
         """Take in values, in the order in which they came.
@@ -212,7 +217,7 @@ class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     def alarms(self, delta: float) -> bool:
         """Return whether a change is found; ever wrongly so with probability at most delta."""
-        return self.fortune.evidence() >= 1 / delta
+        return self.fortune.evidence() * delta >= 1
 
     def _followed(self, x: IntArray, u: FloatArray) -> tuple["ExchangeabilityTest", FloatArray]:
         seen = np.array(self.seen, dtype=np.int64)
@@ -244,7 +249,9 @@ def densities(p_values: FloatArray) -> FloatArray:
     >>> bool(np.allclose(densities(at).mean(axis=0), 1))
     True
     """
-    return np.exp(p_values[:, None] * _TILTS) * (_TILTS / np.expm1(_TILTS))
+    tilted = np.exp(p_values[:, None] * _TILTS) * (_TILTS / np.expm1(_TILTS))
+    stepped = np.where(p_values[:, None] <= _BREAKS, 1, _RISES)
+    return np.hstack([tilted, stepped / (_BREAKS + _RISES * (1 - _BREAKS))])
 
 
 def _p_values(seen: IntArray, counts: IntArray, x: IntArray, u: FloatArray) -> FloatArray:

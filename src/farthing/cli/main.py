@@ -26,6 +26,7 @@ from farthing.cli import (
     traces,
     traffic,
     tune,
+    watch,
 )
 from farthing.cli.flags import PlainCommand, PlainGroup
 from farthing.cli.option_errors import plain
@@ -60,6 +61,7 @@ app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("serve")(serve.serve)
+app.command("watch")(watch.watch)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
 for one in (

@@ -110,7 +110,6 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
             ledger=ledger,
             limits=limits,
             strongest=strongest,
-            sections=sections,
             metrics=metrics,
             recorder=None if recording is None else recording.recorder,
             paces=paces,

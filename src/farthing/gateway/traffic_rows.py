@@ -131,15 +131,13 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 
 
 def passed_from(values: Row) -> Passed:
-    """Rebuild what passed from a row of `SELECT`; of a role's calls the first answer counts."""
+    """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
     promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest
     live = msgspec.json.decode(trace, type=Trace)
     calls = {(call.round, call.role): call for call in live.calls}
     for call in _lines(later):
-        place = call.round, call.role
-        if place not in calls or calls[place].error is not None:
-            calls[place] = call
+        calls.setdefault((call.round, call.role), call)
     return Passed(
         id=name,
         at=moment(at),

@@ -103,13 +103,13 @@ async def expire(worker: Worker) -> None:
 
 
 def drawn(name: str, answer: str = "4", question: str = "2 + 2?") -> Passed:
-    one = reply(name, audited=True, answer=answer, at=NOW)
+    one = reply(name, audited=True, answer=answer, at=datetime.now(UTC))
     return replace(one, trace=msgspec.structs.replace(one.trace, question=question))
 
 
 def test_an_audit_asks_those_that_were_not_asked_and_compares(where: str) -> None:
     async def play(worker: Worker) -> None:
-        await worker.put(drawn("yes"), drawn("no", "7"), reply("plain", at=NOW))
+        await worker.put(drawn("yes"), drawn("no", "7"), reply("plain", at=datetime.now(UTC)))
         assert await worker.auditor.once() == 2
         assert sorted(worker.asking.asked) == [
             (role, name, "2 + 2?") for role in ("large", "middle") for name in ("no", "yes")
@@ -128,7 +128,7 @@ def test_what_is_explored_is_completed_and_never_graded(where: str) -> None:
     decided = msgspec.structs.replace(AGREEMENT, explore=0.25, explored=True)
 
     async def play(worker: Worker) -> None:
-        await worker.put(reply("q", decided, at=NOW))
+        await worker.put(reply("q", decided, at=datetime.now(UTC)))
         assert await worker.auditor.once() == 1
         kept = await worker.kept()
         assert (kept.explored, kept.drawn, kept.graded) == (1, 0, 0)

@@ -15,6 +15,11 @@ from farthing.gateway.traffic_rows import cost_of
 from farthing.gateway.watching.audits import find_audit
 
 FIELDS = ("policy", "model", "promise")
+_ENDED = {
+    "budget": "The money that it could spend allowed no other call.",
+    "failure": "No other call could be made: a model's key does not work.",
+}
+"""Why a reply ended that its policy did not end."""
 NOBODY = "-"
 """Stands for requests that are no policy's."""
 
@@ -108,6 +113,8 @@ def stopped(view: View, found: Whole) -> str:
         return "A model was asked by its name, or the request was outside every task."
     if one.mode is None:
         return "No bundle decided yet, so one model answered by itself."
+    if one.decided is not None and one.decided.ended_by in _ENDED:
+        return _ENDED[one.decided.ended_by]
     asked = {call.role for call in calls}
     left = [name for name in policy.section.pool if name not in asked]
     if not left:

@@ -21,6 +21,12 @@ from farthing.money import nano_from_usd
 DAYS = 14
 PACED = 0.02
 """The share of a window that has to be gone before its pace says anything."""
+NOTES = {
+    "all": "everything together",
+    f"policy:{SHADOW}": "trials in the background",
+    f"policy:{AUDIT}": "audits in the background",
+}
+"""What accounts are that nobody named."""
 Verdict = Literal["kept", "broken", "open", "no grades"]
 
 
@@ -74,6 +80,7 @@ async def overview(view: View) -> Response:
         days=days,
         chart=bars(days),
         budgets=await budgets(pages, now, keys=view.by.is_admin),
+        notes=NOTES,
         promises=[promise(one) for one in await pages.watch.kept()],
         alarms=await pages.watch.alarms(only_open=True),
         latencies=await figures.latencies(now - timedelta(days=1)),

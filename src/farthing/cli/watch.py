@@ -1,0 +1,182 @@
+"""`farthing watch`: whether a gateway keeps what it promises, and which alarms rang."""
+
+import asyncio
+import getpass
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farthing.cli.console import counted, remark, show, show_json
+from farthing.cli.databases import database_of
+from farthing.cli.options import Json
+from farthing.errors import InputError
+
+if TYPE_CHECKING:
+    from farthing.gateway.watching.base import Alarm, Deployed, Kept
+    from farthing.gateway.watching.stored import StoredWatch, Ungraded
+
+    Found = tuple[list[Kept], list[Alarm], list[Deployed], list[Ungraded]]
+
+SHOWN = 10
+"""Alarms, deployments and audits without a grade that are shown at most."""
+
+
+def watch(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="The gateway's configuration, in TOML.")
+    ],
+    close: Annotated[
+        str | None, typer.Option(metavar="ALARM", help="Say that an alarm was seen to, by its id.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether promises are kept in live traffic, which alarms rang, and what decided since.
+
+    Example: farthing watch serve.toml
+    """
+    where = database_of(None, config)
+    if close is not None:
+        asyncio.run(_close(where, close))
+        remark(f"alarm {close} is closed; its signal is watched anew")
+        return
+    found = asyncio.run(_read(where))
+    if as_json:
+        show_json(_document(found))
+    else:
+        show(Group(*_shown(found)))
+
+
+async def _read(where: str) -> "Found":
+    watch = await _opened(where)
+    try:
+        return (
+            await watch.kept(),
+            await watch.alarms(),
+            await watch.deployed(),
+            await watch.ungraded(),
+        )
+    finally:
+        await watch.aclose()
+
+
+async def _close(where: str, alarm: str) -> None:
+    """Close an alarm.
+
+    Raises:
+        InputError: there is none of this id that is open.
+    """
+    watch = await _opened(where)
+    try:
+        if not await watch.close_alarm(alarm, getpass.getuser()):
+            known = ", ".join(one.id for one in await watch.alarms(only_open=True)) or "none"
+            raise InputError(f"there is no open alarm '{alarm:.40}'; open are: {known}")
+    finally:
+        await watch.aclose()
+
+
+async def _opened(where: str) -> "StoredWatch":
+    from farthing.gateway.watching.stored import open_watch
+
+    return await open_watch(where, create=False)
+
+
+def _document(found: "Found") -> dict[str, object]:
+    from msgspec import to_builtins
+
+    from farthing.gateway.watching.stored import meaning
+
+    kept, alarms, deployed, ungraded = found
+    return {
+        "kept": [to_builtins(one) | {"says": meaning(one)} for one in kept],
+        "alarms": to_builtins(alarms),
+        "deployments": to_builtins(deployed),
+        "ungraded": to_builtins(ungraded),
+    }
+
+
+def _shown(found: "Found") -> Iterable[RenderableType]:
+    kept, alarms, deployed, ungraded = found
+    if not kept:
+        yield Text("No reply was given under a promise yet.")
+    else:
+        yield _kept(kept)
+        yield from _said(kept)
+    opened = [one for one in alarms if one.closed_at is None]
+    yield Text(f"\n{counted(len(opened), 'open alarm')}, {len(alarms) - len(opened):,} closed.")
+    if opened:
+        yield _alarms(opened[:SHOWN])
+    if deployed:
+        yield Text("\nWhat decided since when:")
+        yield _deployments(deployed[:SHOWN])
+    if ungraded:
+        some = ", ".join(one.trace_id for one in ungraded[:SHOWN])
+        yield Text(f"\nAudits that wait for a grade, the oldest first: {some}")
+
+
+def _said(kept: "Sequence[Kept]") -> Iterable[RenderableType]:
+    from farthing.gateway.watching.stored import meaning
+    from farthing.money import dollars
+
+    for one in kept:
+        if one.group is None:
+            yield Text(f"\n{_name(one)}: {meaning(one)}")
+            spent = f"Audits cost {dollars(one.audits_nano)}"
+            explored = f"{one.explored:,} requests were explored for {dollars(one.explored_nano)}"
+            lost = f"{one.failed:,} audits could not be graded"
+            yield Text(f"{spent}; {explored if one.explored else 'nothing was explored'}; {lost}.")
+
+
+def _kept(kept: "Sequence[Kept]") -> Table:
+    table = _table("Promise", "Replies", "Drawn", "Graded", "Kept", "Promised", "Sent")
+    for one in kept:
+        between = "" if one.low is None else f" ({one.low:.3f}-{one.high:.3f})"
+        sent = "" if one.volunteered_share is None else f": {one.volunteered_share:.2f}"
+        table.add_row(
+            Text(_name(one)),
+            *(f"{number:,}" for number in (one.replies, one.drawn, one.graded)),
+            "?" if one.share is None else f"{one.share:.3f}{between}",
+            "" if one.promised is None else f"{one.promised:g}",
+            f"{one.volunteered:,}{sent}",
+        )
+    return table
+
+
+def _name(one: "Kept") -> str:
+    if one.group is not None:
+        return f"  {one.group}"
+    mode = "" if one.mode == "default" else f"/{one.mode}"
+    return f"{one.policy}{mode} {one.kind} {one.certificate[:8]}"
+
+
+def _alarms(alarms: "Sequence[Alarm]") -> Table:
+    table = _table("Alarm", "Policy", "Signal", "Since", last="Says")
+    for one in alarms:
+        at = f"{one.at:%Y-%m-%d %H:%M}"
+        table.add_row(one.id, Text(one.policy), one.signal, at, Text(one.says))
+    return table
+
+
+def _deployments(deployed: "Sequence[Deployed]") -> Table:
+    table = _table("Since", "Policy", "Certificate", "How", "By")
+    for one in deployed:
+        mode = "" if one.mode == "default" else f"/{one.mode}"
+        mark = (one.certificate or "promises nothing")[:16]
+        policy = Text(f"{one.policy}{mode}")
+        table.add_row(f"{one.at:%Y-%m-%d %H:%M}", policy, mark, one.how, Text(one.by or "gateway"))
+    return table
+
+
+def _table(first: str, *others: str, last: str | None = None) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column(first, overflow="fold")
+    for title in others:
+        table.add_column(title, overflow="fold")
+    if last is not None:
+        table.add_column(last, ratio=1, overflow="fold")
+    return table
