@@ -36,6 +36,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Share of the calls whose answer is the first that was returned."""
     confidence: float | None = None
     """What the policy thinks of that answer, in [0, 1]."""
+    ended_by: str = "policy"
+    """What ended the asking: the policy, a budget, or a failure."""
     explore: float = 0.0
     """With which probability it was to be explored, beside the audits."""
     explored: bool = False

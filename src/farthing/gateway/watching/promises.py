@@ -104,6 +104,7 @@ def replied(decided: Decided, answer: Answer, draw: Draw, explore: float, task: 
         returned=returned,
         agreement=sum(alike) / len(alike) if alike else None,
         confidence=answer.answers[0].score if answer.answers else None,
+        ended_by=answer.ended_by,
         explore=explore,
         explored=draw.explored,
     )
