@@ -278,8 +278,8 @@ def test_a_model_that_failed_is_not_tried_again_in_the_background(
     tmp_path: Path, bundle: Path
 ) -> None:
     with broken() as bad, Endpoint(letter) as well:
-        urls = {"small": bad.url, "large": bad.url, "fresh": well.url}
-        text = config(bundle, "large = ['other']", well.url, **urls)
+        line, at = "large = ['other']", well.url
+        text = config(bundle, line, at, small=bad.url, large=bad.url, fresh=at)
         price = '"fresh-2026" = { input_per_million = 1, output_per_million = 1 }'
         text = text.replace("[prices]\n", f"[prices]\n{price}\n")
         text = text.replace("[policies.letters]\n", '[policies.letters]\ntrial = ["fresh"]\n')
