@@ -12,7 +12,8 @@ from msgspec import structs
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
-from farthing.experiments.pipeline import Split, calibrate, train
+from farthing.experiments.division import Split
+from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.promises import (
     Agreement,
     Budget,

@@ -16,6 +16,7 @@ import uvicorn
 
 from farthing.gateway.app import application
 from farthing.gateway.config import read_config
+from farthing.gateway.watching.base import Watch
 from farthing.models.listening import bind
 
 UPSTREAM = """
@@ -111,7 +112,12 @@ class Running:
 
 @contextmanager
 def gateway(
-    folder: Path, text: str, *, record: bool = False, watch: bool = False
+    folder: Path,
+    text: str,
+    *,
+    record: bool = False,
+    watch: bool = False,
+    watching: Watch | None = None,
 ) -> Iterator[Running]:
     """Run the gateway of a configuration while the block runs."""
     file = folder / "serve.toml"
@@ -120,7 +126,10 @@ def gateway(
     listening = bind("127.0.0.1", 0)
     server = uvicorn.Server(
         uvicorn.Config(
-            application(config, watch=watch), log_level="error", access_log=False, lifespan="on"
+            application(config, watch=watch, watching=watching),
+            log_level="error",
+            access_log=False,
+            lifespan="on",
         )
     )
     started = threading.Event()

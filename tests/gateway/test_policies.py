@@ -17,7 +17,7 @@ from serving import total
 from farthing.cli.main import _run as farthing
 from farthing.errors import InputError
 from farthing.gateway.config import read_config
-from farthing.gateway.policies import open_policies
+from farthing.gateway.policies_opening import open_policies
 
 RECORD = """
 [record]

@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 from made_traffic import NOW, call, passed
 
+from farthing.gateway.passed import Decided
 from farthing.gateway.traffic import open_traffic
 from farthing.gateway.traffic_export import as_pool
 from farthing.gateway.traffic_summary import Line, summarise
@@ -32,6 +33,16 @@ def test_the_pool_can_be_named() -> None:
         ["large", "small"],
     ]
     assert (pool.complete, pool.left_out) == (2, 1)
+
+
+def test_what_a_policy_chose_to_ask_proves_nothing_and_what_chance_drew_does() -> None:
+    both = [call("large"), call("small")]
+    hard = replace(passed("hard", calls=both), mode="default", certificate="c")
+    audited = replace(hard, id="audited", audited=True)
+    decided = Decided(kind="agreement", graded_by="reference", explored=True)
+    explored = replace(hard, id="explored", decided=decided)
+    pool = as_pool([hard, audited, explored, passed("before", calls=both)])
+    assert [trace.truncated for trace in pool.traces] == [True, False, False, False]
 
 
 def test_what_no_pool_answered_is_left_out() -> None:

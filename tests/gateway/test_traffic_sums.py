@@ -25,7 +25,8 @@ def made(number: int, generator: np.random.Generator) -> Passed:
     """Return some request of three days."""
     calls = [
         msgspec.structs.replace(
-            call(role, cost_usd=None if generator.random() < 0.1 else float(generator.random())),
+            call(role),
+            cost_usd=None if generator.random() < 0.1 else float(generator.random()),
             latency_s=None if generator.random() < 0.1 else float(generator.lognormal()),
             error=CallError("timeout", "slow") if generator.random() < 0.2 else None,
         )
@@ -54,16 +55,16 @@ def by_hand(requests: list[Passed], later: list[tuple[Passed, list[Call]]]) -> d
         hours.update({(*place, at): value for at, value in enumerate(sums)})
         latency[hour, policy, "reply", one.model, bucket_of(one.latency_s)] += 1
         for each in one.trace.calls:
-            sums = (1, int(each.error is not None), cost_of([each]))
-            calls.update({(hour, policy, each.role, 0, at): v for at, v in enumerate(sums)})
+            of_call = (1, int(each.error is not None), cost_of([each]))
+            calls.update({(hour, policy, each.role, 0, at): v for at, v in enumerate(of_call)})
             if each.latency_s is not None:
                 latency[hour, policy, "call", each.role, bucket_of(each.latency_s)] += 1
     for one, some in later:
         hour, policy = microseconds(one.at) // HOUR_US, one.policy or ""
         hours[hour, policy, one.model, one.promise, 2] += cost_of(some)
         for each in some:
-            sums = (1, int(each.error is not None), cost_of([each]))
-            calls.update({(hour, policy, each.role, 1, at): v for at, v in enumerate(sums)})
+            of_call = (1, int(each.error is not None), cost_of([each]))
+            calls.update({(hour, policy, each.role, 1, at): v for at, v in enumerate(of_call)})
     return {"hours": hours, "calls": calls, "latency": latency}
 
 

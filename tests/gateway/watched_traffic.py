@@ -69,3 +69,8 @@ class Pool:
         """Whom audits ask."""
         models = {name: ScriptedModel({}, name=name) for name in self.names}
         return tuple(BaseAgent(model, role=name) for name, model in models.items())
+
+    @property
+    def to_explore(self) -> tuple[Agent, ...]:
+        """Whom exploration asks."""
+        return self.to_audit

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from importlib.resources import files as package_files
@@ -58,7 +58,7 @@ def play(out: Path, n: int) -> None:
     Raises:
         MissingExtraError: a package is missing.
     """
-    check_packages()
+    check_packages(NEEDED)
     from farthing.runtime.job import read_job
 
     for line in _opening():
@@ -80,13 +80,16 @@ Your own models: docs/collecting.md; a known optimum: farthing demo --generated"
     )
 
 
-def check_packages() -> None:
+def check_packages(needed: Mapping[str, str]) -> None:
     """Refuse to begin where a package is missing.
+
+    Args:
+        needed: package to the extra that brings it.
 
     Raises:
         MissingExtraError: what to install.
     """
-    for package, extra in NEEDED.items():
+    for package, extra in needed.items():
         if find_spec(package) is None:
             raise MissingExtraError(f"farthing demo ({package})", extra)
 
@@ -159,7 +162,7 @@ def _fitted(job: "Job", out: Path) -> "Evaluated":
     """Train, calibrate and measure the bundle, and write the report."""
     import numpy as np
 
-    from farthing.experiments import evaluate_bundle, pipeline
+    from farthing.experiments import evaluate_bundle, pipeline, proving
     from farthing.experiments.promises import Coverage
     from farthing.methods.base import Dataset
     from farthing.traces.files import read_arrays
@@ -169,7 +172,7 @@ def _fitted(job: "Job", out: Path) -> "Evaluated":
     dataset, bundle = Dataset(NAME, traces, system=system), out / BUNDLE
     with trainings() as shown:
         pipeline.train(dataset, POLICY, ALPHA, bundle, progress=Learning(shown, POLICY))
-    serving = pipeline.Serving(system=system)
+    serving = proving.Serving(system=system)
     pipeline.calibrate(bundle, traces, Coverage(1 - ALPHA, DELTA), serving=serving)
     _report(dataset, out)
     return evaluate_bundle.evaluate(bundle, traces)

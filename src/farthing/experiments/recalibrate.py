@@ -18,11 +18,13 @@ from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError
 from farthing.experiments.acting import act, whole_of
+from farthing.experiments.division import arranged
 from farthing.experiments.doubts import other_models, other_system
 from farthing.experiments.evaluate import stream
-from farthing.experiments.pipeline import Serving, arranged, tried
+from farthing.experiments.graded_for import read_for
+from farthing.experiments.plays import Part
 from farthing.experiments.promises import Agreement, Budget, Coverage, Parity, Promise, Selective
-from farthing.experiments.proofs import Part, read_for
+from farthing.experiments.proving import Serving, tried
 from farthing.experiments.value import about_sets
 from farthing.money import NANO_PER_USD
 from farthing.process.budget import PerQuestion

@@ -19,6 +19,8 @@ from farthing.gateway.house import House, opened
 from farthing.gateway.keys import KeyRecord, Scope
 from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.openapi import description
+from farthing.gateway.pages.opening import opened_pages
+from farthing.gateway.pages.routes import routes as page_routes
 from farthing.gateway.posting import GONE, post, read_body
 from farthing.gateway.refusals import (
     RefusedError,
@@ -29,17 +31,21 @@ from farthing.gateway.refusals import (
     unknown_model,
 )
 from farthing.gateway.watching.addresses import described, take_feedback
+from farthing.gateway.watching.base import Watch
 
 LOG = logging.getLogger("farthing.gateway")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
+def application(
+    config: ServeConfig, *, watch: bool = False, watching: Watch | None = None
+) -> Starlette:
     """Return the gateway of a configuration.
 
     Args:
         config: what is served.
         watch: whether bundles are read again when they change.
+        watching: says on the page how promises are kept; None: the gateway's database.
     """
     under_way = UnderWay()
 
@@ -47,8 +53,11 @@ def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with opened(config, watch=watch) as house:
             app.state.house = house
-            yield
-            await under_way.none()
+            async with contextlib.AsyncExitStack() as stack:
+                if config.has_page:
+                    app.state.pages = await stack.enter_async_context(opened_pages(house, watching))
+                yield
+                await under_way.none()
 
     routes = [
         Route("/v1/chat/completions", _said(chat), methods=["POST"]),
@@ -60,6 +69,7 @@ def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
         Route("/ready", _said(ready), methods=["GET"]),
         Route("/metrics", _said(metrics), methods=["GET"]),
         Route("/openapi.json", _said(openapi), methods=["GET"]),
+        *(page_routes() if config.has_page else []),
     ]
     unexpected = {404: _no_such_address, 405: _no_such_method}
     return Starlette(

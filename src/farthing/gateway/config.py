@@ -36,6 +36,7 @@ from farthing.gateway.sections import (
     ALL,
     PREFIX,
     BudgetSection,
+    PageSection,
     PolicySection,
     RecordSection,
     ServeSection,
@@ -47,6 +48,9 @@ from farthing.money import nano_from_usd
 
 OWN_ACCOUNTS = frozenset({"shadow", "audit"})
 """What trials and audits are charged to, as if they were policies."""
+_SECTIONS = frozenset(
+    ("serve", "record", "watch", "page", "models", "limits", "prices", "policies", "budgets")
+)
 _OWNERS = ("key:", "team:", "model:", "policy:")
 
 
@@ -58,10 +62,16 @@ class ServeConfig:
     serve: ServeSection
     record: RecordSection | None
     """None: nothing is recorded."""
+    page: PageSection
     watch: WatchSection
     models: ModelsConfig
     policies: Mapping[str, PolicySection]
     limits: tuple[Limit, ...]
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the administrator's page is served."""
+        return self.page.enabled and self.serve.keys
 
     def remarks(self) -> list[str]:
         """Return what whoever starts it should know, a line each."""
@@ -108,9 +118,8 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
     """
     tables, name = read_toml(file), str(file)
-    known = {"serve", "record", "watch", "models", "limits", "prices", "policies", "budgets"}
-    for unknown in sorted(tables.keys() - known):
-        raise ConfigError(name, unknown, f"is unknown; there are {', '.join(sorted(known))}")
+    for unknown in sorted(tables.keys() - _SECTIONS):
+        raise ConfigError(name, unknown, f"is unknown; there are {', '.join(sorted(_SECTIONS))}")
     if "serve" not in tables:
         raise ConfigError(name, "serve", "is missing; give [serve] with database and strongest")
     folder = file.absolute().parent
@@ -122,6 +131,7 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         record=convert(tables.get("record", {}), RecordSection, name, "record")
         if recorded
         else None,
+        page=convert(tables.get("page", {}), PageSection, name, "page"),
         watch=convert(tables.get("watch", {}), WatchSection, name, "watch"),
         models=models_from(tables, name),
         policies={

@@ -19,7 +19,8 @@ from farthing.gateway.keys import Keys, open_keys
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.pacing import Pace
 from farthing.gateway.passing import Passing
-from farthing.gateway.policies import GatewayPolicy, open_policies
+from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.policies_opening import open_policies
 from farthing.gateway.recording import Recorder
 from farthing.gateway.redaction import load_redaction
 from farthing.gateway.sections import RecordSection
@@ -110,7 +111,6 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
             ledger=ledger,
             limits=limits,
             strongest=strongest,
-            sections=sections,
             metrics=metrics,
             recorder=None if recording is None else recording.recorder,
             paces=paces,

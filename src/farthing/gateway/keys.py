@@ -78,6 +78,10 @@ class Keys(Protocol):
         """Return the record of a key; None where it is unknown, revoked or expired."""
         ...
 
+    async def by_id(self, id: str) -> KeyRecord | None:  # noqa: A002
+        """Return the record of a key that opens something; None where it does so no more."""
+        ...
+
     async def revoke(self, id_or_name: str) -> KeyRecord:
         """End a key, within `CACHE_S` in every process; one that is revoked stays so.
 

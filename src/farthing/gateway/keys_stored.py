@@ -112,6 +112,11 @@ class StoredKeys:
         same = hmac.compare_digest(digest, digest_of(secret))
         return record if same and record and record.is_valid(self._now()) else None
 
+    async def by_id(self, id: str) -> KeyRecord | None:  # noqa: A002
+        """Return the record of a valid key; see `Keys`."""
+        record = (await self._looked_up(id))[1]
+        return record if record and record.is_valid(self._now()) else None
+
     async def revoke(self, id_or_name: str) -> KeyRecord:
         """End a key; see `Keys`."""
         keys = await self.list()

@@ -9,6 +9,9 @@ import msgspec
 from farthing.traces.base import Trace
 from farthing.traces.system import System
 
+FALLBACK = "fallback"
+"""A number that a trace's call has which was made in place of a model that had failed."""
+
 GradedBy = Literal["reference", "feedback"]
 """What says whether a promise was kept: another model's answer, or somebody who knows."""
 
@@ -25,12 +28,16 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The model that it compares with; None: it compares with none."""
     pooled: bool = True
     """Whether every model answers by itself, so that an audit can ask those that were not."""
+    pool: tuple[str, ...] = ()
+    """The models that the promise is about; none named: all that answered."""
     returned: tuple[str | None, ...] = ()
     """The answers that the client got; None in the place of one that could not be kept."""
     agreement: float | None = None
     """Share of the calls whose answer is the first that was returned."""
     confidence: float | None = None
     """What the policy thinks of that answer, in [0, 1]."""
+    ended_by: str = "policy"
+    """What ended the asking: the policy, a budget, or a failure."""
     explore: float = 0.0
     """With which probability it was to be explored, beside the audits."""
     explored: bool = False

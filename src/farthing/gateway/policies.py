@@ -6,22 +6,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from farthing import plugins
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.errors import InputError
 from farthing.gateway.chat_agent import ChatAgent
-from farthing.gateway.config import ServeConfig
 from farthing.gateway.requests import ChatRequest, Wishes
 from farthing.gateway.sections import PolicySection
 from farthing.gateway.watching.deployments import certificate_mark
-from farthing.models.base import Model
 from farthing.runtime.base import Agent
-from farthing.runtime.job import Job, read_job, sold
 from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Independent, Plan
-from farthing.runtime.system import system_of
+from farthing.runtime.rounds import Plan
 from farthing.tasks.base import Task
 from farthing.traces.system import System
 
@@ -113,9 +108,12 @@ class GatewayPolicy:
     @property
     def to_audit(self) -> tuple[Agent, ...]:
         """Whom audits ask: the pool; nobody where calls see one another."""
-        if not self.pooled:
-            return ()
-        return tuple(one for one in self.tried if one.role not in self.section.trial)
+        return tuple(one for one in self.to_explore if one.role not in self.section.trial)
+
+    @property
+    def to_explore(self) -> tuple[Agent, ...]:
+        """Whom exploration asks: also those that are not in the pool yet."""
+        return self.tried if self.pooled else ()
 
     @property
     def pooled(self) -> bool:
@@ -228,45 +226,6 @@ class GatewayPolicy:
         return Loaded(mode, bundle, orchestrator, certificate_mark(bundle.certificate))
 
 
-def open_policies(
-    config: ServeConfig, models: Mapping[str, Model]
-) -> tuple[dict[str, GatewayPolicy], list[Any]]:
-    """Return the policies of a configuration, and what is to be closed after them.
-
-    Args:
-        config: of the gateway.
-        models: by section.
-
-    Raises:
-        InputError: a job, a bundle or a prompt cannot be read.
-    """
-    found, closing = {}, []
-    for name, section in config.policies.items():
-        if section.job is None:
-            policy = _of_pool(name, section, config, models)
-        else:
-            policy, opened = _of_job(name, section, config)
-            closing += opened
-        policy.load()
-        found[name] = policy
-    return found, closing
-
-
-def pool_agents(
-    names: Sequence[str],
-    section: PolicySection,
-    config: ServeConfig,
-    models: Mapping[str, Model],
-) -> tuple[ChatAgent, ...]:
-    """Return agents of a policy's task, each of which asks as the client did."""
-    most = section.max_tokens or config.serve.default_max_output
-    temperature = ChatAgent.temperature if section.temperature is None else section.temperature
-    return tuple(
-        ChatAgent(models[name], name, str.strip, section.system, most, temperature)
-        for name in names
-    )
-
-
 def text_of(message: Mapping[str, Any]) -> str:
     """Return what a message says in words.
 
@@ -277,28 +236,6 @@ def text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "".join(part.get("text", "") for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
-
-
-def _of_pool(
-    name: str, section: PolicySection, config: ServeConfig, models: Mapping[str, Model]
-) -> GatewayPolicy:
-    task: Task = plugins.load("tasks", section.task)
-    plan = Independent(pool_agents(section.pool, section, config, models), 1, task)
-    system = system_of(plan, {one: sold(config.models, one) for one in section.pool})
-    most = section.max_tokens or config.serve.default_max_output
-    tried = pool_agents((*section.pool, *section.trial), section, config, models)
-    return GatewayPolicy(name, section, task, plan, system, most, tried)
-
-
-def _of_job(
-    name: str, section: PolicySection, config: ServeConfig
-) -> tuple[GatewayPolicy, list[Any]]:
-    job: Job = read_job(Path(str(section.job)))
-    recording, closing = job.open(workers=config.serve.workers)
-    most = section.max_tokens or config.serve.default_max_output
-    tried = tuple(agent for number, agent in recording.plan.acts() if number == 1)
-    policy = GatewayPolicy(name, section, recording.task, recording.plan, job.system(), most, tried)
-    return policy, list(closing)
 
 
 def _within(some: list[Loaded], budget_nano: int | None) -> Chosen:

@@ -78,6 +78,17 @@ class WatchSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     alone."""
 
 
+class PageSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section `[page]`: the administrator's page at `/admin`."""
+
+    enabled: bool = True
+    """Whether it is served; never without `keys`, since a key is what opens it."""
+    https: bool = False
+    """Whether browsers reach it by https alone. Where false, it is what a request came by."""
+    proxies: tuple[str, ...] = ("127.0.0.1",)
+    """Addresses of proxies whose word counts on who asks and by what: X-Forwarded-For, -Proto."""
+
+
 class PacingSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The section `[policies.NAME.pacing]`: the day's money lasts the day."""
 

@@ -68,6 +68,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
             timeout_graceful_shutdown=math.ceil(section.drain_s),
             timeout_worker_healthcheck=SILENT_S,
             server_header=False,
+            forwarded_allow_ips=list(config.page.proxies),
         )
         ready(shown(listening))
         if section.workers == 1:

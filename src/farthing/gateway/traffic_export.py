@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import FALLBACK, Passed
 from farthing.traces.base import Trace
 from farthing.traces.files import STORES, write_traces
 from farthing.traces.shapes import answering, shape_of, trace_problems
@@ -40,12 +40,18 @@ class Pool:
 def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
     """Return what passed as a pool; one trace a request, with live and later calls side by side.
 
+    Where a bundle decided, a trace is complete only if chance drew it, for an audit or to explore:
+    a policy that asks every model by itself does so on questions that it finds hard.
+
+    What a fallback said is left out: it was asked because another model had failed.
+
     Args:
         requests: what passed.
         models: the roles that have to answer; others are left out. None given: all there are.
     """
     found: list[Trace] = []
     systems: list[System | None] = []
+    chosen: list[bool] = []
     left_out = 0
     for request in requests:
         trace = _of_pool(request.trace, models)
@@ -54,9 +60,11 @@ def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
         else:
             found.append(trace)
             systems.append(request.system)
+            chosen.append(request.mode is None or drawn(request))
     wanted = set(models) or {call.role for trace in found for call in trace.calls}
     marked = [
-        msgspec.structs.replace(trace, truncated=len(trace.calls) < len(wanted)) for trace in found
+        msgspec.structs.replace(trace, truncated=not fair or len(trace.calls) < len(wanted))
+        for trace, fair in zip(found, chosen, strict=True)
     ]
     return Pool(marked, systems, tuple(sorted(wanted)), left_out)
 
@@ -77,8 +85,14 @@ def write_pool(file: Path, pool: Pool) -> None:
             store.append(trace, SOURCE)
 
 
+def drawn(request: Passed) -> bool:
+    """Return whether chance drew a request whose bundle decided, so that its trace is completed."""
+    return request.audited or (request.decided is not None and request.decided.explored)
+
+
 def _of_pool(trace: Trace, models: Sequence[str]) -> Trace | None:
-    calls = [call for call in answering(trace) if not models or call.role in models]
+    own = [call for call in answering(trace) if FALLBACK not in call.extra]
+    calls = [call for call in own if not models or call.role in models]
     if not calls or shape_of(trace) != "pool":
         return None
     kept = msgspec.structs.replace(trace, calls=calls)

@@ -4,7 +4,7 @@ A question's later calls are lines of JSON at the end of its row: adding some is
 statement, whoever else writes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -131,16 +131,13 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 
 
 def passed_from(values: Row) -> Passed:
-    """Rebuild what passed from a row of `SELECT`; of a role's calls the first answer counts."""
+    """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
     promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest
     live = msgspec.json.decode(trace, type=Trace)
     calls = {(call.round, call.role): call for call in live.calls}
-    for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
-        call = msgspec.json.decode(line, type=Call)
-        place = call.round, call.role
-        if place not in calls or calls[place].error is not None:
-            calls[place] = call
+    for call in _lines(later):
+        calls.setdefault((call.round, call.role), call)
     return Passed(
         id=name,
         at=moment(at),
@@ -164,6 +161,11 @@ def passed_from(values: Row) -> Passed:
     )
 
 
+def live_and_later(values: Row) -> tuple[Trace, list[Call]]:
+    """Return the trace of a row of `SELECT` as it was at the reply, and all calls made later."""
+    return msgspec.json.decode(values[7], type=Trace), list(_lines(values[8]))
+
+
 def cost_of(calls: Sequence[Call]) -> int:
     """Return what calls cost together, in nano-dollars; of a cost that is not known nothing.
 
@@ -171,6 +173,12 @@ def cost_of(calls: Sequence[Call]) -> int:
     1000000
     """
     return sum(nano_from_usd(call.cost_usd) for call in calls if call.cost_usd is not None)
+
+
+def _lines(later: str) -> Iterator[Call]:
+    """Yield the calls at the end of a row."""
+    for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
+        yield msgspec.json.decode(line, type=Call)
 
 
 def _system(system: System) -> str:

@@ -78,6 +78,11 @@ class Audited(Protocol):
         ...
 
     @property
+    def to_explore(self) -> Sequence[Agent]:
+        """Whom exploration asks."""
+        ...
+
+    @property
     def task(self) -> Task:
         """What says which answers are the same."""
         ...
@@ -117,7 +122,8 @@ class Auditor:
             LOG.warning("an audit of %s cannot be asked: its text is gone", audit.under.policy)
             await self._write(audit, written, _Found(()), policy, failed=True)
             return
-        found = await self._asked(policy, asked, written)
+        agents = policy.to_audit if audit.purpose == AUDIT else policy.to_explore
+        found = await self._asked(agents, asked, written)
         asked = _with(asked, found.calls)
         self.remember(asked)  # what was answered is not asked again, written or not
         await self._write(audit, asked, found, policy, failed=False)
@@ -129,11 +135,16 @@ class Auditor:
             steps = await self._graded(now, asked, policy, uuid4().hex, failed=False)
             await self.database.write(*steps)
 
-    async def _asked(self, policy: Audited, asked: Passed, written: Passed) -> _Found:
-        """Ask the models that have not answered; what they say is bought once."""
-        done = [call for call in asked.trace.calls if not may_succeed_later(call)]
-        known = {call.role for call in done} | _answered(written)
-        others = [one for one in policy.to_audit if one.role not in known]
+    async def _asked(self, agents: Sequence[Agent], asked: Passed, written: Passed) -> _Found:
+        """Ask the models that were not asked; what they say is bought once.
+
+        One that failed while the client waited is asked no second time: that it gave no answer is
+        what a proof would have seen. One that fails here is.
+        """
+        there = {call.role for call in written.trace.calls}
+        unwritten = [call for call in asked.trace.calls if call.role not in there]
+        known = there | {call.role for call in unwritten}
+        others = [one for one in agents if one.role not in known]
         results = await asyncio.gather(*(self._ask(one, asked) for one in others))
         calls = [one for one in results if isinstance(one, Call) and not may_succeed_later(one)]
         unpaid = [one.resets_at for one in results if isinstance(one, LimitError)]
@@ -141,7 +152,6 @@ class Auditor:
         if unpaid:
             soon = datetime.now(UTC) + timedelta(hours=1)
             until = min(one or soon for one in unpaid)
-        unwritten = [call for call in done if call.role not in _answered(written)]
         return _Found([*unwritten, *calls], len(calls) < len(others), until)
 
     async def _ask(self, agent: Agent, asked: Passed) -> Call | FarthingError:
@@ -199,16 +209,9 @@ class Auditor:
         return [] if value is None else grade(audit, value, asked.group, writer)
 
 
-def _answered(passed: Passed) -> set[str]:
-    return {call.role for call in passed.trace.calls if not may_succeed_later(call)}
-
-
 def _with(passed: Passed, calls: Sequence[Call]) -> Passed:
-    """Return what passed with later calls beside its own; of a role's the first answer counts."""
-    placed: dict[tuple[int, str], Call] = {}
-    for call in [*passed.trace.calls, *calls]:
-        place = call.round, call.role
-        if place not in placed or may_succeed_later(placed[place]):
-            placed[place] = call
-    trace = msgspec.structs.replace(passed.trace, calls=list(placed.values()))
+    """Return what passed with later calls beside its own; of two in a role the first counts."""
+    known = {call.role for call in passed.trace.calls}
+    more = [call for call in calls if call.role not in known]
+    trace = msgspec.structs.replace(passed.trace, calls=[*passed.trace.calls, *more])
     return replace(passed, trace=trace)

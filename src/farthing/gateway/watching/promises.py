@@ -22,7 +22,6 @@ from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.gateway.drawing import Draw
 from farthing.gateway.passed import Decided
 from farthing.runtime.answer import Answer
-from farthing.runtime.rounds import may_succeed_later
 from farthing.tasks.base import Task, is_answer
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
@@ -105,6 +104,7 @@ def replied(decided: Decided, answer: Answer, draw: Draw, explore: float, task: 
         returned=returned,
         agreement=sum(alike) / len(alike) if alike else None,
         confidence=answer.answers[0].score if answer.answers else None,
+        ended_by=answer.ended_by,
         explore=explore,
         explored=draw.explored,
     )
@@ -160,7 +160,8 @@ def kept(
     if decided.kind not in SETS or not decided.pooled:
         return float(right)
     # Also where it is right: else what is right would be graded sooner than what is not.
-    known = any(task.grade(call.answer, [gold]) for call in calls if not is_reply(call.role))
+    own = [call for call in calls if not decided.pool or call.role in decided.pool]
+    known = any(task.grade(call.answer, [gold]) for call in own if not is_reply(call.role))
     return float(right or not known) if whole else None
 
 
@@ -179,6 +180,5 @@ def same(one: str | None, other: str | None, task: Task) -> bool:
 
 
 def _of(calls: Sequence[Call], role: str | None) -> Call | None:
-    """Return the call of a role, unless it failed in a way that may pass."""
-    own = (call for call in calls if call.role == role and not may_succeed_later(call))
-    return next(own, None)
+    """Return the call of a role; of two the first counts, as where a bundle was proved."""
+    return next((call for call in calls if call.role == role), None)

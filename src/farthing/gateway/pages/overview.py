@@ -1,0 +1,138 @@
+"""The overview: what was saved, spent and promised, what rang, and how long replies took."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from starlette.responses import Response
+
+from farthing.budgets.accounts.base import Balance, Limit
+from farthing.gateway.pages.charts import Span, bars, span
+from farthing.gateway.pages.figures import Totals, midnight, week
+from farthing.gateway.pages.opening import Pages
+from farthing.gateway.pages.view import View
+from farthing.gateway.shadow import SHADOW
+from farthing.gateway.watching.auditor import AUDIT
+from farthing.gateway.watching.base import Kept
+from farthing.gateway.watching.promises import PARITY
+from farthing.money import nano_from_usd
+
+DAYS = 14
+PACED = 0.02
+"""The share of a window that has to be gone before its pace says anything."""
+NOTES = {
+    "all": "everything together",
+    f"policy:{SHADOW}": "trials in the background",
+    f"policy:{AUDIT}": "audits in the background",
+}
+"""What accounts are that nobody named."""
+Verdict = Literal["kept", "broken", "open", "no grades"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit, and where its window stands."""
+
+    limit: Limit
+    spent: int
+    """Settled and reserved, in the unit of the limit."""
+    resets_at: datetime | None
+    ends_at: float | None
+    """What the window comes to at its end, at the pace so far; None: too early, or no end."""
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that is spent, at most 1."""
+        return min(1.0, self.spent / self.limit.most) if self.limit.most else 1.0
+
+    @property
+    def ends_share(self) -> float | None:
+        """The share of the limit that the window comes to, where that is known."""
+        if self.ends_at is None or not self.limit.most:
+            return None
+        return self.ends_at / self.limit.most
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How a promise is kept, and what is to be said of it."""
+
+    kept: Kept
+    verdict: Verdict
+    span: Span | None
+    """None where nothing is known, and of parity, whose share is a difference."""
+
+
+async def overview(view: View) -> Response:
+    """Show the overview."""
+    pages, now = view.pages, view.now
+    figures, house = pages.figures, pages.house
+    periods: list[tuple[str, Totals]] = [
+        ("Today", await figures.totals(midnight(now))),
+        ("Last 7 days", await figures.totals(week(now))),
+        ("In all", await figures.totals()),
+    ]
+    days = await figures.days(now, DAYS)
+    return view.show(
+        "overview.html",
+        periods=periods,
+        days=days,
+        chart=bars(days),
+        budgets=await budgets(pages, now, keys=view.by.is_admin),
+        notes=NOTES,
+        promises=[promise(one) for one in await pages.watch.kept()],
+        alarms=await pages.watch.alarms(only_open=True),
+        latencies=await figures.latencies(now - timedelta(days=1)),
+        strongest=house.config.serve.strongest,
+        records=house.config.record is not None,
+        policies=house.chat.policies,
+        address=f"{view.http.url.scheme}://{view.http.url.netloc}",
+    )
+
+
+async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
+    """Return the limits of the configuration, and those of keys where they may be seen."""
+    house = pages.house
+    limits = [one for some in house.chat.limits.by_account.values() for one in some]
+    record = house.config.record
+    if record is not None:
+        own = {SHADOW: record.usd_per_day, AUDIT: record.audit_usd_per_day}
+        limits += [
+            Limit(f"policy:{name}", "usd", "day", nano_from_usd(most)) for name, most in own.items()
+        ]
+    if keys:
+        valid = [key for key in await pages.keys.list() if key.is_valid(now)]
+        limits += [
+            Limit(f"key:{key.name}", one.unit, one.period, one.most)
+            for key in valid
+            for one in key.limits
+        ]
+    accounts = sorted({limit.account for limit in limits})
+    balances = await house.ledger.balances(accounts) if accounts else []
+    return [budget(limit, balances, now) for limit in dict.fromkeys(limits)]
+
+
+def budget(limit: Limit, balances: Iterable[Balance], now: datetime) -> Budget:
+    """Return where a limit stands; its pace is what was spent by the time that is gone."""
+    found = next(b for b in balances if (b.account, b.period) == (limit.account, limit.period))
+    spent = found.settled.of(limit.unit) + found.held.of(limit.unit)
+    ends_at = None
+    if found.starts_at is not None and found.resets_at is not None and limit.period != "minute":
+        gone = (now - found.starts_at) / (found.resets_at - found.starts_at)
+        ends_at = spent / gone if gone >= PACED else None
+    return Budget(limit, spent, found.resets_at, ends_at)
+
+
+def promise(kept: Kept) -> Promise:
+    """Return what is to be said of a promise: kept and broken are proved, the rest is open."""
+    if kept.share is None or kept.low is None or kept.high is None:
+        return Promise(kept, "no grades", None)
+    verdict: Verdict = "open"
+    if kept.promised is not None:
+        if kept.high < kept.promised:
+            verdict = "broken"
+        elif kept.low >= kept.promised:
+            verdict = "kept"
+    drawn = None if kept.kind == PARITY else span(kept.low, kept.share, kept.high, kept.promised)
+    return Promise(kept, verdict, drawn)

@@ -1,0 +1,238 @@
+"""What pages say: the figures of what is recorded, and what to do first where there is nothing."""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from chat_server import Endpoint
+from gateway_running import models, serve_section
+from made_traffic import call, passed
+from page_running import (
+    Browser,
+    config,
+    made_key,
+    now,
+    page,
+    put,
+    spend,
+    traffic,
+    watched,
+)
+
+from farthing.budgets.accounts.base import Amount, Balance, Limit
+from farthing.gateway.database import moment
+from farthing.gateway.pages.charts import bars, floor_of, scale
+from farthing.gateway.pages.figures import Day, week
+from farthing.gateway.pages.overview import budget, promise
+from farthing.gateway.pages.rendering import money
+from farthing.gateway.traffic_rows import cost_of
+from farthing.gateway.watching.scripted import ScriptedWatch
+
+NO_BUNDLE = config().replace('bundle = "bundle"', "")
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    """Somebody with an admin key, two weeks after the gateway began."""
+    where = str(tmp_path / "gateway.db")
+    put(where, *traffic(700, now()), later=(call("tiny"),))
+    spend(where, 15.0, "key:shop")
+    made_key(where, "shop", "call", usd=20.0)
+    owner = made_key(where, "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, watched(now())) as running:
+        found = Browser(running)
+        found.login(owner)
+        yield found
+
+
+def words(browser: Browser, path: str) -> str:
+    """Return what a page says, in one line."""
+    reply = browser.get(path)
+    assert reply.status == 200, reply.text
+    text = re.sub(r"<[^>]*>", " ", reply.text)
+    return re.sub(r"\s+", " ", html.unescape(text).replace("\xa0", " "))
+
+
+def test_the_overview_says_what_was_saved(browser: Browser) -> None:
+    requests = traffic(700, now())
+    saved = sum(one.saved_nano or 0 for one in requests)
+    paid = sum(cost_of(one.trace.calls) for one in requests)
+    said = words(browser, "/admin")
+    share = f"{100 * saved / (saved + paid):.0f} %"
+    assert f"In all {money(saved)} {share} of {money(saved + paid)}; {money(paid)} was paid" in said
+    assert "700 requests; trials and audits in the background cost $0.0100 more" in said
+    assert "all $15.00 of $20 a day" in said
+    assert "key:shop $15.00 of $20 a day" in said
+    assert "97.3 % ✓ kept" in said
+    assert "✕ broken" in said
+    assert "1 open alarm" in said
+    assert "farthing recalibrate --policy letters" in said
+
+
+def test_requests_come_in_pages_and_by_filter(browser: Browser) -> None:
+    seen: list[str] = []
+    path = "/admin/requests?policy=support"
+    while path:
+        text = browser.get(path).text
+        seen += re.findall(r'id="r-(\w+)"', text)
+        older = re.search(r'href="([^"]*)" rel="next"', text)
+        path = html.unescape(older[1]) if older else ""
+    wanted = [one.id for one in reversed(traffic(700, now())) if one.policy == "support"]
+    assert seen == wanted
+    assert 'value="support" selected' in browser.get("/admin/requests?policy=support").text
+    assert "No request fits this filter" in words(browser, "/admin/requests?model=gone")
+
+
+def test_the_list_says_when_nothing_is_new(browser: Browser) -> None:
+    text = browser.get("/admin/requests?promise=none").text
+    (address,) = re.findall(r'hx-get="([^"]*)"', text)
+    address = html.unescape(address)
+    assert browser.get(address, HX_Request="true").status == 204
+    one = replace(passed("f" * 32, at=now() + timedelta(seconds=1)), policy="support")
+    put(str(browser.running.folder / "gateway.db"), one)
+    reply = browser.get(address, HX_Request="true")
+    assert reply.status == 200
+    assert reply.text.index(one.id) < reply.text.index('id="r-', reply.text.index(one.id) + 5)
+    assert "<html" not in reply.text
+
+
+def test_a_request_is_told_step_by_step(browser: Browser) -> None:
+    requests = traffic(700, now())
+    failed = next(one for one in requests if one.trace.calls[0].error)
+    said = words(browser, f"/admin/requests/{failed.id}")
+    small, large = failed.trace.calls
+    assert "1 small small-2026 $0" in said
+    assert "Failed: timeout small: no reply within 20 s" in said
+    assert f"2 large large-2026 {money(cost_of([large]))}" in said
+    assert "Then it stopped. Everybody in the pool had been asked." in said
+    assert small.error
+    short = next(o for o in requests if len(o.trace.calls) == 1 and o.policy == "letters")
+    said = words(browser, f"/admin/requests/{short.id}")
+    assert "The policy needed no more; large was not asked." in said
+    assert "Certificate 9f8e7d6c5b4a" in said
+    first = words(browser, f"/admin/requests/{requests[0].id}")
+    assert "Asked in the background afterwards" in first
+    assert browser.get("/admin/requests/gone").status == 404
+
+
+def test_alarms_are_closed_by_whom(browser: Browser) -> None:
+    assert "closed 20" in words(browser, "/admin/alarms")
+    assert browser.submit("/admin/alarms", "/admin/alarms/close", id="a1").status == 303
+    said = words(browser, "/admin/alarms")
+    assert "No alarm is open" in said
+    assert "by owner" in said
+    assert "open alarm" not in words(browser, "/admin")
+    assert browser.submit("/admin/alarms", "/admin/alarms/close", id="gone").status == 303
+
+
+def test_what_decided_when_is_told(browser: Browser) -> None:
+    said = words(browser, "/admin/certificates")
+    assert "rolled back" in said
+    assert said.index("rolled back") < said.index("recalibrated") < said.index(" loaded ")
+    assert "farthing recommend --traces day.db" in said
+
+
+def test_policies_say_who_may_answer(browser: Browser) -> None:
+    said = words(browser, "/admin/policies")
+    assert "Clients ask for farthing/letters Takes requests to large" in said
+    assert "Nobody yet: the strongest model answers" in said
+    count = sum(one.policy == "support" for one in traffic(700, now()) if one.at >= week(now()))
+    assert f"{count} requests" in said
+
+
+def test_a_newcomer_is_told_what_to_do_first(tmp_path: Path) -> None:
+    text = serve_section(keys=True) + models("http://127.0.0.1:9/v1")
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, text) as running:
+        browser = Browser(running)
+        assert "farthing keys make owner --scope admin" in words(browser, "/admin/login")
+        browser.login(owner)
+        first = words(browser, "/admin")
+        assert "Nothing has passed yet" in first
+        assert "start the gateway with --record" in first
+        assert f"export OPENAI_BASE_URL={running.url}/v1" in first
+        assert "There is no policy" in first
+        assert "[[budgets]]" in first
+        assert "[policies.support]" in words(browser, "/admin/policies")
+        assert "There is no policy" in words(browser, "/admin/frontier")
+        assert "Nothing is recorded" in words(browser, "/admin/requests")
+        assert "None has ever rung" in words(browser, "/admin/alarms")
+        assert "No bundle was put in place yet" in words(browser, "/admin/certificates")
+
+
+def test_a_live_request_is_on_the_page_with_what_the_ledger_has(tmp_path: Path) -> None:
+    where = str(tmp_path / "gateway.db")
+    owner, app = made_key(where, "owner", "admin"), made_key(where, "app", "call")
+    text = serve_section(keys=True)
+    with Endpoint() as stub, page(tmp_path, text + models(stub.url) + "[record]\n") as running:
+        opens = {"Authorization": f"Bearer {app}"}
+        reply = running.chat("large", "2 + 2?", headers=opens)
+        assert reply.status == 200, reply.body
+        browser = Browser(running)
+        browser.login(owner)
+        trace = reply.json["farthing"]["trace_id"]
+        for _ in range(100):
+            if trace in browser.get("/admin/requests").text:
+                break
+        said = words(browser, f"/admin/requests/{trace}")
+        assert "2 + 2?" in said
+        assert "Key app" in said
+        assert money(reply.json["farthing"]["cost_nano"]) in said
+        assert money(reply.json["farthing"]["cost_nano"]) in words(browser, "/admin")
+
+
+def balance(spent: int, gone: float) -> Balance:
+    start = moment(0)
+    return Balance("all", "day", Amount(spent), Amount(0), 0, start, start + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("spent", "gone", "ends"), [(500, 0.25, 2_000), (0, 0.5, 0), (500, 0.01, None), (9, 1.0, 9)]
+)
+def test_a_pace_is_what_was_spent_by_the_time_that_is_gone(
+    spent: int, gone: float, ends: float | None
+) -> None:
+    at = moment(0) + timedelta(days=gone)
+    found = budget(Limit("all", "usd", "day", 1_000), [balance(spent, gone)], at)
+    assert found.ends_at == (None if ends is None else pytest.approx(ends))
+    assert found.share == min(1.0, spent / 1_000)
+
+
+def test_a_promise_is_kept_or_broken_where_its_interval_proves_it() -> None:
+    (one, group, none, broken) = watched(now()).promises
+    found = [promise(each).verdict for each in (one, group, none, broken)]
+    assert found == ["kept", "open", "no grades", "broken"]
+    assert promise(replace(one, promised=None)).verdict == "open"
+
+
+def test_bars_are_as_high_as_the_dearer_of_what_was_and_would_be_paid() -> None:
+    days = [Day(moment(0), 30, 70, 3), Day(moment(0), 80, -20, 1), Day(moment(0), 0, 0, 0)]
+    drawn = bars(days)
+    top = drawn.ticks[-1].value
+    for bar, whole in zip(drawn.bars, (100, 80, 0), strict=True):
+        assert bar.paid_height + bar.rest_height == pytest.approx(100 * whole / top)
+        assert bar.rest_y + bar.rest_height == pytest.approx(bar.paid_y)
+        assert bar.paid_y + bar.paid_height == pytest.approx(100)
+    assert drawn.bars[-1].x + drawn.bars[-1].width <= 100
+
+
+def test_scales_have_round_ends_beyond_the_most() -> None:
+    for most in (1e-9, 0.3, 1.0, 99.9, 100.0, 1.2e12):
+        values, top = scale(most)
+        assert values[0] == 0
+        assert top >= most * (1 - 1e-9)
+        assert 3 <= len(values) <= 7
+    assert all(floor_of([share]) < share for share in (0.001, 0.3, 0.901, 1.0))
+
+
+def test_the_scripted_watch_is_a_watch(tmp_path: Path) -> None:
+    watch = ScriptedWatch()
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, watch) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        assert "Nothing is promised yet" in words(browser, "/admin")
