@@ -129,13 +129,13 @@ def load(folder: str | Path) -> Bundle:
                 return bundle
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Return which folder stands at a place; None where there is none."""
+def _identity(folder: Path) -> tuple[int, int, int] | None:
+    """Return which folder stands at a place, and since when; None where there is none."""
     try:
         found = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_ctime_ns  # which a renaming changes
 
 
 def _loaded(folder: Path) -> Bundle:
