@@ -25,7 +25,8 @@ def by_hand(values: FloatArray, weights: FloatArray, delta: float) -> tuple[floa
     def wins(m: float, side: int) -> bool:
         fortune = 1.0
         for i, (x, w) in enumerate(zip(values, weights, strict=True)):
-            past = [(1.0, 0.0), (1.0, 1.0), *zip(weights[:i], values[:i], strict=True)]
+            made_up = [(1.0, y) for y in (0.0, 0.0, 1.0, 1.0)]
+            past = [*made_up, *zip(weights[:i], values[:i], strict=True)]
             mean = sum(v * y for v, y in past) / sum(v for v, _ in past)
             kelly = sum(v * (y - m) for v, y in past) / sum((v * (y - m)) ** 2 for v, y in past)
             spread = sum((v * (y - mean)) ** 2 for v, y in past)

@@ -24,6 +24,7 @@ async def made_key(folder: Path) -> str:
 def test_no_made_up_request_fails_the_gateway(tmp_path: Path) -> None:
     key = asyncio.run(made_key(tmp_path))
     text = serve_section(keys=True) + models("{url}") + '[policies.mine]\npool = ["small"]\n'
+    text += "[record]\nshare = 0.0\n"
     named = ("small", "large", "farthing/mine")
     with Endpoint() as stub, gateway(tmp_path, text.replace("{url}", stub.url)) as running:
         found = fuzz(running.url, 200, 10, key=key, models=named)

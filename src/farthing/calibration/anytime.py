@@ -44,8 +44,8 @@ _MOST = 0.75
 """Largest share of a fortune that a single observation can take."""
 _LEAST = 0.3
 """Least bet, as a share of the one that does not look at where the mean lies."""
-_PRIOR = (2.0, 1.0, 2.0, 1.0, 1.0)
-"""Two made-up observations, 0 and 1, that bets are sized by before there are others."""
+_PRIOR = (4.0, 2.0, 4.0, 2.0, 2.0)
+"""Four made-up observations, 0, 0, 1 and 1, beside which bets are sized; in units of `sums`."""
 _AT_ONCE = 64
 
 

@@ -45,5 +45,7 @@ def serve(
     def ready(url: str) -> None:
         for line in [*read.remarks(), f"serving at {url}"]:
             remark(line)
+        if read.has_page:
+            remark(f"the page is at {url.removesuffix('/v1')}/admin")
 
     run(read, record=record, watch=watch, ready=ready)

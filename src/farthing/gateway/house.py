@@ -23,6 +23,7 @@ from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.policies_opening import open_policies
 from farthing.gateway.recording import Recorder
 from farthing.gateway.redaction import load_redaction
+from farthing.gateway.refusals import logged
 from farthing.gateway.sections import RecordSection
 from farthing.gateway.shadow import SHADOW, Shadow
 from farthing.gateway.spending import Limits
@@ -167,9 +168,7 @@ class _Opening:
         self.stack.push_async_callback(shadow.aclose)
         auditor = Auditor(watch.database, traffic, audits, self.policies, section.at_once)
         watcher = Watcher(self.config.watch, watch, self.policies, self.metrics)
-        for policy in self.policies.values():
-            await watcher.note_loaded(policy, list(policy.loaded))
-        await watcher.look_at_alarms()
+        await watcher.begin()
         grading = Grading(watch.database, traffic, Keeping(redact, section.prompts))
         recorder = Recorder(traffic, shadow, auditor, self.sections)
         return _Recording(traffic, recorder, auditor, watcher, grading)
@@ -255,4 +254,6 @@ async def _every(seconds: float, once: Callable[[], Awaitable[None]]) -> None:
             await once()
         except FarthingError as error:
             LOG.warning("%s", error)
+        except Exception as error:  # noqa: BLE001 - else nobody would do it any more
+            logged(error)
         await asyncio.sleep(seconds)

@@ -125,8 +125,8 @@ def traffic(number: int, now: datetime, days: float = 14.0) -> list[Passed]:
 
 
 def _request(at: int, moment: datetime, generator: np.random.Generator) -> Passed:
-    strongest = float(generator.lognormal(-4.2, 0.4))
-    small = _timed("small", "B", strongest / 12, generator)
+    strongest = float(generator.lognormal(-6.9, 0.4))
+    small = _timed("small", "B", strongest / 100, generator)
     large = _timed("large", "B", strongest, generator)
     policy, calls = "letters", [small]
     if generator.random() < 0.25:
@@ -155,7 +155,7 @@ def _request(at: int, moment: datetime, generator: np.random.Generator) -> Passe
 def _timed(role: str, answer: str, usd: float, generator: np.random.Generator) -> Call:
     slow = {"small": -1.0, "large": 0.4}[role]
     return msgspec.structs.replace(
-        call(role, answer, f"The answer is {answer}.", round(usd, 7)),
+        call(role, answer, f"The answer is {answer}.", round(usd, 8)),
         model=f"{role}-2026",
         latency_s=float(generator.lognormal(slow, 0.5)),
         input_tokens=int(generator.integers(100, 900)),

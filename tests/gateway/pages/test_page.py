@@ -65,7 +65,7 @@ def test_the_overview_says_what_was_saved(browser: Browser) -> None:
     share = f"{100 * saved / (saved + paid):.0f} %"
     assert f"In all {money(saved)} {share} of {money(saved + paid)}; {money(paid)} was paid" in said
     assert "700 requests; trials and audits in the background cost $0.0100 more" in said
-    assert "all $15.00 of $20 a day" in said
+    assert "all everything together $15.00 of $20 a day" in said
     assert "key:shop $15.00 of $20 a day" in said
     assert "97.3 % ✓ kept" in said
     assert "✕ broken" in said

@@ -123,7 +123,6 @@ def test_what_has_ended_is_deleted(where: str) -> None:
         await sessions.begin(key)
         clock.after(IDLE)
         last = await sessions.begin(key)
-        await sessions.forget()
         database = await open_database(where, ())
         assert await database.read("SELECT count(*) FROM sessions") == [(1,)]
         await database.aclose()

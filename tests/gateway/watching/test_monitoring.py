@@ -60,8 +60,8 @@ def test_what_is_kept_is_the_sum_of_the_rows(where: str) -> None:
         drawn = [reply(f"q{k}", audited=k < 3, group="x" if k % 2 else None) for k in range(9)]
         plain = replace(reply("p"), certificate=None, decided=None, audit=None)
         await put(traffic, *drawn, plain)
-        await put(traffic, *drawn)  # again, as after an uncertain commit
         assert await count(watch.database, DELTA) == 9
+        await put(traffic, *drawn)  # again, as after an uncertain commit
         assert await count(watch.database, DELTA) == 0
         await grade(watch, [1.0, 1.0, 0.0])
         assert await count(watch.database, DELTA) == 3
@@ -115,6 +115,46 @@ class Dying:
         return await self.database.read(sql, *values)
 
     async def aclose(self) -> None: ...
+
+
+class Slow:
+    """A database whose worker is held up before it writes."""
+
+    def __init__(self, database: Database) -> None:
+        self.database, self.reached, self.goes_on = database, asyncio.Event(), asyncio.Event()
+
+    async def write(self, *steps: Step) -> int:
+        self.reached.set()
+        await self.goes_on.wait()
+        return await self.database.write(*steps)
+
+    async def read(self, sql: str, *values: object) -> list[Row]:
+        return await self.database.read(sql, *values)
+
+    async def aclose(self) -> None: ...
+
+
+@pytest.mark.parametrize("known", [0, 4])
+def test_who_comes_late_counts_nothing_and_deletes_nothing(where: str, known: int) -> None:
+    async def play(traffic: Traffic, watch: StoredWatch) -> None:
+        await put(traffic, *(reply(f"k{k}") for k in range(known)))
+        await count(watch.database, DELTA)
+        await put(traffic, reply("a"))
+        first, second = Slow(watch.database), Slow(watch.database)
+        one = asyncio.ensure_future(count(first, DELTA))
+        await first.reached.wait()
+        await put(traffic, reply("b"))
+        other = asyncio.ensure_future(count(second, DELTA))
+        await second.reached.wait()
+        first.goes_on.set()
+        assert await one == 1
+        second.goes_on.set()
+        assert await other == 0
+        assert (await the_only(watch)).replies == known + 1
+        assert await count(watch.database, DELTA) == 1
+        assert (await the_only(watch)).replies == known + 2
+
+    playing(where, play)
 
 
 def test_a_worker_that_dies_while_it_counts_leaves_all_to_the_next(where: str) -> None:

@@ -12,6 +12,7 @@ from farthing.gateway.pages.figures import Asked, Kind, week
 from farthing.gateway.pages.view import View
 from farthing.gateway.policies import GatewayPolicy, Loaded
 from farthing.gateway.watching.base import Kept
+from farthing.gateway.watching.promises import PARITY
 
 What = Literal["now", "mode", "alone"]
 
@@ -111,12 +112,17 @@ def chart(found: Sequence[Point]) -> Chart | None:
 
 
 def _share(policy: GatewayPolicy, kept: Sequence[Kept]) -> float | None:
-    """Return the share of audited replies that keep it, of all modes together."""
+    """Return the share of audited replies that keep it, of all modes together.
+
+    Parity has none: it is about a difference of accuracies.
+    """
     marks = {one.certificate_id for one in policy.loaded.values()}
     some = [
         (one.share, one.replies)
         for one in kept
-        if one.policy == policy.name and one.group is None and one.certificate in marks
+        if (one.policy, one.group) == (policy.name, None)
+        and one.certificate in marks
+        and one.kind != PARITY
     ]
     known = [(share, replies) for share, replies in some if share is not None and replies]
     if not known:

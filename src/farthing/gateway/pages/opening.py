@@ -65,6 +65,5 @@ async def opened_pages(house: House, watch: Watch | None = None) -> AsyncIterato
         if watch is None:
             watch = stored = await open_watch(where)
             stack.push_async_callback(stored.aclose)
-        begun = Sessions(writing, house.keys)
-        await begun.forget()
-        yield Pages(house, house.keys, database, begun, watch, environment())
+        logged_in = Sessions(writing, house.keys)
+        yield Pages(house, house.keys, database, logged_in, watch, environment())

@@ -76,10 +76,12 @@ class Sessions:
         self._database, self._keys, self._now = database, keys, now
 
     async def begin(self, key: KeyRecord) -> Session:
-        """Log a key in."""
+        """Log a key in, and delete the sessions that have ended."""
         session = Session(secrets.token_urlsafe(32), key)
-        made = microseconds(self._now())
-        await self._database.write(Step(_INSERT, [(digest_of(session.token), key.id, made)]))
+        now = self._now()
+        ended = microseconds(now - LONGEST), microseconds(now - IDLE)
+        begun = digest_of(session.token), key.id, microseconds(now)
+        await self._database.write(Step(_FORGET, [ended]), Step(_INSERT, [begun]))
         return session
 
     async def find(self, token: str, *, counts: bool = True) -> Session | None:
@@ -110,9 +112,3 @@ class Sessions:
     async def end_all(self, key_id: str) -> None:
         """End whatever a key opened."""
         await self._database.write(Step(_END_OF_KEY, [(key_id,)]))
-
-    async def forget(self) -> None:
-        """Delete those that have ended."""
-        now = self._now()
-        before = microseconds(now - LONGEST), microseconds(now - IDLE)
-        await self._database.write(Step(_FORGET, [before]))

@@ -16,7 +16,7 @@ from farthing.gateway.watching.tables import SCHEMA
 
 _STATES = """
 SELECT policy, mode, certificate, part, state FROM watch_states
-ORDER BY policy, mode, certificate, part"""
+WHERE part = '' OR CAST($1 AS BIGINT) = 1 ORDER BY policy, mode, certificate, part"""
 _ALARMS = """
 SELECT id, policy, mode, certificate, signal, at_us, says, evidence, closed_at_us, closed_by
 FROM alarms WHERE CAST($1 AS BIGINT) = 0 OR closed_at_us IS NULL
@@ -54,9 +54,13 @@ class StoredWatch:
         """Take a database with the tables of `SCHEMA`."""
         self.database = database
 
-    async def kept(self) -> list[Kept]:
-        """Return how promises are kept, the certificates in force first, all before groups."""
-        rows = await self.database.read(_STATES)
+    async def kept(self, *, groups: bool = True) -> list[Kept]:
+        """Return how promises are kept, the certificates in force first, all before groups.
+
+        Args:
+            groups: whether groups are wanted beside the whole.
+        """
+        rows = await self.database.read(_STATES, int(groups))
         wholes = {row[:3]: msgspec.json.decode(row[4], type=Whole) for row in rows if not row[3]}
         found = []
         for *row, part, text in rows:

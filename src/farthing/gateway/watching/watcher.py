@@ -26,9 +26,21 @@ class Watcher:
         Raises:
             StoreError: the database does not answer.
         """
-        await count(self.watch.database, self.section.delta)
+        counted = await count(self.watch.database, self.section.delta)
         await self.look_at_alarms()
-        self.metrics.kept(await self.watch.kept())
+        if counted:  # whoever counts says so in the figures, which are of all workers
+            self.metrics.kept(await self.watch.kept(groups=False))
+
+    async def begin(self) -> None:
+        """Note what decides, end promises that alarms are about, and set the figures.
+
+        Raises:
+            StoreError: the database does not answer.
+        """
+        for policy in self.policies.values():
+            await self.note_loaded(policy, list(policy.loaded))
+        await self.look_at_alarms()
+        self.metrics.kept(await self.watch.kept(groups=False))
 
     async def look_at_alarms(self) -> None:
         """End the promises that open alarms are about; those of closed ones hold again."""
