@@ -64,6 +64,20 @@ def test_a_revoked_key_opens_nothing(farthing: Farthing, refused: Refused) -> No
     assert "unknown key 'nobody'. Known: ci" in line
 
 
+def test_a_keys_limit_is_changed(farthing: Farthing, refused: Refused) -> None:
+    secret = farthing(*MAKE, "--usd", "5/day", "--calls", "9/minute").out.splitlines()[0]
+    limit = ("keys", "limit", "ci", "--database", "farthing.db")
+    done = farthing(*limit, "--usd", "10", "--per", "day", "--end", "calls/minute")
+    assert "$10 a day" in " ".join(done.out.split())
+    record = found(secret)
+    assert record is not None
+    assert [(one.unit, one.period, one.most) for one in record.limits] == [
+        ("usd", "day", 10 * 10**9)
+    ]
+    assert "nothing would change" in refused(*limit)
+    assert "names no limit" in refused(*limit, "--end", "usd")
+
+
 def test_the_configuration_names_the_database(farthing: Farthing, refused: Refused) -> None:
     Path("serve.toml").write_text('[serve]\ndatabase = "farthing.db"\n')
     assert farthing("keys", "make", "ci", "--config", "serve.toml").code == 0

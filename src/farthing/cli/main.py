@@ -23,6 +23,7 @@ from farthing.cli import (
     pipeline,
     recommend,
     serve,
+    spending,
     traces,
     traffic,
     tune,
@@ -60,6 +61,7 @@ app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("serve")(serve.serve)
+app.command("spending")(spending.spending)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
 for one in (

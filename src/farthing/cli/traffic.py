@@ -1,6 +1,7 @@
 """`farthing traffic`: what passed through a gateway, and traces of it to learn from."""
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,7 +45,7 @@ def show_(
     if as_json:
         show_json(to_builtins(found))
     else:
-        show(Group(_table(found), Text(_sentence(found))))
+        show(Group(_table(found), *map(Text, [_sentence(found), *_notes(found)])))
 
 
 @app.command()
@@ -154,3 +155,21 @@ def _sentence(found: "Summary") -> str:
     lost = f"{found.dropped:,} lost, {found.unredacted:,} without texts as their redaction failed"
     passed = f"{counted(requests, 'request')} in {counted(found.conversations, 'conversation')}"
     return f"{passed}{since}; {lost}."
+
+
+def _notes(found: "Summary") -> Iterator[str]:
+    """Yield what the figures leave out."""
+    from farthing.money import dollars
+
+    compared = found.compared
+    if compared is not None and compared.charged_nano != compared.recorded_nano:
+        charged, recorded = compared.charged_nano, compared.recorded_nano
+        less = dollars(abs(charged - recorded))
+        why = (
+            "what failed, timed out, was given up or is not recorded" if charged > recorded else ""
+        )
+        yield (
+            f"Since {compared.since} the ledger was charged {dollars(charged)}, {less} "
+            f"{'more' if why else 'less'} than is recorded{f': for {why}' if why else ''}; "
+            "farthing spending says on whom."
+        )

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from farthing import __version__
+from farthing.errors import StoreError
+from farthing.gateway.charged import account_of, all_accounts, all_limits, charged, limits_of
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.ending import Counted, UnderWay
 from farthing.gateway.house import House, opened
@@ -51,6 +54,7 @@ def application(config: ServeConfig, *, watch: bool = False) -> Starlette:
 
     routes = [
         Route("/v1/chat/completions", _said(chat), methods=["POST"]),
+        Route("/v1/spending", _said(spending), methods=["GET"]),
         Route("/v1/models", _said(models), methods=["GET"]),
         Route("/v1/models/{name:path}", _said(model), methods=["GET"]),
         Route("/health", _said(health), methods=["GET"]),
@@ -113,11 +117,27 @@ async def ready(request: Request) -> Response:
     return _json({"status": "ready", "policies": bundles, "latency": latency})
 
 
+async def spending(request: Request) -> Response:
+    """Say what was charged and what is left: to who may read all of it, else of the key itself."""
+    house = house_of(request)
+    key = await admitted(request, "call", "read")
+    if key is not None and not key.scopes & {"read", "admin"}:
+        return _json((await charged(house.ledger, [account_of(key)], limits_of(key))).to_json())
+    keys = [] if house.keys is None else await house.keys.list()
+    limits = all_limits(house.config, keys, datetime.now(UTC))
+    found = await charged(house.ledger, all_accounts(house.config, keys), limits)
+    return _json(found.to_json())
+
+
 async def metrics(request: Request) -> Response:
     """Give the figures for Prometheus."""
     house = house_of(request)
     await admitted(request, "read", "admin")
-    return Response(house.metrics.text(), media_type=CONTENT_TYPE)
+    try:
+        found = await charged(house.ledger, all_accounts(house.config, ()), house.config.limits)
+    except StoreError:  # the rest is worth having all the same
+        found = None
+    return Response(house.metrics.text(found), media_type=CONTENT_TYPE)
 
 
 async def openapi(_: Request) -> Response:

@@ -133,6 +133,7 @@ def description() -> dict[str, Any]:
         "paths": {
             "/v1/chat/completions": {"post": chat},
             "/v1/models": {"get": _get("List models and policies")},
+            "/v1/spending": {"get": _get("What was charged, and what is left of each limit")},
             "/v1/models/{name}": {"get": _get("Describe one") | {"parameters": [_name()]}},
             "/health": {"get": _get("Say that the process is there") | {"security": []}},
             "/ready": {"get": _get("Say that requests can be answered") | {"security": []}},

@@ -13,6 +13,8 @@ PREFIX = "farthing/"
 """What clients write before a policy's name."""
 ALL = "all"
 """The account that everything is charged to."""
+SHADOW = "shadow"
+"""The policy that trials are charged to, as `policy:shadow`."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]

@@ -13,7 +13,7 @@ from farthing.budgets.accounts.base import Accounts, Limit
 from farthing.errors import FarthingError
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.policies import GatewayPolicy
-from farthing.gateway.sections import RecordSection
+from farthing.gateway.sections import SHADOW, RecordSection
 from farthing.gateway.spending import LedgerJournal, Limits, Payer
 from farthing.gateway.traffic import Traffic
 from farthing.money import nano_from_usd
@@ -23,8 +23,6 @@ from farthing.runtime.rounds import act
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 
-SHADOW = "shadow"
-"""The policy that trials are charged to, as `policy:shadow`."""
 DROPPED = "trial"
 ENDING_S = 2.0
 """Seconds that trials under way are given when the server ends."""
