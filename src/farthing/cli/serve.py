@@ -1,5 +1,6 @@
 """`farthing serve`: the gateway that any OpenAI client can point to."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -42,8 +43,9 @@ def serve(
 
     read = overridden(read_config(config, record=record), host=host, port=port, workers=workers)
 
-    def ready(url: str) -> None:
-        for line in [*read.remarks(), f"serving at {url}"]:
+    def ready(url: str, notes: Sequence[str]) -> None:
+        said = [f"note: {note}" for note in notes]
+        for line in [*read.remarks(), *said, f"serving at {url}"]:
             remark(line)
 
     run(read, record=record, watch=watch, ready=ready)

@@ -106,15 +106,15 @@ async def ready(request: Request) -> Response:
     """Say whether requests can be answered: the database is there."""
     house = house_of(request)
     await house.ledger.balances(["all"])
-    bundles = {
-        name: {mode: one.certificate_id for mode, one in policy.loaded.items()}
-        for name, policy in house.chat.policies.items()
-    }
+    policies = house.chat.policies
+    bundles = {name: policy.certificates for name, policy in policies.items()}
+    notes = [note for policy in policies.values() for note in policy.notes()]
     latency = {
         name: {"median_s": median, "p95_s": slow}
         for name, (median, slow) in house.metrics.quantiles().items()
     }
-    return _json({"status": "ready", "policies": bundles, "latency": latency})
+    said = {"status": "ready", "policies": bundles, "notes": notes, "latency": latency}
+    return _json(said)
 
 
 async def spending(request: Request) -> Response:

@@ -167,6 +167,8 @@ async def _watch(policies: dict[str, GatewayPolicy]) -> None:
             try:
                 for mode in await asyncio.to_thread(policy.load):
                     LOG.warning("policy %s: read the bundle of mode %s", name, mode)
+                    for note in policy.notes(mode):
+                        LOG.warning("note: %s", note)
             except FarthingError as error:  # one that is damaged keeps no other from being read
                 LOG.warning("policy %s: %s; what was read before goes on", name, error)
 

@@ -77,6 +77,12 @@ class Metrics:
             ["what"],
             registry=own,
         )
+        self._outside = Counter(
+            "farthing_outside_task",
+            "Requests that were asked of a policy, or nearly are its task, and are outside it",
+            ["policy", "reason"],
+            registry=own,
+        )
         self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT))
 
     def begin(self) -> None:
@@ -100,6 +106,10 @@ class Metrics:
     def dropped(self, what: str) -> None:
         """Count something that was left out under load."""
         self._dropped.labels(what).inc()
+
+    def outside(self, policy: str, reason: str) -> None:
+        """Count a request that is outside a policy's task."""
+        self._outside.labels(policy, reason).inc()
 
     def quantiles(self) -> dict[str, tuple[float, float]]:
         """Return the median and the 95th percentile of each model's last requests, in seconds."""

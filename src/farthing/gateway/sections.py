@@ -63,8 +63,8 @@ class RecordSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Share of the conversations on which a policy's other models are asked as well."""
     usd_per_day: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     """What that may cost a day."""
-    at_once: Positive = 4
-    """Such calls under way at any moment; what comes beyond is dropped."""
+    at_once: Positive = 16
+    """Questions that are tried at any moment, in each worker; what comes beyond is left out."""
 
 
 class PacingSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

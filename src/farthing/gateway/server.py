@@ -7,7 +7,7 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,14 +26,18 @@ SILENT_S = 30
 """A worker that says nothing for so many seconds is started again; a busy machine starts slowly."""
 
 
-def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[str], None]) -> None:
+Ready = Callable[[str, Sequence[str]], None]
+"""Is told the address, and of which bundles nothing is promised."""
+
+
+def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> None:
     """Serve until the process is asked to end; requests under way are finished first.
 
     Args:
         config: what is served; it was read and checked.
         record: whether traffic is recorded.
         watch: whether bundles are read again when they change.
-        ready: told the address, before the first request.
+        ready: told before the first request.
 
     Raises:
         InputError: the address is taken, a key, a price, a bundle or the database is not there, a
@@ -48,11 +52,11 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
 
-    async def tried() -> None:
-        async with opened(config, watch=False):
-            pass
+    async def tried() -> list[str]:
+        async with opened(config, watch=False) as house:
+            return [note for one in house.chat.policies.values() for note in one.notes()]
 
-    asyncio.run(tried())  # what a worker could not open is said here, once and in a line
+    notes = asyncio.run(tried())  # what a worker could not open is said here, once and in a line
     section = config.serve
     listening = bind(section.host, section.port)
     os.environ[FILE] = str(Path(config.file).absolute())
@@ -69,7 +73,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
             timeout_worker_healthcheck=SILENT_S,
             server_header=False,
         )
-        ready(shown(listening))
+        ready(shown(listening), notes)
         if section.workers == 1:
             for one in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(one, _ended)

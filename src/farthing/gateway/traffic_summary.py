@@ -6,13 +6,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from farthing.errors import StoreError
 from farthing.gateway.database import Database, microseconds, moment, open_database
 from farthing.gateway.sections import ALL
-from farthing.gateway.traffic_stored import DROPPED, UNREDACTED
+from farthing.gateway.traffic_stored import DROPPED, TRIAL, UNREDACTED
 
 _LINES = """
 SELECT policy, model, count(*), CAST(sum(cost_nano) AS BIGINT), CAST(sum(later_nano) AS BIGINT),
     CAST(coalesce(sum(saved_nano), 0) AS BIGINT)
 FROM traffic_requests GROUP BY policy, model ORDER BY count(*) DESC, policy, model"""
 _ALL = "SELECT min(at_us), count(DISTINCT conversation) FROM traffic_requests"
+_OUTSIDE = """
+SELECT policy, reason, number FROM traffic_outside ORDER BY number DESC, policy, reason"""
 _RECORDED = """
 SELECT CAST(coalesce(sum(cost_nano + later_nano), 0) AS BIGINT) FROM traffic_requests
 WHERE at_us >= $1"""
@@ -48,6 +50,15 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class OutsideTask:
+    """How many requests are outside a policy's task, and by what."""
+
+    policy: str
+    reason: str
+    requests: int
+
+
+@dataclass(frozen=True)
 class Summary:
     """What all of it comes to."""
 
@@ -59,6 +70,10 @@ class Summary:
     """Records that were lost under load, or because nobody could write."""
     unredacted: int
     """Records whose texts were left out because the redaction failed."""
+    trials_left_out: int
+    """Trials that there was no room for."""
+    outside: tuple[OutsideTask, ...]
+    """Requests that were asked of a policy, or nearly are its task, and are outside it."""
     compared: Compared | None
     """None: nothing says what the ledger was charged."""
 
@@ -74,6 +89,7 @@ async def summarise(where: str) -> Summary:
         lines = await database.read(_LINES)
         ((oldest, conversations),) = await database.read(_ALL)
         lost = {row[0]: row[1] for row in await database.read("SELECT * FROM traffic_losses")}
+        outside = await outside_tasks(database)
         compared = None if oldest is None else await _compared(database, moment(oldest))
     finally:
         await database.aclose()
@@ -83,8 +99,19 @@ async def summarise(where: str) -> Summary:
         oldest=None if oldest is None else moment(oldest),
         dropped=lost.get(DROPPED, 0),
         unredacted=lost.get(UNREDACTED, 0),
+        trials_left_out=lost.get(TRIAL, 0),
+        outside=outside,
         compared=compared,
     )
+
+
+async def outside_tasks(database: Database) -> tuple[OutsideTask, ...]:
+    """Return which requests are outside a task, the most first; none where nobody counted."""
+    try:
+        rows = await database.read(_OUTSIDE)
+    except StoreError:  # an older version wrote it
+        return ()
+    return tuple(OutsideTask(*row) for row in rows)
 
 
 async def _compared(database: Database, oldest: datetime) -> Compared | None:
