@@ -84,6 +84,8 @@ def test_the_configuration_names_the_database(farthing: Farthing, refused: Refus
     Path("serve.toml").write_text('[serve]\ndatabase = "farthing.db"\n')
     assert farthing("keys", "make", "ci", "--config", "serve.toml").code == 0
     assert "ci" in farthing("keys", "list", "--database", "farthing.db").out
+    doubted = farthing("keys", "make", "two", "--config", "serve.toml", "--model", "nosuch")
+    assert "note: serve.toml has no model 'nosuch'" in doubted.err
     Path("sub").mkdir()
     Path("sub/serve.toml").write_text('[serve]\ndatabase = "its.db"\n')
     assert farthing("keys", "make", "ci", "--config", "sub/serve.toml").code == 0

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args
 
 import typer
@@ -72,6 +73,8 @@ def make(
     ends = None if days is None else datetime.now(UTC) + timedelta(days=days)
     scopes = [cast("Scope", one) for one in scope or ["call"]]
     where = database_of(database, config)
+    if config is not None:
+        _doubt(model, config)
     record, secret = _with(
         where, lambda keys: keys.make(name, team, scopes, limits, model, ends), create=True
     )
@@ -149,6 +152,20 @@ def limit(
         show_json(_plain(changed))
     else:
         show(_table([changed]))
+
+
+def _doubt(models: Sequence[str], config: Path) -> None:
+    """Say which models a configuration does not have; they may come later."""
+    from farthing.gateway.sections import PREFIX
+    from farthing.models.sections import read_toml
+
+    tables = read_toml(config)
+    sections = [tables.get(name) for name in ("models", "policies")]
+    known, policies = ([*one] if isinstance(one, dict) else [] for one in sections)
+    known += [PREFIX + name for name in policies]
+    for name in models:
+        if name not in known:
+            remark(f"note: {config} has no model '{name}'; there are {', '.join(known)}")
 
 
 def _limits(

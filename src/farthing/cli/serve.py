@@ -39,13 +39,14 @@ def serve(
     Example: farthing serve serve.toml --record --watch
     """
     from farthing.gateway.config import overridden, read_config
+    from farthing.gateway.remarks import remarks
     from farthing.gateway.server import serve as run
 
     read = overridden(read_config(config, record=record), host=host, port=port, workers=workers)
 
     def ready(url: str, notes: Sequence[str]) -> None:
         said = [f"note: {note}" for note in notes]
-        for line in [*read.remarks(), *said, f"serving at {url}"]:
+        for line in [*remarks(read), *said, f"serving at {url}"]:
             remark(line)
 
     run(read, record=record, watch=watch, ready=ready)

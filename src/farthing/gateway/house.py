@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from farthing.budgets.accounts.base import Accounts
 from farthing.budgets.accounts.opening import open_accounts
-from farthing.errors import FarthingError
+from farthing.errors import ConfigError, FarthingError
 from farthing.gateway.answering import Strongest
 from farthing.gateway.chat import Chat
 from farthing.gateway.config import ServeConfig
@@ -69,10 +69,10 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
             stack.push_async_callback(keys.aclose)
         admissions = config.models.admissions(workers=serve.workers)
         upstreams = open_upstreams(config.models, admissions)
-        for upstream in upstreams.values():
+        for name, upstream in upstreams.items():
             stack.push_async_callback(upstream.aclose)
             if upstream.price is None:  # nothing could be reserved for it
-                raise unpriced(upstream.model)
+                raise ConfigError(config.file, f"models.{name}", str(unpriced(upstream.model)))
         models = config.models.open(admissions=admissions)
         for one in models.values():
             stack.push_async_callback(one.aclose)

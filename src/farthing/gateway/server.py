@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InputError, MissingExtraError
 from farthing.gateway.config import ServeConfig, overridden, read_config
+from farthing.gateway.remarks import of_keys
 from farthing.models.listening import bind, shown
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SILENT_S = 30
 
 
 Ready = Callable[[str, Sequence[str]], None]
-"""Is told the address, and of which bundles nothing is promised."""
+"""Is told the address, and what to know of bundles and budgets, a line each."""
 
 
 def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> None:
@@ -54,7 +55,9 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
 
     async def tried() -> list[str]:
         async with opened(config, watch=False) as house:
-            return [note for one in house.chat.policies.values() for note in one.notes()]
+            found = [note for one in house.chat.policies.values() for note in one.notes()]
+            keys = None if house.keys is None else await house.keys.list()
+            return found if keys is None else [*found, *of_keys(config, keys)]
 
     notes = asyncio.run(tried())  # what a worker could not open is said here, once and in a line
     section = config.serve
