@@ -302,3 +302,16 @@ def _until(true: Any, seconds: float = 10.0) -> None:
     while not true():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)
+
+
+def test_a_stream_under_an_idempotency_key_ends_once_and_is_kept(tmp_path: Path) -> None:
+    with Endpoint() as stub, gateway(tmp_path, serve_section() + models(stub.url)) as running:
+        key = {"Idempotency-Key": "one"}
+        replies = [running.chat("large", "two words", headers=key, stream=True) for _ in range(2)]
+        figures = running.get("/metrics").body.decode()
+    assert replies[0].body == replies[1].body
+    assert replies[1].headers["Idempotent-Replayed"] == "true"
+    assert len(stub.requests) == 1
+    assert 'farthing_requests_total{model="large",status="200"} 1.0' in figures
+    assert 'status="499"' not in figures
+    assert "farthing_requests_under_way 0.0" in figures

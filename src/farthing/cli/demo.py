@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import files
+from farthing.cli import files, gateway_demo
 from farthing.cli.compare import generated, run
 from farthing.cli.console import remark
 from farthing.cli.live_demo import play
@@ -42,6 +42,16 @@ def demo(
             help="Compare policies on made-up questions with a known optimum instead.",
         ),
     ] = False,
+    gateway: Annotated[
+        bool,
+        typer.Option(
+            "--gateway",
+            help="Show the gateway instead: two days of traffic, then it goes on until Ctrl-C.",
+        ),
+    ] = False,
+    stay: Annotated[
+        bool, typer.Option("--stay/--end", help="Of --gateway: whether it goes on, or ends.")
+    ] = True,
 ) -> None:
     """Ask two small language models, learn when the dear one is needed, and prove it.
 
@@ -50,7 +60,9 @@ def demo(
     Example: farthing demo
     """
     files.check_folder(out)
-    if made_up:
+    if gateway:
+        gateway_demo.play(out / "gateway", stay=stay)
+    elif made_up:
         _compare(out)
     else:
         play(out, n)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from importlib.resources import files as package_files
@@ -58,7 +58,7 @@ def play(out: Path, n: int) -> None:
     Raises:
         MissingExtraError: a package is missing.
     """
-    check_packages()
+    check_packages(NEEDED)
     from farthing.runtime.job import read_job
 
     for line in _opening():
@@ -80,13 +80,16 @@ Your own models: docs/collecting.md; a known optimum: farthing demo --generated"
     )
 
 
-def check_packages() -> None:
+def check_packages(needed: Mapping[str, str]) -> None:
     """Refuse to begin where a package is missing.
+
+    Args:
+        needed: package to the extra that brings it.
 
     Raises:
         MissingExtraError: what to install.
     """
-    for package, extra in NEEDED.items():
+    for package, extra in needed.items():
         if find_spec(package) is None:
             raise MissingExtraError(f"farthing demo ({package})", extra)
 

@@ -1,22 +1,38 @@
-"""A policy answers a request: the episode is played in `runtime`, its calls paid by the ledger."""
+"""A policy answers a request: the episode is played in `runtime`, its calls paid by the ledger.
+
+Where a model fails the policy decides what to do about it, as it was calibrated. Where it asked
+nobody else after that, the model's fallbacks are asked, and nothing is promised of what they say.
+"""
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from farthing.errors import InputError
-from farthing.gateway.completions import Given, given
+import msgspec
+
+from farthing.budgets.accounts.base import LimitError
+from farthing.errors import AuthenticationError, BudgetError, InputError, ModelError
+from farthing.gateway.completions import Given, Receipt, given, tokens
+from farthing.gateway.passed import FALLBACK
+from farthing.gateway.passing import Passing
 from farthing.gateway.policies import Chosen, text_of
 from farthing.gateway.refusals import RefusedError
+from farthing.gateway.replies import text_in
 from farthing.gateway.requests import ChatRequest
-from farthing.gateway.spending import LedgerJournal, Payer
+from farthing.gateway.spending import Attempt, LedgerJournal, Payer
+from farthing.gateway.tries import failed_calls, listed, unanswered
+from farthing.gateway.upstream import Reply
 from farthing.models.base import Usage
 from farthing.models.prices import Price
+from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
 from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
 from farthing.traces.base import Call
+
+_WRONG_KEY = AuthenticationError.kind
+"""A failure that ends an episode without a call in its trace."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +60,19 @@ async def answer(
     request: ChatRequest,
     chosen: Chosen,
     payer: Payer,
-    sections: Mapping[str, str],
+    passing: Passing,
     strongest: Strongest,
+    timeout_s: float,
 ) -> tuple[Given, Answer]:
     """Answer a request under a policy's bundle; return what the client gets, and the answer.
 
     Args:
-        request: of the policy's task.
+        request: of the policy's task, as the task asks it.
         chosen: the bundle, and the budget of the request.
         payer: whose money is spent; its note is the id of the trace.
-        sections: what clients call a model to what its provider calls it.
+        passing: the models by themselves, which a fallback is asked through.
         strongest: the model that savings are counted against.
+        timeout_s: the most seconds that a fallback may take.
 
     Raises:
         RefusedError, LimitError: nothing could be bought.
@@ -62,7 +80,7 @@ async def answer(
     if chosen.loaded is None:
         raise InputError("no bundle was chosen")
     began = time.perf_counter()
-    journal = LedgerJournal(payer, sections)
+    journal = LedgerJournal(payer, passing.sections)
     question = Question(payer.note, text_of(request.messages[-1]))
     try:
         done = await chosen.loaded.orchestrator.answer(
@@ -70,12 +88,110 @@ async def answer(
         )
     finally:
         await asyncio.shield(journal.close())
-    _check(done, journal)
-    latency = time.perf_counter() - began
-    made = given(done, chosen.loaded, request.model, latency, chosen.why)
-    would = strongest.would_cost(list(done.trace.calls))
-    saved = None if would is None or done.cost_nano is None else would - done.cost_nano
-    return replace(made, receipt=replace(made.receipt, saved_nano=saved)), done
+    before = len(payer.tries)
+    fallback = await _fallback(request, done, journal, passing, timeout_s)
+    if fallback is None:
+        _check(done, journal)
+        made = given(done, chosen.loaded, request.model, 0.0, chosen.why)
+        done = _with(done, _unseen(payer.tries, before, passing.sections))
+    else:
+        own = fallback.call(payer.tries[before:], passing.sections)
+        done = _with(done, [*_unseen(payer.tries, before, passing.sections), own])
+        made = fallback.given(done, request.model, chosen.loaded.mode)
+    cost, would = payer.spent_nano, strongest.would_cost(list(done.trace.calls))
+    receipt = replace(
+        made.receipt,
+        cost_nano=cost,
+        latency_s=time.perf_counter() - began,
+        calls=listed(payer.tries),
+        saved_nano=None if would is None else would - cost,
+    )
+    return replace(made, receipt=receipt), done
+
+
+@dataclass(frozen=True)
+class _Fallback:
+    """The reply of a model that was asked in another one's place."""
+
+    name: str
+    instead_of: str
+    reply: Reply
+
+    def call(self, tries: Sequence[Attempt], sections: Mapping[str, str]) -> Call:
+        """Return it as a trace's call, under its own name; `tries` are those of fallbacks."""
+        text = text_in(self.reply.body)
+        return Call(
+            round=1,
+            role=self.name,
+            model=sections.get(self.name),
+            answer=text.strip() or None,
+            text=text or None,
+            input_tokens=self.reply.usage.input_tokens,
+            output_tokens=self.reply.usage.output_tokens,
+            latency_s=self.reply.latency_s,
+            cost_usd=usd_from_nano(sum(one.cost_nano for one in tries if one.model == self.name)),
+            extra={FALLBACK: 1.0},
+        )
+
+    def given(self, done: Answer, model: str, mode: str) -> Given:
+        """Return what the client gets, of which nothing is promised."""
+        said = f"{self.instead_of} failed, and its fallback {self.name} answered in its place"
+        receipt = Receipt(
+            trace=done.id,
+            model=model,
+            answered_by=self.name,
+            cost_nano=None,
+            latency_s=0.0,
+            says=f"Nothing is promised: {said}; no certificate is about that.",
+            mode=mode,
+        )
+        return Given((text_in(self.reply.body),), receipt, tokens(_calls(done)))
+
+
+async def _fallback(
+    request: ChatRequest, done: Answer, journal: LedgerJournal, passing: Passing, timeout_s: float
+) -> _Fallback | None:
+    """Ask the fallbacks of the models whose failure nobody's answer came after.
+
+    None: there are none, or they failed as well, or no money is left for them. So the policy's own
+    reply is what there is, or its refusal.
+    """
+    payer = journal.payer
+    nothing = all(call.error is not None for call in _calls(done))
+    failed = unanswered(payer.tries, nothing=nothing)
+    line = passing.instead(failed, {one.model for one in payer.tries})
+    if not line:
+        return None
+    try:
+        name, reply = await passing.send(list(line), request, payer, timeout_s)
+    except LimitError as error:
+        journal.refused = error
+    except (ModelError, BudgetError):
+        pass
+    else:
+        return _Fallback(name, line[name], reply)
+    return None
+
+
+def _unseen(tries: Sequence[Attempt], before: int, sections: Mapping[str, str]) -> list[Call]:
+    """Return the failures that an episode's trace lacks: wrong keys, and those of fallbacks.
+
+    Args:
+        tries: of the request.
+        before: how many of them the policy made.
+        sections: what clients call a model to what its provider calls it.
+    """
+    own = [one for one in tries[:before] if one.error and one.error.type == _WRONG_KEY]
+    return failed_calls([*own, *tries[before:]], sections, {one.model for one in own})
+
+
+def _with(done: Answer, calls: Sequence[Call]) -> Answer:
+    trace = msgspec.structs.replace(done.trace, calls=[*done.trace.calls, *calls])
+    return replace(done, trace=trace)
+
+
+def _calls(done: Answer) -> list[Call]:
+    return [*done.trace.calls, *([done.escalated] if done.escalated else [])]
 
 
 def _check(done: Answer, journal: LedgerJournal) -> None:
@@ -85,7 +201,7 @@ def _check(done: Answer, journal: LedgerJournal) -> None:
         LimitError: a limit allowed no call.
         RefusedError: the request's own budget allowed none, or every model failed.
     """
-    calls = [*done.trace.calls, *([done.escalated] if done.escalated else [])]
+    calls = _calls(done)
     if any(call.error is None for call in calls) or done.abstained:
         return
     if journal.refused is not None:

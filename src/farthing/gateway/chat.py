@@ -21,8 +21,8 @@ from farthing.gateway.replies import says_usage, text_in_piece
 from farthing.gateway.requests import ChatRequest
 from farthing.gateway.sections import PREFIX
 from farthing.gateway.spending import Limits, Payer, Waiting
+from farthing.gateway.tries import listed, seconds
 from farthing.gateway.upstream import Reply
-from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
 
 
@@ -60,8 +60,6 @@ class Chat:
     ledger: Accounts
     limits: Limits
     strongest: answering.Strongest
-    sections: dict[str, str]
-    """What clients call a model, its section, to what its provider calls it."""
     metrics: Metrics
     recorder: Recorder | None
     paces: dict[str, Pace]
@@ -120,8 +118,9 @@ class Chat:
         if isinstance(decided, Given):
             return Whole(decided.body(), decided.receipt)
         sent, left = route.asked(request), self._left(request)
-        name, reply = await self.passing.send(route.model, sent, payer, left)
-        receipt = self._received(request, name, reply, trace, decided)
+        line = self.passing.line(route.model)
+        name, reply = await self.passing.send(line, sent, payer, left)
+        receipt = self._received(request, name, reply, payer, decided)
         self._keep(request, route, payer, receipt, reply)
         return Whole(_with_receipt(reply.body, receipt), receipt)
 
@@ -143,9 +142,9 @@ class Chat:
             for chunk in decided.chunks(usage=request.include_usage):
                 yield chunk
             return
-        left = self._left(request)
-        sent = route.asked(request)
-        async with self.passing.stream(route.model, sent, payer, left) as (name, streamed):
+        sent, left = route.asked(request), self._left(request)
+        line = self.passing.line(route.model)
+        async with self.passing.stream(line, sent, payer, left) as (name, streamed):
             said: list[str] = []
             usage: bytes | None = None
             async for piece in streamed:
@@ -156,7 +155,7 @@ class Chat:
                 else:
                     yield piece
             reply = streamed.reply
-        receipt = self._received(request, name, reply, trace, decided)
+        receipt = self._received(request, name, reply, payer, decided)
         self._keep(request, route, payer, receipt, reply, "".join(said))
         if usage is not None:
             yield _with_receipt(usage, receipt)
@@ -189,39 +188,37 @@ class Chat:
         """Have a bundle answer; where a pacer may choose which, tell it what that cost."""
         pace = self.paces.get(policy.name)
         if pace is None or request.wishes.choose:
-            return await answering.answer(request, chosen, payer, self.sections, self.strongest)
+            return await self._played(policy.asked(request), chosen, payer)
         paced = pace.choose(list(policy.loaded.values()))
         chosen = Chosen(paced.mode, paced.mode.question_budget_nano)
         cost: int | None = None
         try:
-            found = await answering.answer(request, chosen, payer, self.sections, self.strongest)
-            cost = found[1].cost_nano
+            found = await self._played(policy.asked(request), chosen, payer)
+            cost = found[0].receipt.cost_nano
             return found
         finally:
             pace.settle(paced, cost)
 
+    async def _played(
+        self, asked: ChatRequest, chosen: Chosen, payer: Payer
+    ) -> tuple[Given, Answer]:
+        left = self._left(asked)
+        return await answering.answer(asked, chosen, payer, self.passing, self.strongest, left)
+
     def _received(
-        self, request: ChatRequest, name: str, reply: Reply, trace: str, why: str
+        self, request: ChatRequest, name: str, reply: Reply, payer: Payer, why: str
     ) -> Receipt:
         """Return the receipt of a model's own reply, of which nothing is promised."""
-        saved = None
-        price = self.strongest.price
-        if reply.cost_nano is not None and price is not None:
-            saved = price.cost_nano(reply.usage, reply.latency_s) - reply.cost_nano
-        call = {
-            "model": name,
-            "cost_usd": None if reply.cost_nano is None else usd_from_nano(reply.cost_nano),
-            "latency_s": reply.latency_s,
-            "error": None,
-        }
+        cost, price = payer.spent_nano, self.strongest.price
+        would = None if price is None else price.cost_nano(reply.usage, reply.latency_s)
         return Receipt(
-            trace=trace,
+            trace=payer.note,
             model=request.model,
             answered_by=name,
-            cost_nano=reply.cost_nano,
-            latency_s=reply.latency_s,
-            calls=(call,),
-            saved_nano=saved,
+            cost_nano=cost,
+            latency_s=seconds(payer.tries),
+            calls=listed(payer.tries),
+            saved_nano=None if would is None else would - cost,
             says=f"Nothing is promised: {why}.",
         )
 

@@ -35,6 +35,7 @@ class Receipt:
     cost_nano: int | None
     latency_s: float
     calls: tuple[Mapping[str, Any], ...] = ()
+    """Every try, in the order in which they began."""
     saved_nano: int | None = None
     """Against the strongest model, at its price for the same tokens."""
     promise: str = NONE
@@ -150,7 +151,6 @@ def given(answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str
         answered_by=_who(answer, calls),
         cost_nano=answer.cost_nano,
         latency_s=latency_s,
-        calls=tuple(map(called, calls)),
         promise=str(kind) if promises else NONE,
         says=" ".join(filter(None, [answer.promise, why])),
         certificate=loaded.certificate_id if promises else None,
@@ -159,21 +159,15 @@ def given(answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str
         if whole_set
         else (),
     )
-    usage = (
+    return Given(texts, receipt, tokens(calls))
+
+
+def tokens(calls: Sequence[Call]) -> tuple[int, int]:
+    """Return the tokens that calls read and wrote together."""
+    return (
         sum(call.input_tokens or 0 for call in calls),
         sum(call.output_tokens or 0 for call in calls),
     )
-    return Given(texts, receipt, usage)
-
-
-def called(call: Call) -> dict[str, Any]:
-    """Return what a receipt says of a call."""
-    return {
-        "model": call.role,
-        "cost_usd": call.cost_usd,
-        "latency_s": call.latency_s,
-        "error": call.error and call.error.type,
-    }
 
 
 def _said(one: Returned, calls: Sequence[Call]) -> str:

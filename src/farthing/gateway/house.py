@@ -96,7 +96,6 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
             ledger=ledger,
             limits=limits,
             strongest=strongest,
-            sections=sections,
             metrics=metrics,
             recorder=recorder,
             paces=paces,

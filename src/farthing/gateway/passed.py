@@ -7,6 +7,9 @@ from typing import Any
 from farthing.traces.base import Trace
 from farthing.traces.system import System
 
+FALLBACK = "fallback"
+"""A number that a trace's call has which was made in place of a model that had failed."""
+
 
 @dataclass(frozen=True)
 class Passed:

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from farthing.budgets.accounts.base import Different, Done, UnderWay
+from farthing.errors import FarthingError
 from farthing.gateway.chat import Chat
 from farthing.gateway.completions import Receipt
 from farthing.gateway.house import House
@@ -162,6 +163,8 @@ class _Events(Response):
             self.headers.update(first.headers())
         self._posted, self._pieces, self._first = posted, pieces, first
         self._kept: list[bytes] = []
+        self._status = GONE
+        """What the client heard; until the last event is written, nothing whole."""
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         """Send the events; whoever goes away ends it."""
@@ -175,8 +178,15 @@ class _Events(Response):
             if not sending.done():
                 sending.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
-            if sending.cancelled() or sending.exception() is not None:
-                await asyncio.shield(self._posted.end(GONE, None))
+            await asyncio.shield(self._end())
+
+    async def _end(self) -> None:
+        """Count it and keep it, once; the server says that a client is gone that has it all."""
+        try:
+            kept = b"".join(self._kept) if self._status == 200 else None
+            await self._posted.end(self._status, kept)
+        except FarthingError as error:  # the reply is out
+            logged(error)
 
     async def _send_all(self, send: Send) -> None:
         posted = self._posted
@@ -193,8 +203,8 @@ class _Events(Response):
             logged(error)
             status = await self._failed(send, refusal(error))
         await self._write(send, b"data: [DONE]\n\n")
+        self._status = status
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-        await posted.end(status, b"".join(self._kept) if status == 200 else None)
 
     async def _event(self, send: Send, piece: bytes | Receipt) -> None:
         if isinstance(piece, Receipt):  # a comment, which clients pass over

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from farthing.gateway.completions import Receipt
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import FALLBACK, Passed
 from farthing.gateway.policies import GatewayPolicy, text_of
 from farthing.gateway.replies import text_in
 from farthing.gateway.requests import ChatRequest, conversation_of
 from farthing.gateway.shadow import Shadow, Trial
 from farthing.gateway.spending import Payer
 from farthing.gateway.traffic import Traffic
+from farthing.gateway.tries import failed_calls
 from farthing.gateway.upstream import Reply
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
@@ -39,6 +40,8 @@ class Recorder:
     ) -> None:
         """Record a model's own reply; of a policy's task, maybe try its other models on it.
 
+        Models that failed before it answered in their place are part of it.
+
         Args:
             request: what was asked.
             policy: whose task it is; None: nobody's.
@@ -49,6 +52,9 @@ class Recorder:
         """
         said = text_in(reply.body) if text is None else text
         name = receipt.answered_by or receipt.model
+        asked = payer.tries[0].model
+        failed = [one for one in payer.tries if one.model != name]
+        others = failed_calls(failed, self.sections, {asked})
         call = Call(
             round=1,
             role=name,
@@ -59,11 +65,12 @@ class Recorder:
             output_tokens=reply.usage.output_tokens,
             latency_s=reply.latency_s,
             cost_usd=None if reply.cost_nano is None else usd_from_nano(reply.cost_nano),
+            extra={} if name == asked else {FALLBACK: 1.0},
         )
         trace = Trace(
             id=receipt.trace,
             question=text_of(request.messages[-1]),
-            calls=[call],
+            calls=[*others, call],
             task=policy.task.name if policy else "text",
             group=policy.name if policy else None,
             independent=True,

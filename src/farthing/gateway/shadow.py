@@ -88,7 +88,7 @@ class Shadow:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _try(self, trial: Trial) -> None:
-        known = {call.role for call in trial.trace.calls if call.error is None}
+        known = {call.role for call in trial.trace.calls}  # of two calls in a role the first counts
         others = [one for one in trial.policy.tried if one.role not in known]
         found = await asyncio.gather(*(self._ask(one, trial) for one in others))
         calls = [call for call in found if call is not None]

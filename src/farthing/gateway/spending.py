@@ -5,6 +5,7 @@ after it. One of unknown outcome is charged in full and marked.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,9 +16,9 @@ from farthing.budgets.accounts.base import Accounts, Amount, Hold, Limit, LimitE
 from farthing.errors import ModelError
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.sections import ALL
-from farthing.models.base import Completion
+from farthing.models.base import Usage
 from farthing.runtime.journal import Entry, Known
-from farthing.traces.base import Trace
+from farthing.traces.base import CallError, Trace
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,19 @@ class Payer:
     """What a call of unknown outcome is marked with: the trace's id."""
     waiting: Waiting | None = None
     """Where settlements wait; None: they do not."""
+    tries: list["Attempt"] = field(default_factory=list)
+    """Every try of the request, in the order in which they began."""
 
-    def attempt(self, hold: Hold) -> "Attempt":
-        """Return the try that a hold is for."""
-        return Attempt(self.ledger, hold, self.waiting)
+    @property
+    def spent_nano(self) -> int:
+        """What the tries so far cost, in nano-dollars; one under way counts as its largest."""
+        return sum(one.cost_nano for one in self.tries)
+
+    def attempt(self, model: str, hold: Hold) -> "Attempt":
+        """Return the try of a model that a hold is for."""
+        made = Attempt(self.ledger, hold, model, self.waiting)
+        self.tries.append(made)
+        return made
 
     def accounts(self, model: str) -> tuple[str, ...]:
         """Return what a call to a model is charged to."""
@@ -102,11 +112,11 @@ class Payer:
         Raises:
             LimitError: a limit does not allow it; nothing was sent.
         """
-        attempt = self.attempt(await self.reserve(model, largest))
+        attempt = self.attempt(model, await self.reserve(model, largest))
         try:
             yield attempt
         except ModelError as error:
-            await attempt.failed(error)
+            await attempt.failed(CallError(error.kind, str(error)), error.cost_nano)
             raise
         finally:
             # Also where the request was cancelled: the write must not be.
@@ -126,31 +136,54 @@ class Attempt:
 
     ledger: Accounts
     hold: Hold
+    model: str
+    """What clients call it."""
     waiting: Waiting | None = None
     ended: bool = False
+    error: CallError | None = None
+    """Why it failed, where it did."""
+    began: float = field(default_factory=time.perf_counter)
+    took_s: float = 0.0
+    """Seconds from its beginning to its end, once it has ended."""
+    paid_nano: int | None = None
+    """What it was settled for; None: it was not, and counts as its largest cost."""
+
+    @property
+    def cost_nano(self) -> int:
+        """What it cost, in nano-dollars, or can cost at most."""
+        return self.hold.amount.nano if self.paid_nano is None else self.paid_nano
 
     async def settle(self, cost_nano: int | None, tokens: int) -> None:
         """Put what it cost in place of the reservation; an unknown cost is the largest."""
-        self.ended = True
-        held = self.hold.amount
-        cost = held.nano if cost_nano is None else cost_nano
-        amount = Amount(cost, tokens, held.calls)
+        self._end()
+        self.paid_nano = cost_nano
+        amount = Amount(self.cost_nano, tokens, self.hold.amount.calls)
         if self.waiting is None:
             await asyncio.shield(self.ledger.settle(self.hold, amount))
         else:
             self.waiting.costs.append((self.hold, amount))
 
-    async def failed(self, error: ModelError) -> None:
+    async def failed(self, error: CallError, cost_nano: int | None) -> None:
         """Settle what a failure cost: nothing, or what nobody knows."""
-        if error.cost_nano == 0:
+        self.error = error
+        if cost_nano == 0:
             await self.settle(0, 0)
         else:
             await self.unknown()
 
     async def unknown(self) -> None:
         """Charge it in full, and mark it."""
-        self.ended = True
+        self._end()
         await self.ledger.unknown(self.hold)
+
+    def _end(self) -> None:
+        self.ended, self.took_s = True, time.perf_counter() - self.began
+
+
+class _Took(msgspec.Struct, frozen=True):
+    """What is read of a reply; that of a tool has no tokens."""
+
+    usage: Usage = Usage(0, 0)
 
 
 @dataclass
@@ -176,13 +209,14 @@ class LedgerJournal:
             LimitError: a limit does not allow it.
         """
         largest = Amount(largest_nano, entry.tokens, 1)
+        model = self._section(entry)
         try:
-            hold = await self.payer.reserve(self._section(entry), largest)
+            hold = await self.payer.reserve(model, largest)
         except LimitError as error:
             self.refused = error
             raise
         self._made += 1
-        self._open[self._made] = self.payer.attempt(hold)
+        self._open[self._made] = self.payer.attempt(model, hold)
         return self._made
 
     def _section(self, entry: Entry) -> str:
@@ -194,17 +228,13 @@ class LedgerJournal:
 
     async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
         """Settle a try."""
-        usage = msgspec.json.decode(reply, type=Completion).usage
+        usage = msgspec.json.decode(reply, type=_Took).usage
         tokens = usage.input_tokens + usage.output_tokens
         await self._open.pop(number).settle(cost_nano, tokens)
 
-    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:  # noqa: ARG002 - the protocol's
+    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
         """Settle a try that failed."""
-        attempt = self._open.pop(number)
-        if cost_nano == 0:
-            await attempt.settle(0, 0)
-        else:
-            await attempt.unknown()
+        await self._open.pop(number).failed(CallError(kind, message), cost_nano)
 
     async def keep(self, trace: Trace) -> None:
         """Leave it to the recorder of traffic."""

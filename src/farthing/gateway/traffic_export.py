@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import FALLBACK, Passed
 from farthing.traces.base import Trace
 from farthing.traces.files import STORES, write_traces
 from farthing.traces.shapes import answering, shape_of, trace_problems
@@ -39,6 +39,8 @@ class Pool:
 
 def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
     """Return what passed as a pool; one trace a request, with live and later calls side by side.
+
+    What a fallback said is left out: it was asked because another model had failed.
 
     Args:
         requests: what passed.
@@ -86,7 +88,8 @@ def write_pool(file: Path, pool: Pool) -> int:
 
 
 def _of_pool(trace: Trace, models: Sequence[str]) -> Trace | None:
-    calls = [call for call in answering(trace) if not models or call.role in models]
+    own = [call for call in answering(trace) if FALLBACK not in call.extra]
+    calls = [call for call in own if not models or call.role in models]
     if not calls or shape_of(trace) != "pool":
         return None
     kept = msgspec.structs.replace(trace, calls=calls)
