@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 from chat_server import Endpoint
 from gateway_running import gateway, models, serve_section
+from made_traffic import call, passed
 
 from farthing.budgets.accounts.base import Amount, Limit
 from farthing.budgets.accounts.opening import open_accounts
 from farthing.cli.main import _run as farthing
 from farthing.gateway.charged import charged
 from farthing.gateway.keys import KeyLimit, Scope, open_keys
-from farthing.gateway.traffic_summary import summarise
+from farthing.gateway.traffic import open_traffic
+from farthing.gateway.traffic_summary import Compared, summarise
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 BUDGETS = """
@@ -73,6 +75,32 @@ def test_what_was_spent_held_and_left(where: str) -> None:
         assert [one.id for one in found.unknown] == [lost.id]
         assert (await charged(ledger, ["key:a"], [])).unknown == ()  # those of others are not its
         await ledger.aclose()
+
+    asyncio.run(play())
+
+
+def test_recorded_days_are_compared_with_the_ledgers(where: str) -> None:
+    """Of the oldest day some may have been deleted, once the ledger knows an earlier one."""
+
+    async def charge(at: datetime, nano: int) -> None:
+        ledger = await open_accounts(where, lambda: at)
+        hold = await ledger.reserve(["all", "model:large"], Amount(nano), (), lease_s=60)
+        await ledger.settle(hold, Amount(nano))
+        await ledger.aclose()
+
+    async def play() -> None:
+        traffic = await open_traffic(where, None, keep_prompts=True)
+        for day in range(3):
+            traffic.put(passed(f"q{day}", at=NOW + timedelta(days=day)))  # a cent each
+        await traffic.attach("q2", [call("small", cost_usd=0.001)])
+        await traffic.aclose()
+        assert (await summarise(where)).compared is None  # there is no ledger
+        for day in range(3):
+            await charge(NOW + timedelta(days=day), 12_000_000)
+        assert (await summarise(where)).compared == Compared(NOW.date(), 31_000_000, 36_000_000)
+        await charge(NOW - timedelta(days=1), 50_000_000)
+        tomorrow = NOW.date() + timedelta(days=1)
+        assert (await summarise(where)).compared == Compared(tomorrow, 21_000_000, 24_000_000)
 
     asyncio.run(play())
 

@@ -18,7 +18,7 @@ from farthing.gateway.sections import (
 )
 
 PAGE = (Path(__file__).parents[2] / "docs/gateway.md").read_text()
-TABLES = {
+TABLES: dict[str, type[msgspec.Struct]] = {
     "[serve]": ServeSection,
     "[record]": RecordSection,
     "[policies.NAME]": PolicySection,
