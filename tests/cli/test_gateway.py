@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from made_traffic import NOW, call, passed
 
 from farthing.gateway.keys import KeyRecord, open_keys
 from farthing.gateway.traffic import open_traffic
+from farthing.traces.store import Store
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -64,10 +66,26 @@ def test_a_revoked_key_opens_nothing(farthing: Farthing, refused: Refused) -> No
     assert "unknown key 'nobody'. Known: ci" in line
 
 
+def test_a_keys_limit_is_changed(farthing: Farthing, refused: Refused) -> None:
+    secret = farthing(*MAKE, "--usd", "5/day", "--calls", "9/minute").out.splitlines()[0]
+    limit = ("keys", "limit", "ci", "--database", "farthing.db")
+    done = farthing(*limit, "--usd", "10", "--per", "day", "--end", "calls/minute")
+    assert "$10 a day" in " ".join(done.out.split())
+    record = found(secret)
+    assert record is not None
+    assert [(one.unit, one.period, one.most) for one in record.limits] == [
+        ("usd", "day", 10 * 10**9)
+    ]
+    assert "nothing would change" in refused(*limit)
+    assert "names no limit" in refused(*limit, "--end", "usd")
+
+
 def test_the_configuration_names_the_database(farthing: Farthing, refused: Refused) -> None:
     Path("serve.toml").write_text('[serve]\ndatabase = "farthing.db"\n')
     assert farthing("keys", "make", "ci", "--config", "serve.toml").code == 0
     assert "ci" in farthing("keys", "list", "--database", "farthing.db").out
+    doubted = farthing("keys", "make", "two", "--config", "serve.toml", "--model", "nosuch")
+    assert "note: serve.toml has no model 'nosuch'" in doubted.err
     Path("sub").mkdir()
     Path("sub/serve.toml").write_text('[serve]\ndatabase = "its.db"\n')
     assert farthing("keys", "make", "ci", "--config", "sub/serve.toml").code == 0
@@ -134,6 +152,69 @@ def test_a_days_traffic_becomes_a_recommendation(farthing: Farthing, day: str) -
     done = farthing("recommend", "--traces", "traces.jsonl.gz", *said)
     assert done.code == 0, done.err
     assert json.loads(done.out)["reference"]["name"] == "large"
+
+
+def test_the_same_commands_do_the_next_day(farthing: Farthing, tmp_path: Path) -> None:
+    """A day that proves nothing, then one that does: into the same store, into the same bundle."""
+    where = str(tmp_path / "share.db")
+
+    async def day(number: int, tried: int) -> None:
+        traffic = await open_traffic(where, None, keep_prompts=True)
+        for i in range(400):
+            answer, name = str(i % 3), f"{number}-{i}"
+            calls = [call("large", answer, cost_usd=0.01)]
+            if i % tried == 0:
+                calls.append(call("small", answer, cost_usd=0.0001))
+            at = NOW + timedelta(days=number, seconds=i)
+            question = f"What is {name}?"
+            traffic.put(passed(name, at=at, question=question, policy="mine", calls=calls))
+        if number:  # a model that was asked after the export of the day before
+            await traffic.attach("0-1", [call("small", "1", cost_usd=0.0001)])
+        await traffic.aclose()
+
+    export = ("traffic", "export", "--database", where, "--policy", "mine", "--out", "day.db")
+    recommend = ("recommend", "--traces", "day.db", "--promise", "agreement", "--out", "bundle")
+    asyncio.run(day(0, 8))
+    assert "already" not in farthing(*export).err
+    first = farthing(*recommend)
+    assert first.code == 1, first.err
+    said = " ".join(first.out.split())
+    (prove,) = re.findall(r"([\d,]+) proved; these", said)
+    requests = math.ceil(400 / int(prove))
+    assert f"takes about {requests} requests of such traffic: of 400, 50 were answered" in said
+    assert "Next: let the gateway record more" in said
+
+    asyncio.run(day(1, 1))
+    again = farthing(*export)
+    assert "wrote 800 questions to day.db, 400 of which it had already; 451 have" in again.err
+    with Store.read("day.db") as store:
+        stored = list(store.traces())
+    assert len({one.id for one in stored}) == len(stored) == 800
+    assert sum(len(one.calls) == 2 for one in stored) == 451
+    second = farthing(*recommend)
+    assert second.code == 0, second.err
+    assert 'bundle = "bundle"` in the policy' in " ".join(second.out.split())
+    third = farthing(*recommend)
+    assert third.code == 2
+    assert "holds a proved bundle" in third.err
+
+
+def test_export_says_why_nothing_fits(farthing: Farthing, refused: Refused) -> None:
+    async def go() -> None:
+        traffic = await open_traffic("farthing.db", None, keep_prompts=True)
+        traffic.put(passed("a"))
+        traffic.outside("support", "temperature")
+        await traffic.aclose()
+
+    asyncio.run(go())
+    export = ("traffic", "export", "--database", "farthing.db", "--out", "t.jsonl")
+    said = "1 request outside the task of support: another temperature than in its section"
+    assert said in refused(*export, "--policy", "support")
+    assert said in farthing(*export).err
+    line = refused(*export, "--policy", "suport")
+    assert "unknown policy 'suport'; did you mean 'support'?" in line
+    shown = farthing("traffic", "show", "--database", "farthing.db").out
+    assert said in " ".join(shown.split())
 
 
 def test_what_was_not_tried_proves_nothing(farthing: Farthing, tmp_path: Path) -> None:

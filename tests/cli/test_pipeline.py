@@ -139,7 +139,7 @@ def test_a_promise_is_not_replaced_without_a_word(farthing: Farthing, runs: Path
     kept = Path("b/bundle.json").read_bytes()
     refused = farthing(*train)
     assert refused.code == 2
-    assert "b: holds a calibrated bundle" in refused.err
+    assert "b: holds a proved bundle" in refused.err
     assert Path("b/bundle.json").read_bytes() == kept
 
 

@@ -154,7 +154,7 @@ def test_what_is_wrong_is_refused_in_a_line(
     assert "cannot be read" in refused("recommend", "--traces", "absent.jsonl")
     assert "more than 0.59 s, and 0.1 were given" in refused(*start, "--deadline", "0.1")
     assert farthing(*start, "--out", "b").code == 0
-    assert "holds a calibrated bundle" in refused(*start, "--out", "b")
+    assert "holds a proved bundle" in refused(*start, "--out", "b")
     (tmp_path / "file").write_text("")
     assert "no folder that can be written to" in refused(*start, "--out", "file/b")
 

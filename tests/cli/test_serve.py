@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from farthing.gateway.config import read_config
+from farthing.gateway.remarks import of_keys, remarks
+
 Refused = Callable[..., str]
 GOOD = """
 [serve]
@@ -54,13 +57,39 @@ def without(line: str) -> str:
         (GOOD + "[extra]\n", "extra: is unknown"),
         (GOOD.replace("[serve]", "[serve]\nport = 80000"), "65535"),
         (GOOD.replace("http://127.0.0.1:9/v1", ""), "`url` must look like"),
-        (GOOD.replace("[prices]", 'key_env = "NO_SUCH_KEY"\n[prices]'), "NO_SUCH_KEY"),
-        (without('"large-2026"'), "nothing says what the model 'large-2026' costs"),
+        (
+            GOOD.replace("[prices]", 'key_env = "NO_SUCH_KEY"\n[prices]'),
+            "serve.toml, models.large: the environment variable NO_SUCH_KEY",
+        ),
+        (
+            without('"large-2026"'),
+            "serve.toml, models.large: nothing says what the model 'large-2026' costs",
+        ),
         (GOOD.replace("farthing.db", "no/such/folder/farthing.db"), "no/such/folder"),
         (GOOD + POLICY, "bundle"),
         (GOOD + '[record]\nredact = "no.such:function"\n', "no.such"),
         (GOOD + '[[budgets]]\nof = "all"\nper = "day"\n', "limits nothing; give usd"),
-        (GOOD + '[[budgets]]\nof = "nobody"\nper = "day"\nusd = 1\n', "budgets.of"),
+        (GOOD + '[[budgets]]\nof = "nobody"\nper = "day"\nusd = 1\n', "budgets[0].of: is 'nobody'"),
+        (
+            GOOD + '[[budgets]]\nof = "model:lrge"\nper = "day"\nusd = 1\n',
+            "there is no model 'lrge'; did you mean 'large'?",
+        ),
+        (
+            GOOD + '[[budgets]]\nof = "policy:mine"\nper = "day"\nusd = 1\n',
+            "there is no policy 'mine': shadow",
+        ),
+        (GOOD + POLICY.replace("[policies.mine]", '[policies."my own"]'), "without spaces"),
+        (GOOD + POLICY + 'trial = ["lage"]\n', "policies.mine.trial: names 'lage', which is no"),
+        (
+            GOOD + POLICY + "[policies.mine.pacing]\nusd_per_day = 1\nrequets = 9\n",
+            "has no field `requets`; did you mean `requests`? there are usd_per_day",
+        ),
+        (GOOD + "[record]\nshares = 1\n", "did you mean `share`?"),
+        (
+            GOOD.replace('strongest = "large"', 'strongest = "huge"')
+            + '[[budgets]]\nof = "me"\nper = "day"\nusd = 1\n',
+            "here: large; and budgets[0].of: is 'me'",
+        ),
         (GOOD + '[budgets]\nof = "all"\nper = "day"\nusd = 1\n', "budgets"),
     ],
     ids=lambda value: "" if "\n" in value or not value else value,
@@ -94,3 +123,34 @@ def test_an_extra_that_is_not_there_is_one_line(
     said = refused("serve", "serve.toml", "--port", "0")
     assert "serving needs an optional dependency" in said
     assert "[serve]" in said
+
+
+def test_what_can_be_served_and_is_doubtful_is_noted(refused: Refused) -> None:
+    more = """
+"small-2026" = { input_per_million = 1, output_per_million = 2 }
+[models.small]
+provider = "openai-compatible"
+model = "small-2026"
+url = "http://127.0.0.1:9/v1"
+[policies.turned]
+pool = ["large", "small"]
+system = "Be brief."
+[policies.lone]
+pool = ["large"]
+[[budgets]]
+of = "team:web"
+per = "day"
+usd = 1
+"""
+    Path("serve.toml").write_text(GOOD + more)
+    del refused  # it runs in a folder of its own
+    read = read_config(Path("serve.toml"))
+    said = "\n".join(remarks(read))
+    assert (
+        "policies.turned does not name its pool from the cheapest; by price it is small, large"
+        in said
+    )
+    assert "policies.turned names no system" not in said
+    assert "policies.lone has a pool of one model" in said
+    assert "policies.lone names no system prompt" in said
+    assert of_keys(read, []) == ["budgets[0] is of team:web, and no key is: it limits nothing yet"]

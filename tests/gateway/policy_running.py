@@ -30,11 +30,20 @@ def letter(messages: list[dict[str, str]]) -> str:
 
 def made_bundle(folder: Path, promise: str = "agreement") -> None:
     """Make a bundle of recorded answers, the cheap ones nearly always as the dear ones."""
+    assert _recommended(folder, promise, 0.985) == 0
+
+
+def unproved_bundle(folder: Path) -> None:
+    """Make a bundle of answers that always differ: it asks `large` and promises nothing."""
+    assert _recommended(folder, "agreement", 0.0) == 1
+
+
+def _recommended(folder: Path, promise: str, alike: float) -> int:
     generator = np.random.default_rng(0)
     lines = []
     for at in range(1_200):
         dear = "B" if at % 2 else "A"
-        cheap = dear if generator.random() < 0.985 else "C"
+        cheap = dear if generator.random() < alike else "C"
         calls = [
             _call("small", cheap, 1e-5),
             _call("large", dear, 1e-3),
@@ -43,8 +52,7 @@ def made_bundle(folder: Path, promise: str = "agreement") -> None:
         lines.append(json.dumps({**one, "task": "multiple_choice", "independent": True}))
     (folder / "traces.jsonl").write_text("\n".join(lines) + "\n")
     asked = ["recommend", "--traces", str(folder / "traces.jsonl"), "--promise", promise]
-    rest = ["--reference", "large", "--out", str(folder / "bundle")]
-    assert farthing([*asked, *rest]) == 0
+    return farthing([*asked, "--reference", "large", "--out", str(folder / "bundle")])
 
 
 def _call(role: str, answer: str, usd: float) -> dict[str, Any]:

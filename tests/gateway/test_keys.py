@@ -244,3 +244,40 @@ async def _made(where: str) -> None:
     keys = await open_keys(where)
     await keys.make("ci")
     await keys.aclose()
+
+
+def test_a_limit_is_raised_for_the_same_key_in_every_process(where: str) -> None:
+    async def play(keys: Keys) -> None:
+        clock = ManualClock()
+        calls, more = KeyLimit("calls", "minute", 10), KeyLimit("usd", "day", 9_000_000_000)
+        made, secret = await keys.make("ci", limits=[DAY, calls])
+        other = StoredKeys(await open_database(where, SCHEMA), seconds=clock.now)
+        assert await other.find(secret) == made
+        changed = await keys.limit("ci", [more], [])
+        assert changed.limits == (more, calls)
+        assert await keys.find(secret) == changed
+        await clock.advance(CACHE_S)
+        assert await other.find(secret) == changed
+        changed = await keys.limit(made.id, [KeyLimit("tokens", "total", 5)], [("usd", "day")])
+        assert changed.limits == (calls, KeyLimit("tokens", "total", 5))
+        with pytest.raises(InputError, match="no limit usd/month"):
+            await keys.limit("ci", [], [("usd", "month")])
+        with pytest.raises(UnknownNameError):
+            await keys.limit("nobody", [more], [])
+        await asyncio.gather(
+            keys.limit("ci", [KeyLimit("usd", "hour", 1)], []),
+            other.limit("ci", [KeyLimit("usd", "month", 2)], []),
+        )
+        (now,) = await keys.list()
+        assert {(one.unit, one.period) for one in now.limits} == {
+            ("calls", "minute"),
+            ("tokens", "total"),
+            ("usd", "hour"),
+            ("usd", "month"),
+        }
+        await keys.revoke("ci")
+        with pytest.raises(InputError, match="is revoked"):
+            await keys.limit("ci", [more], [])
+        await other.aclose()
+
+    playing(where, play)

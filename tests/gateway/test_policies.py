@@ -1,5 +1,6 @@
 """A policy answers: whose task a request is, who decides, what is promised, what is kept."""
 
+import asyncio
 import json
 import shutil
 import time
@@ -11,13 +12,14 @@ from typing import Any
 import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models
-from policy_running import SYSTEM, config, letter, made_bundle
+from policy_running import SYSTEM, config, letter, made_bundle, unproved_bundle
 from serving import total
 
 from farthing.cli.main import _run as farthing
 from farthing.errors import InputError
 from farthing.gateway.config import read_config
 from farthing.gateway.policies_opening import open_policies
+from farthing.gateway.traffic_summary import OutsideTask, summarise
 
 RECORD = """
 [record]
@@ -181,8 +183,77 @@ def test_another_model_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
         text = text.replace('"small-2026" =', '"small-2027" =')
         with gateway(tmp_path, text) as running:
             said = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
-    assert said["promise"] == "none"
+            asked = {"reliability": 0.5}
+            sure = running.chat("farthing/letters", SYSTEM, "7", farthing=asked).json["farthing"]
+            ready = running.get("/ready").json
+    assert (said["promise"], said["answered_by"]) == ("none", "small")  # it goes on deciding
     assert "small-2027" in said["says"]
+    assert (sure["promise"], sure["answered_by"]) == ("none", "large")
+    assert ready["policies"] == {"letters": {"default": None}}
+    (note,) = ready["notes"]
+    assert "policy letters" in note
+    assert "holds no more" in note
+    assert "small-2027" in note
+
+
+def test_a_bundle_of_which_nothing_was_proved_does_not_decide(tmp_path: Path) -> None:
+    unproved_bundle(tmp_path)
+    with Endpoint(letter) as stub:
+        text = config(stub, tmp_path / "bundle").replace(
+            'strongest = "large"', 'strongest = "small"'
+        )
+        with gateway(tmp_path, text) as running:
+            said = running.chat("farthing/letters", SYSTEM, "7").json["farthing"]
+            ready = running.get("/ready").json
+    assert (said["answered_by"], said["promise"]) == ("small", "none")  # not what the bundle asks
+    assert "nothing was proved" in said["says"]
+    assert ready["policies"] == {"letters": {"default": None}}
+    assert "promises nothing" in ready["notes"][0]
+    made_bundle(tmp_path)  # nothing is lost by writing over it
+    with pytest.raises(AssertionError):
+        made_bundle(tmp_path)  # but by writing over what is proved
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "said"),
+    [
+        ({"temperature": 0}, "temperature", "its temperature is 0, and the task's 1"),
+        ({"max_tokens": 7}, "limit", "it takes 7 output tokens at most, the task 50"),
+        ({"top_p": 0.5}, "parameters", "it sets top_p"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "not text", "more than"),
+    ],
+)
+def test_what_is_nearly_the_task_is_told_and_counted(
+    tmp_path: Path, fields: dict[str, Any], reason: str, said: str
+) -> None:
+    with Endpoint(letter) as stub:
+        with gateway(tmp_path, config(stub, tmp_path / "none") + RECORD) as running:
+            reply = running.chat("large", SYSTEM, "number 8", **fields).json["farthing"]
+            running.chat("large", SYSTEM, "number 9", **fields)
+            other = running.chat("large", "Another prompt.", "number 8", **fields).json["farthing"]
+            metrics = running.get("/metrics").body.decode()
+        assert said in reply["says"]
+        assert "farthing/letters" in reply["says"]
+        assert "farthing/letters" not in other["says"]
+        assert f'farthing_outside_task_total{{policy="letters",reason="{reason}"}} 2.0' in metrics
+    found = asyncio.run(summarise(str(tmp_path / "gateway.db")))
+    assert found.outside == (OutsideTask("letters", reason, 2),)
+
+
+def test_trials_that_are_left_out_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Endpoint(letter) as stub:
+        text = config(stub, tmp_path / "none") + RECORD.replace("at_once = 50", "at_once = 1")
+        with gateway(tmp_path, text) as running:
+            stub.latency_s = 1.0
+            with ThreadPoolExecutor(6) as threads:
+                list(
+                    threads.map(lambda at: running.chat("large", SYSTEM, f"number {at}"), range(6))
+                )
+    assert asyncio.run(summarise(str(tmp_path / "gateway.db"))).trials_left_out == 5
+    (line,) = [one.getMessage() for one in caplog.records if "left out" in one.getMessage()]
+    assert "at_once under [record]" in line
 
 
 def test_what_is_asked_for_and_not_proved_is_not_promised(tmp_path: Path, bundle: Path) -> None:

@@ -157,7 +157,7 @@ GOOD_URL = 'url = "http://host/v1"'
         ),
         (
             f'[models.base]\nprovider = "openai-compatible"\nmodel = "m"\n{GOOD_URL}\nkey = "sk"',
-            "job.toml, models.base: has no field `key`; there are",
+            "job.toml, models.base: has no field `key`; did you mean `key_env`? there are",
         ),
         (
             '[models.base]\nprovider = "openai-compatible"\nmodel = "m"\nurl = "host"',

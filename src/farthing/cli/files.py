@@ -82,7 +82,8 @@ def check_bundle(out: Path) -> None:
     """Refuse a folder that a bundle could not be written to, or whose promise would be lost.
 
     Raises:
-        InputError: it is not writable, holds something else, or holds a calibrated bundle.
+        InputError: it is not writable, holds something else, or holds a bundle that promises
+            something.
     """
     from farthing.bundle.sealed import check_replaceable
 
@@ -100,21 +101,20 @@ def doubt_costs(traces: "TraceArrays") -> None:
 
 
 def check_nothing_is_lost(out: Path) -> None:
-    """Refuse a folder whose bundle promises something.
+    """Refuse a folder whose bundle promises something; one of which nothing was proved is not lost.
 
     Raises:
         InputError: the promise would be lost.
     """
     from farthing.bundle.folder import load
     from farthing.bundle.sealed import BODY
-    from farthing.calibration.guarantees.none import NoPromise
 
     if not (out / BODY).exists():
         return
     certificate = load(out).certificate
-    if certificate is not None and not isinstance(certificate.promise, NoPromise):
+    if certificate is not None and certificate.promises:
         raise InputError(
-            f"{out}: holds a calibrated bundle, whose promise would be lost; name another folder "
+            f"{out}: holds a proved bundle, whose promise would be lost; name another folder "
             "or remove that one first"
         )
 

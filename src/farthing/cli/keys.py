@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args
 
 import typer
@@ -26,6 +27,13 @@ app = typer.Typer(
     cls=PlainGroup, help="Make, list and revoke keys to a gateway.", no_args_is_help=True
 )
 Per = Literal["minute", "hour", "day", "month", "total"]
+Usd = Annotated[
+    list[str],
+    typer.Option(metavar="USD[/PERIOD]", help="Most money: 5, or 5/day; several may hold."),
+]
+Tokens = Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most tokens, in and out.")]
+Calls = Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most calls.")]
+PerOption = Annotated[Per, typer.Option(help="Period of the limits that name none.")]
 
 
 @app.command()
@@ -44,15 +52,10 @@ def make(
             show_default="call",
         ),
     ] = [],  # noqa: B006 - typer copies it
-    usd: Annotated[
-        list[str],
-        typer.Option(metavar="USD[/PERIOD]", help="Most money: 5, or 5/day; several may hold."),
-    ] = [],  # noqa: B006 - typer copies it
-    tokens: Annotated[
-        list[str], typer.Option(metavar="N[/PERIOD]", help="Most tokens, in and out.")
-    ] = [],  # noqa: B006 - typer copies it
-    calls: Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most calls.")] = [],  # noqa: B006 - typer copies it
-    per: Annotated[Per, typer.Option(help="Period of the limits that name none.")] = "total",
+    usd: Usd = [],  # noqa: B006 - typer copies it
+    tokens: Tokens = [],  # noqa: B006 - typer copies it
+    calls: Calls = [],  # noqa: B006 - typer copies it
+    per: PerOption = "total",
     model: Annotated[
         list[str],
         typer.Option(metavar="NAME", help="A model or policy that it may ask.", show_default="all"),
@@ -66,16 +69,12 @@ def make(
 
     Example: farthing keys make ci --database farthing.db --usd 5 --per day
     """
-    from farthing.gateway.keys import KeyLimit
-
-    limits = [
-        KeyLimit(cast("Unit", unit), *_amount(text, unit, per))
-        for unit, texts in (("usd", usd), ("tokens", tokens), ("calls", calls))
-        for text in texts
-    ]
+    limits = _limits(usd, tokens, calls, per)
     ends = None if days is None else datetime.now(UTC) + timedelta(days=days)
     scopes = [cast("Scope", one) for one in scope or ["call"]]
     where = database_of(database, config)
+    if config is not None:
+        _doubt(model, config)
     record, secret = _with(
         where, lambda keys: keys.make(name, team, scopes, limits, model, ends), create=True
     )
@@ -120,6 +119,78 @@ def revoke(
         show_json(_plain(ended))
     else:
         show(_table([ended]))
+
+
+@app.command()
+def limit(
+    key: Annotated[str, typer.Argument(metavar="ID|NAME", help="Which one.")],
+    database: DatabaseOption = None,
+    config: ConfigOption = None,
+    usd: Usd = [],  # noqa: B006 - typer copies it
+    tokens: Tokens = [],  # noqa: B006 - typer copies it
+    calls: Calls = [],  # noqa: B006 - typer copies it
+    per: PerOption = "total",
+    end: Annotated[
+        list[str],
+        typer.Option(metavar="UNIT/PERIOD", help="A limit that ends, such as usd/day; give each."),
+    ] = [],  # noqa: B006 - typer copies it
+    as_json: Json = False,
+) -> None:
+    """Raise or lower what may be spent with a key; running gateways know within seconds.
+
+    A limit takes the place of the one of the same unit and period; others stay. What was spent
+    counts on.
+
+    Example: farthing keys limit ci --database farthing.db --usd 10 --per day
+    """
+    limits, without = _limits(usd, tokens, calls, per), [_ended(text) for text in end]
+    if not limits and not without:
+        raise InputError("nothing would change; give --usd, --tokens or --calls, or --end usd/day")
+    where = database_of(database, config)
+    changed = _with(where, lambda keys: keys.limit(key, limits, without), create=False)
+    if as_json:
+        show_json(_plain(changed))
+    else:
+        show(_table([changed]))
+
+
+def _doubt(models: Sequence[str], config: Path) -> None:
+    """Say which models a configuration does not have; they may come later."""
+    from farthing.gateway.sections import PREFIX
+    from farthing.models.sections import read_toml
+
+    tables = read_toml(config)
+    sections = [tables.get(name) for name in ("models", "policies")]
+    known, policies = ([*one] if isinstance(one, dict) else [] for one in sections)
+    known += [PREFIX + name for name in policies]
+    for name in models:
+        if name not in known:
+            remark(f"note: {config} has no model '{name}'; there are {', '.join(known)}")
+
+
+def _limits(
+    usd: Sequence[str], tokens: Sequence[str], calls: Sequence[str], per: Per
+) -> "list[KeyLimit]":
+    """Read limits."""
+    from farthing.gateway.keys import KeyLimit
+
+    return [
+        KeyLimit(cast("Unit", unit), *_amount(text, unit, per))
+        for unit, texts in (("usd", usd), ("tokens", tokens), ("calls", calls))
+        for text in texts
+    ]
+
+
+def _ended(text: str) -> "tuple[Unit, Period]":
+    """Read which limit ends.
+
+    >>> _ended("usd/day")
+    ('usd', 'day')
+    """
+    unit, _, period = text.partition("/")
+    if unit not in ("usd", "tokens", "calls") or period not in get_args(Per):
+        raise InputError(f"--end {text}: names no limit; write it as usd/day, or calls/minute")
+    return cast("Unit", unit), cast("Period", period)
 
 
 def _with(where: str, ask: "Callable[[Keys], Awaitable[T]]", *, create: bool) -> T:

@@ -24,6 +24,7 @@ from farthing.cli import (
     recommend,
     redeploy,
     serve,
+    spending,
     traces,
     traffic,
     tune,
@@ -65,6 +66,7 @@ app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)
 app.command("rollback")(redeploy.rollback)
+app.command("spending")(spending.spending)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
 for one in (

@@ -83,7 +83,7 @@ def recommend(
     from farthing.bundle import folder as bundles
     from farthing.experiments import recommend as rooms
     from farthing.methods.base import Dataset
-    from farthing.reports.recommend import screen
+    from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.made_with import made_with
 
     if out is not None:
@@ -107,9 +107,22 @@ def recommend(
     if as_json:
         show_json(found.to_json())
     else:
-        show(screen(found, traces.name, None if out is None else str(out)))
+        whence = OfTraffic(len(arrays)) if _is_traffic(traces) else None
+        show(screen(found, traces.name, None if out is None else str(out), whence))
     if found.nothing_cheaper:
         raise typer.Exit(1)
+
+
+def _is_traffic(traces: Path) -> bool:
+    """Return whether all questions of a store passed through a gateway."""
+    from farthing.gateway.traffic_export import SOURCE
+    from farthing.traces.files import STORES
+    from farthing.traces.store import Store
+
+    if traces.suffix not in STORES:
+        return False
+    with Store.read(traces) as store:
+        return {one.source for one in store.info().imports} == {SOURCE}
 
 
 def _asked(

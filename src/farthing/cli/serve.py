@@ -1,5 +1,6 @@
 """`farthing serve`: the gateway that any OpenAI client can point to."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -38,12 +39,14 @@ def serve(
     Example: farthing serve serve.toml --record --watch
     """
     from farthing.gateway.config import overridden, read_config
+    from farthing.gateway.remarks import remarks
     from farthing.gateway.server import serve as run
 
     read = overridden(read_config(config, record=record), host=host, port=port, workers=workers)
 
-    def ready(url: str) -> None:
-        for line in [*read.remarks(), f"serving at {url}"]:
+    def ready(url: str, notes: Sequence[str]) -> None:
+        said = [f"note: {note}" for note in notes]
+        for line in [*remarks(read), *said, f"serving at {url}"]:
             remark(line)
         if read.has_page:
             remark(f"the page is at {url.removesuffix('/v1')}/admin")

@@ -1,6 +1,8 @@
 """`farthing traffic`: what passed through a gateway, and traces of it to learn from."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +47,7 @@ def show_(
     if as_json:
         show_json(to_builtins(found))
     else:
-        show(Group(_table(found), Text(_sentence(found))))
+        show(Group(_table(found), *map(Text, [_sentence(found), *_notes(found)])))
 
 
 @app.command()
@@ -76,24 +78,45 @@ def export(
 ) -> None:
     """Export questions with what every model said to them, as traces of a pool.
 
+    A store that is there already gets what is new, so that the same command does the next day.
+
     Example: farthing traffic export --config serve.toml --policy support --out day.db
     """
     from farthing.gateway.traffic_export import as_pool, write_pool
+    from farthing.gateway.traffic_summary import summarise
     from farthing.traces.files import STORES, check_suffix
 
     check_suffix(out, *STORES)
     check_file(out)
     where, begun = database_of(database, config), date_of(since)
+    passed = asyncio.run(summarise(where))
+    if policy is not None:
+        _check_policy(policy, passed, config)
     with interruptible("nothing was written"):
         pool = as_pool(asyncio.run(_read(where, policy, begun)), model)
-        _check(pool)
-        write_pool(out, pool)
+        nearly = [line for line in _outside(passed) if policy in (None, line[0])]
+        _check(pool, [said for _, said in nearly])
+        there = write_pool(out, pool)
+    already = f", {there:,} of which it had already" if there else ""
     remark(
-        f"wrote {counted(len(pool.traces), 'question')} to {out}; {pool.complete:,} have an answer "
-        f"of each of {', '.join(pool.models)}, and the others prove nothing"
+        f"wrote {counted(len(pool.traces), 'question')} to {out}{already}; {pool.complete:,} have "
+        f"an answer of each of {', '.join(pool.models)}, and the others prove nothing"
     )
     if pool.left_out:
         remark(f"note: {counted(pool.left_out, 'request')} left out, which no pool answered")
+    for _, said in nearly:
+        remark(f"note: {said}")
+
+
+_OTHER = {
+    "not text": "tools, images, several choices or a format",
+    "parameters": "parameters that the task does not have",
+    "limit": "another max_tokens than in its section",
+    "temperature": "another temperature than in its section",
+    "history": "a history",
+    "prompt": "another system prompt",
+}
+"""What requests are outside a task by."""
 
 
 async def _read(where: str, policy: str | None, since: "datetime | None") -> "list[Passed]":
@@ -108,12 +131,35 @@ async def _read(where: str, policy: str | None, since: "datetime | None") -> "li
         await traffic.aclose()
 
 
-def _check(pool: "Pool") -> None:
+def _check_policy(policy: str, found: "Summary", config: Path | None) -> None:
+    """Refuse a policy that is neither in the traffic nor in the configuration.
+
+    Raises:
+        UnknownNameError: it is not.
+    """
+    from farthing.errors import UnknownNameError
+    from farthing.models.sections import read_toml
+
+    known = {line.policy for line in found.lines} | {one.policy for one in found.outside}
+    if config is not None:
+        sections = read_toml(config).get("policies")
+        known |= set(sections) if isinstance(sections, dict) else set()
+    if policy not in known:
+        raise UnknownNameError("policy", policy, filter(None, known))
+
+
+def _check(pool: "Pool", nearly: Sequence[str]) -> None:
     """Refuse what nothing can be learned from.
+
+    Args:
+        pool: what passed.
+        nearly: which requests are outside the task, and by what.
 
     Raises:
         InputError: there is no question, or no answer was kept.
     """
+    if not pool.traces and nearly:
+        raise InputError(f"no question passed that fits: {'; '.join(nearly)}")
     if not pool.traces:
         raise InputError("no question passed that fits; leave out --policy, --since or --model")
     if all(call.answer is None for trace in pool.traces for call in trace.calls):
@@ -140,3 +186,35 @@ def _sentence(found: "Summary") -> str:
     lost = f"{found.dropped:,} lost, {found.unredacted:,} without texts as their redaction failed"
     passed = f"{counted(requests, 'request')} in {counted(found.conversations, 'conversation')}"
     return f"{passed}{since}; {lost}."
+
+
+def _outside(found: "Summary") -> Iterator[tuple[str, str]]:
+    """Yield policies, and how many requests are outside their tasks and by what."""
+    for one in found.outside:
+        why = _OTHER.get(one.reason, one.reason)
+        number = counted(one.requests, "request")
+        yield one.policy, f"{number} outside the task of {one.policy}: {why}"
+
+
+def _notes(found: "Summary") -> Iterator[str]:
+    """Yield what the figures leave out."""
+    from farthing.money import dollars
+
+    if found.trials_left_out:
+        yield (
+            f"{counted(found.trials_left_out, 'trial')} left out under load; a larger at_once "
+            "under [record] leaves out fewer."
+        )
+    yield from (f"{said[0].upper()}{said[1:]}." for _, said in _outside(found))
+    compared = found.compared
+    if compared is not None and compared.charged_nano != compared.recorded_nano:
+        charged, recorded = compared.charged_nano, compared.recorded_nano
+        less = dollars(abs(charged - recorded))
+        why = (
+            "what failed, timed out, was given up or is not recorded" if charged > recorded else ""
+        )
+        yield (
+            f"Since {compared.since} the ledger was charged {dollars(charged)}, {less} "
+            f"{'more' if why else 'less'} than is recorded{f': for {why}' if why else ''}; "
+            "farthing spending says on whom."
+        )

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from farthing import __version__
+from farthing.errors import StoreError
+from farthing.gateway.charged import account_of, all_accounts, all_limits, charged, limits_of
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.ending import Counted, UnderWay
 from farthing.gateway.house import House, opened
@@ -63,6 +66,7 @@ def application(
         Route("/v1/chat/completions", _said(chat), methods=["POST"]),
         Route("/v1/feedback", _said(feedback), methods=["POST"]),
         Route("/v1/watch", _said(watched), methods=["GET"]),
+        Route("/v1/spending", _said(spending), methods=["GET"]),
         Route("/v1/models", _said(models), methods=["GET"]),
         Route("/v1/models/{name:path}", _said(model), methods=["GET"]),
         Route("/health", _said(health), methods=["GET"]),
@@ -131,22 +135,38 @@ async def ready(request: Request) -> Response:
     """Say whether requests can be answered: the database is there."""
     house = house_of(request)
     await house.ledger.balances(["all"])
-    bundles = {
-        name: {mode: one.certificate_id for mode, one in policy.loaded.items()}
-        for name, policy in house.chat.policies.items()
-    }
+    policies = house.chat.policies
+    bundles = {name: policy.certificates for name, policy in policies.items()}
+    notes = [note for policy in policies.values() for note in policy.notes()]
     latency = {
         name: {"median_s": median, "p95_s": slow}
         for name, (median, slow) in house.metrics.quantiles().items()
     }
-    return _json({"status": "ready", "policies": bundles, "latency": latency})
+    said = {"status": "ready", "policies": bundles, "notes": notes, "latency": latency}
+    return _json(said)
+
+
+async def spending(request: Request) -> Response:
+    """Say what was charged and what is left: to who may read all of it, else of the key itself."""
+    house = house_of(request)
+    key = await admitted(request, "call", "read")
+    if key is not None and not key.scopes & {"read", "admin"}:
+        return _json((await charged(house.ledger, [account_of(key)], limits_of(key))).to_json())
+    keys = [] if house.keys is None else await house.keys.list()
+    limits = all_limits(house.config, keys, datetime.now(UTC))
+    found = await charged(house.ledger, all_accounts(house.config, keys), limits)
+    return _json(found.to_json())
 
 
 async def metrics(request: Request) -> Response:
     """Give the figures for Prometheus."""
     house = house_of(request)
     await admitted(request, "read", "admin")
-    return Response(house.metrics.text(), media_type=CONTENT_TYPE)
+    try:
+        found = await charged(house.ledger, all_accounts(house.config, ()), house.config.limits)
+    except StoreError:  # the rest is worth having all the same
+        found = None
+    return Response(house.metrics.text(found), media_type=CONTENT_TYPE)
 
 
 async def openapi(_: Request) -> Response:

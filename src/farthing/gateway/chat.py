@@ -11,6 +11,7 @@ from farthing.gateway.completions import NONE, Given, Receipt
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.metrics import Metrics
+from farthing.gateway.outside import Outside
 from farthing.gateway.pacing import Pace
 from farthing.gateway.passing import Passing
 from farthing.gateway.policies import Chosen, GatewayPolicy
@@ -83,14 +84,21 @@ class Chat:
             raise forbidden(f"use the model '{name}'")
         if name in self.passing.upstreams:
             taking = [p for p in self.policies.values() if name in p.section.answers_for]
-            inside = [policy for policy in taking if policy.outside(request) is None]
+            fit = [(policy, policy.outside(request)) for policy in taking]
+            inside = [policy for policy, other in fit if other is None]
             if inside:
                 return Route(name, inside[0])
-            return Route(name, None, "a model was asked, which promises nothing")
+            why = "a model was asked, which promises nothing"
+            nearly = [(policy, one) for policy, one in fit if one is not None and one.nearly]
+            for policy, one in nearly[:1]:
+                self._outside(policy, one)
+                why += f"; nor is it the task of {PREFIX}{policy.name}, since {one}"
+            return Route(name, None, why)
         policy = self.policies[name.removeprefix(PREFIX)]
         outside = policy.outside(request)
         if outside is None:
             return Route(self.strongest.name, policy)
+        self._outside(policy, outside)
         if policy.section.outside == "refuse":
             said = f"the policy '{policy.name}' does not take this request: {outside}"
             raise RefusedError(400, said, code="outside_task")
@@ -230,6 +238,12 @@ class Chat:
         self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, NONE)
         if self.recorder is not None:
             self.recorder.passed(request, route.policy, payer, receipt, reply, text)
+
+    def _outside(self, policy: GatewayPolicy, why: Outside) -> None:
+        """Count a request that somebody may think to be a policy's task."""
+        self.metrics.outside(policy.name, why.reason)
+        if self.recorder is not None:
+            self.recorder.traffic.outside(policy.name, why.reason)
 
     def _left(self, request: ChatRequest) -> float:
         """Return the most seconds that an upstream model may take."""

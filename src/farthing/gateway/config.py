@@ -29,12 +29,10 @@ from typing import Any
 
 import msgspec
 
-from farthing import plugins
 from farthing.budgets.accounts.base import Limit
-from farthing.errors import ConfigError, InputError
+from farthing.errors import ConfigError
+from farthing.gateway.checking import check
 from farthing.gateway.sections import (
-    ALL,
-    PREFIX,
     BudgetSection,
     PageSection,
     PolicySection,
@@ -46,12 +44,9 @@ from farthing.models.config import ModelsConfig, models_from
 from farthing.models.sections import convert, read_toml
 from farthing.money import nano_from_usd
 
-OWN_ACCOUNTS = frozenset({"shadow", "audit"})
-"""What trials and audits are charged to, as if they were policies."""
 _SECTIONS = frozenset(
     ("serve", "record", "watch", "page", "models", "limits", "prices", "policies", "budgets")
 )
-_OWNERS = ("key:", "team:", "model:", "policy:")
 
 
 @dataclass(frozen=True)
@@ -66,32 +61,23 @@ class ServeConfig:
     watch: WatchSection
     models: ModelsConfig
     policies: Mapping[str, PolicySection]
-    limits: tuple[Limit, ...]
+    budgets: tuple[BudgetSection, ...]
 
     @property
     def has_page(self) -> bool:
         """Whether the administrator's page is served."""
         return self.page.enabled and self.serve.keys
 
-    def remarks(self) -> list[str]:
-        """Return what whoever starts it should know, a line each."""
-        found = []
-        serve = self.serve
-        if not serve.keys and serve.host not in {"127.0.0.1", "::1", "localhost"}:
-            found.append(
-                f"warning: anybody who reaches {serve.host} can spend your money: no keys are "
-                "needed (keys = true under [serve] wants them)"
-            )
-        if not self.limits:
-            found.append("note: there is no budget; [[budgets]] sets one")
-        for name, policy in self.policies.items():
-            missing = [path for path in policy.bundles.values() if not Path(path).is_dir()]
-            if missing or not policy.bundles:
-                found.append(
-                    f"note: {PREFIX}{name} has no bundle yet: {serve.strongest} answers, "
-                    "and nothing is promised"
-                )
-        return found
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits of its budgets, and of policies whose day's money is paced."""
+        paced = {policy: section.pacing for policy, section in self.policies.items()}
+        own = [
+            Limit(f"policy:{policy}", "usd", "day", nano_from_usd(section.usd_per_day))
+            for policy, section in paced.items()
+            if section is not None
+        ]
+        return (*(limit for one in self.budgets for limit in one.limits()), *own)
 
 
 def overridden(
@@ -138,20 +124,12 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
             policy: _placed(convert(table, PolicySection, name, f"policies.{policy}"), folder)
             for policy, table in _tables(tables, name)
         },
-        limits=tuple(
-            limit
+        budgets=tuple(
+            convert(table, BudgetSection, name, f"budgets[{at}]")
             for at, table in enumerate(tables.get("budgets", []))
-            for limit in convert(table, BudgetSection, name, f"budgets[{at}]").limits()
         ),
     )
-    paced = {policy: section.pacing for policy, section in config.policies.items()}
-    own = [
-        Limit(f"policy:{policy}", "usd", "day", nano_from_usd(section.usd_per_day))
-        for policy, section in paced.items()
-        if section is not None
-    ]
-    config = replace(config, limits=(*config.limits, *own))
-    _check(config)
+    check(config)
     return config
 
 
@@ -177,61 +155,3 @@ def _placed(policy: PolicySection, folder: Path) -> PolicySection:
         bundle=place(policy.bundle),
         modes={mode: str(folder / path) for mode, path in policy.modes.items()},
     )
-
-
-def _check(config: ServeConfig) -> None:
-    if not config.models.sections:
-        raise ConfigError(config.file, "models", "is missing; give a section [models.NAME] or more")
-    for name in config.models.sections:
-        if name.startswith(PREFIX):
-            raise ConfigError(
-                config.file, f"models.{name}", f"begins with {PREFIX}, as policies do"
-            )
-    _check_model(config, "serve.strongest", config.serve.strongest)
-    for model, others in config.serve.fallbacks.items():
-        for one in (model, *others):
-            _check_model(config, f"serve.fallbacks.{model}", one)
-    for name, policy in config.policies.items():
-        _check_policy(config, name, policy)
-    for limit in config.limits:
-        _check_owner(config, limit.account)
-
-
-def _check_owner(config: ServeConfig, account: str) -> None:
-    if account != ALL and not account.startswith(_OWNERS):
-        problem = f"is '{account}'; write {ALL}, or one of {', '.join(_OWNERS)} and a name"
-        raise ConfigError(config.file, "budgets.of", problem)
-
-
-def _check_policy(config: ServeConfig, name: str, policy: PolicySection) -> None:
-    field = f"policies.{name}"
-    if name in OWN_ACCOUNTS:
-        raise ConfigError(config.file, field, "is what background calls are charged to; rename it")
-    for model in (*policy.pool, *policy.trial):
-        _check_model(config, f"{field}.pool", model)
-    for model in policy.answers_for:
-        _check_model(config, f"{field}.answers_for", model)
-    _check_bundles(config.file, field, policy)
-    try:
-        plugins.load("tasks", policy.task)
-        if policy.pacing is not None:
-            plugins.load("pacers", policy.pacing.pacer)
-    except InputError as error:
-        raise ConfigError(config.file, field, str(error)) from None
-
-
-def _check_bundles(file: str, field: str, policy: PolicySection) -> None:
-    if bool(policy.pool) == (policy.job is not None):
-        raise ConfigError(file, field, "give either a pool of models or a job")
-    if policy.bundle is not None and policy.modes:
-        raise ConfigError(file, field, "give either a bundle or modes")
-    if policy.job is not None and not policy.bundles:
-        raise ConfigError(file, field, "lacks a bundle, which says who is asked when")
-    if policy.pacing is not None and len(policy.bundles) < 2:
-        raise ConfigError(file, f"{field}.pacing", "needs two modes or more to choose from")
-
-
-def _check_model(config: ServeConfig, field: str, name: str) -> None:
-    if name not in config.models.sections:
-        problem = f"names '{name}', which is no model here: {', '.join(config.models.sections)}"
-        raise ConfigError(config.file, field, problem)

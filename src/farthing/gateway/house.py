@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from farthing.budgets.accounts.base import Accounts
 from farthing.budgets.accounts.opening import open_accounts
-from farthing.errors import FarthingError
+from farthing.errors import ConfigError, FarthingError
 from farthing.gateway.answering import Strongest
 from farthing.gateway.asking import Asking
 from farthing.gateway.chat import Chat
@@ -24,12 +24,12 @@ from farthing.gateway.policies_opening import open_policies
 from farthing.gateway.recording import Recorder
 from farthing.gateway.redaction import load_redaction
 from farthing.gateway.refusals import logged
-from farthing.gateway.sections import RecordSection
-from farthing.gateway.shadow import SHADOW, Shadow
+from farthing.gateway.sections import AUDIT, SHADOW, RecordSection
+from farthing.gateway.shadow import Shadow
 from farthing.gateway.spending import Limits
 from farthing.gateway.traffic import Traffic, open_traffic
 from farthing.gateway.upstream import open_upstreams
-from farthing.gateway.watching.auditor import AUDIT, Auditor
+from farthing.gateway.watching.auditor import Auditor
 from farthing.gateway.watching.feedback import Grading
 from farthing.gateway.watching.stored import StoredWatch, open_watch
 from farthing.gateway.watching.watcher import Watcher
@@ -84,10 +84,10 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
             stack.push_async_callback(keys.aclose)
         admissions = config.models.admissions(workers=serve.workers)
         upstreams = open_upstreams(config.models, admissions)
-        for upstream in upstreams.values():
+        for name, upstream in upstreams.items():
             stack.push_async_callback(upstream.aclose)
             if upstream.price is None:  # nothing could be reserved for it
-                raise unpriced(upstream.model)
+                raise ConfigError(config.file, f"models.{name}", str(unpriced(upstream.model)))
         models = config.models.open(admissions=admissions)
         for one in models.values():
             stack.push_async_callback(one.aclose)
@@ -238,6 +238,8 @@ async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | Non
             try:
                 for mode in await asyncio.to_thread(policy.load):
                     LOG.warning("policy %s: read the bundle of mode %s", name, mode)
+                    for note in policy.notes(mode):
+                        LOG.warning("note: %s", note)
             except FarthingError as error:  # one that is damaged keeps no other from being read
                 LOG.warning("policy %s: %s; what was read before goes on", name, error)
             new = [mode for mode, one in policy.loaded.items() if before.get(mode) is not one]

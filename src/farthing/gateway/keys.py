@@ -90,6 +90,22 @@ class Keys(Protocol):
         """
         ...
 
+    async def limit(
+        self, id_or_name: str, limits: Sequence[KeyLimit], without: Sequence[tuple[Unit, Period]]
+    ) -> KeyRecord:
+        """Change a key's limits, within `CACHE_S` in every process; return its record.
+
+        Args:
+            id_or_name: of a key that is not revoked.
+            limits: take the place of those of the same unit and period; the others stay.
+            without: units and periods whose limits end.
+
+        Raises:
+            UnknownNameError: there is no such key.
+            InputError: it is revoked, or there is no such limit to end.
+        """
+        ...
+
     async def list(self) -> list[KeyRecord]:
         """Return all keys, the oldest first, revoked ones among them."""
         ...

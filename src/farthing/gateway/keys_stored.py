@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
+from farthing.budgets.accounts.base import Unit
+from farthing.budgets.accounts.periods import Period
 from farthing.errors import InputError, UnknownNameError
 from farthing.gateway.database import Database, Row, Step, microseconds, moment
 from farthing.gateway.keys import CACHE_S, KeyLimit, KeyRecord, Scope
@@ -43,6 +45,7 @@ _SELECT = """
 SELECT digest, id, name, team, scopes, limits, models, made_us, revoked_us, expires_us
 FROM gateway_keys"""
 _REVOKE = "UPDATE gateway_keys SET revoked_us = $1 WHERE id = $2 AND revoked_us IS NULL"
+_LIMIT = "UPDATE gateway_keys SET limits = $1 WHERE id = $2 AND limits = $3"
 _SECRET = re.compile(r"fk-([0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)
 _ID = re.compile(r"[0-9a-f]{8}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
@@ -119,16 +122,26 @@ class StoredKeys:
 
     async def revoke(self, id_or_name: str) -> KeyRecord:
         """End a key; see `Keys`."""
-        keys = await self.list()
-        found = [key for key in keys if key.id == id_or_name]
-        found += [key for key in keys if key.name == id_or_name and key.revoked_at is None]
-        found += [key for key in keys if key.name == id_or_name]
-        if not found:
-            raise UnknownNameError("key", id_or_name, (key.name for key in keys))
+        found = await self._named(id_or_name)
         at = microseconds(self._now())
-        changed = await self._database.write(Step(_REVOKE, [(at, found[0].id)]))
-        self._remembered.pop(found[0].id, None)
-        return replace(found[0], revoked_at=moment(at)) if changed else found[0]
+        changed = await self._database.write(Step(_REVOKE, [(at, found.id)]))
+        self._remembered.pop(found.id, None)
+        return replace(found, revoked_at=moment(at)) if changed else found
+
+    async def limit(
+        self, id_or_name: str, limits: Sequence[KeyLimit], without: Sequence[tuple[Unit, Period]]
+    ) -> KeyRecord:
+        """Change a key's limits; see `Keys`."""
+        while True:
+            found = await self._named(id_or_name)
+            if found.revoked_at is not None:
+                raise InputError(f"the key '{found.name}' is revoked; make another")
+            changed = replace(found, limits=_changed(found.limits, limits, without))
+            _check(changed)
+            said = (_json(changed.limits), found.id, _json(found.limits))
+            if await self._database.write(Step(_LIMIT, [said])):  # else somebody else was quicker
+                self._remembered.pop(found.id, None)
+                return changed
 
     async def list(self) -> list[KeyRecord]:
         """Return all keys, the oldest first."""
@@ -138,6 +151,20 @@ class StoredKeys:
     async def aclose(self) -> None:
         """Close the database."""
         await self._database.aclose()
+
+    async def _named(self, id_or_name: str) -> KeyRecord:
+        """Return the key of an id or a name, one that is not revoked before others.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        keys = await self.list()
+        found = [key for key in keys if key.id == id_or_name]
+        found += [key for key in keys if key.name == id_or_name and key.revoked_at is None]
+        found += [key for key in keys if key.name == id_or_name]
+        if not found:
+            raise UnknownNameError("key", id_or_name, (key.name for key in keys))
+        return found[0]
 
     async def _looked_up(self, key_id: str) -> _Found:
         """Return what the database said of an id not long ago."""
@@ -160,6 +187,18 @@ def digest_of(secret: str) -> str:
     'e1b9a40a'
     """
     return sha256(secret.encode()).hexdigest()
+
+
+def _changed(
+    limits: Sequence[KeyLimit], others: Sequence[KeyLimit], without: Sequence[tuple[Unit, Period]]
+) -> tuple[KeyLimit, ...]:
+    """Return limits with others in the place of those of the same unit and period."""
+    found = {(one.unit, one.period): one for one in limits}
+    for unit, period in without:
+        if found.pop((unit, period), None) is None:
+            known = ", ".join(f"{one.unit}/{one.period}" for one in limits) or "none"
+            raise InputError(f"the key has no limit {unit}/{period}; it has {known}")
+    return tuple((found | {(one.unit, one.period): one for one in others}).values())
 
 
 def _check(record: KeyRecord) -> None:
@@ -192,10 +231,14 @@ def _row(record: KeyRecord, digest: str) -> Row:
         digest,
         record.name,
         record.team,
-        *(msgspec.json.encode(values).decode() for values in lists),
+        *map(_json, lists),
         microseconds(record.made_at),
         None if record.expires_at is None else microseconds(record.expires_at),
     )
+
+
+def _json(values: Any) -> str:
+    return msgspec.json.encode(values).decode()
 
 
 def _record(row: Row) -> tuple[str, KeyRecord]:

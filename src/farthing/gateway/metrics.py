@@ -2,7 +2,8 @@
 
 import os
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,10 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from farthing.gateway.charged import Charged
 from farthing.gateway.watching.base import Kept
 from farthing.money import usd_from_nano
 
@@ -24,6 +27,7 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable that names the folder in which workers add up."""
 KEPT = 1_000
 """Latencies of each model that quantiles are taken of."""
+_OF_PEOPLE = ("key:", "team:")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
 
@@ -36,7 +40,9 @@ class Metrics:
         self._requests = Counter(
             "farthing_requests", "Requests answered or refused", ["model", "status"], registry=own
         )
-        self._cost = Counter("farthing_cost_usd", "US dollars spent", ["model"], registry=own)
+        self._cost = Counter(
+            "farthing_cost_usd", "US dollars that answered requests cost", ["model"], registry=own
+        )
         self._saved = Counter(
             "farthing_saved_usd",
             "US dollars saved against the strongest model",
@@ -97,6 +103,12 @@ class Metrics:
             registry=own,
             multiprocess_mode="mostrecent",
         )
+        self._outside = Counter(
+            "farthing_outside_task",
+            "Requests that were asked of a policy, or nearly are its task, and are outside it",
+            ["policy", "reason"],
+            registry=own,
+        )
         self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT))
 
     def begin(self) -> None:
@@ -135,12 +147,26 @@ class Metrics:
                 self._high.labels(*labels).set(one.high)
                 self._graded.labels(*labels).set(one.graded)
 
+    def outside(self, policy: str, reason: str) -> None:
+        """Count a request that is outside a policy's task."""
+        self._outside.labels(policy, reason).inc()
+
     def quantiles(self) -> dict[str, tuple[float, float]]:
         """Return the median and the 95th percentile of each model's last requests, in seconds."""
         return {model: _quantiles(recent) for model, recent in self._recent.items() if recent}
 
-    def text(self) -> bytes:
-        """Return all figures in Prometheus's form, of all workers where several share a folder."""
+    def text(self, charged: Charged | None = None) -> bytes:
+        """Return all figures in Prometheus's form, of all workers where several share a folder.
+
+        Args:
+            charged: what the ledger says, which counts what failed and was given up as well.
+        """
+        ledger = CollectorRegistry()
+        if charged is not None:
+            ledger.register(_Ledger(charged))
+        return self._counted() + generate_latest(ledger)
+
+    def _counted(self) -> bytes:
         for model, (median, slow) in self.quantiles().items():
             self._quantiles.labels(model, "0.5").set(median)
             self._quantiles.labels(model, "0.95").set(slow)
@@ -150,6 +176,38 @@ class Metrics:
         together = CollectorRegistry()
         MultiProcessCollector(together)  # type: ignore[no-untyped-call]
         return generate_latest(together)
+
+
+@dataclass(frozen=True)
+class _Ledger:
+    """The ledger's own figures; no metric names a key, or a team."""
+
+    charged: Charged
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield what everything, each policy and each model was charged, and what is left."""
+        spent = GaugeMetricFamily(
+            "farthing_charged_usd",
+            "US dollars that the ledger was charged, failed and given up calls among them",
+            labels=["account"],
+        )
+        for one in self.charged.accounts:
+            if not one.name.startswith(_OF_PEOPLE):
+                spent.add_metric([one.name], usd_from_nano(one.total.nano))
+        yield spent
+        left = GaugeMetricFamily(
+            "farthing_limit_left_usd",
+            "US dollars left of a limit of the configuration",
+            labels=["account", "period"],
+        )
+        for each in self.charged.limits:
+            limit = each.limit
+            if limit.unit == "usd" and not limit.account.startswith(_OF_PEOPLE):
+                left.add_metric([limit.account, limit.period], usd_from_nano(each.left))
+        yield left
+        unknown = usd_from_nano(self.charged.unknown_nano)
+        said = "US dollars charged for calls of unknown outcome, at their most"
+        yield GaugeMetricFamily("farthing_unknown_usd", said, value=unknown)
 
 
 def _forget_dead(folder: Path) -> None:

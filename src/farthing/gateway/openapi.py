@@ -162,6 +162,7 @@ def description() -> dict[str, Any]:
             "/v1/feedback": {"post": _feedback()},
             "/v1/watch": {"get": _get("Say how promises are kept, and which alarms rang")},
             "/v1/models": {"get": _get("List models and policies")},
+            "/v1/spending": {"get": _get("What was charged, and what is left of each limit")},
             "/v1/models/{name}": {"get": _get("Describe one") | {"parameters": [_name()]}},
             "/health": {"get": _get("Say that the process is there") | {"security": []}},
             "/ready": {"get": _get("Say that requests can be answered") | {"security": []}},

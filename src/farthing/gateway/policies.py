@@ -1,16 +1,17 @@
 """The policies of a gateway: which requests are their task, and which bundle decides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.agreement import AgreementPromise
+from farthing.calibration.guarantees.none import NoPromise
 from farthing.errors import InputError
 from farthing.gateway.chat_agent import ChatAgent
+from farthing.gateway.outside import Inside, Outside
 from farthing.gateway.requests import ChatRequest, Wishes
 from farthing.gateway.sections import PolicySection
 from farthing.gateway.watching.deployments import certificate_mark
@@ -19,17 +20,6 @@ from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Plan
 from farthing.tasks.base import Task
 from farthing.traces.system import System
-
-_TAKEN = frozenset(
-    {
-        *("model", "messages", "stream", "stream_options", "n", "user", "metadata", "store"),
-        *("max_tokens", "max_completion_tokens", "temperature", "safety_identifier"),
-        *("prompt_cache_key", "seed"),
-    }
-)
-"""Parameters that a request of a task may have; any other may change what models reply."""
-_INSTRUCTING = frozenset({"system", "developer"})
-_NO_EFFECT: tuple[Any, ...] = (None, False, 0, 1, [], {}, "none", "auto", {"type": "text"})
 
 
 @dataclass(frozen=True)
@@ -50,13 +40,26 @@ class Loaded:
         promised.
         """
         certificate = self.bundle.certificate
-        if certificate is None or not certificate.promises:
+        if certificate is None or not certificate.promises or self.ended:
             return None
         promise = certificate.promise
         if isinstance(promise, AgreementPromise):
             return 1 - promise.epsilon
         alpha = getattr(promise, "alpha", None)
         return 1 - alpha if isinstance(alpha, Fraction) else None
+
+    @property
+    def ended(self) -> str:
+        """Why nothing that was proved holds of what answers now; empty where it does."""
+        return "; ".join(self.orchestrator.doubts)
+
+    @property
+    def unproved(self) -> bool:
+        """Whether a promise was asked for and not proved: it is not for this bundle to decide."""
+        certificate = self.bundle.certificate
+        if certificate is None or isinstance(certificate.promise, NoPromise):
+            return False
+        return not certificate.promises
 
     @property
     def question_budget_nano(self) -> int | None:
@@ -93,6 +96,8 @@ class GatewayPolicy:
     """Whom trials may ask: the agents, and models that are not in the pool yet."""
     loaded: Mapping[str, Loaded] = field(default_factory=dict)
     """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
+    unproved: frozenset[str] = frozenset()
+    """Modes whose bundles were read and promise nothing, as nothing was proved: none decides."""
     looked: dict[str, float] = field(default_factory=dict)
     """By mode, when the files were written that were last looked at, damaged ones as well."""
     ended: Mapping[tuple[str, str | None], str] = field(default_factory=dict)
@@ -127,13 +132,14 @@ class GatewayPolicy:
     def load(self) -> list[str]:
         """Read bundles that are new or have changed; return the modes that were read.
 
-        A bundle that is not there yet is no mistake: the strongest model answers until it is.
+        A bundle that is not there yet is no mistake: the strongest model answers until it is, and
+        while nothing is proved of the one that is.
 
         Raises:
             InputError: bundles are damaged, or made for other models. Those that were read before
                 stay in use, and the others are read; the same files are not looked at again.
         """
-        found = dict(self.loaded)
+        found, unproved = dict(self.loaded), set(self.unproved)
         read, problems = [], []
         for mode, path in self.section.bundles.items():
             changed = _changed(Path(path))
@@ -141,20 +147,48 @@ class GatewayPolicy:
                 continue
             self.looked[mode] = changed
             try:
-                found[mode] = self._read(mode, Path(path))
+                loaded = self._read(mode, Path(path))
                 read.append(mode)
+                found.pop(mode, None)
+                unproved.discard(mode)
+                if loaded.unproved:
+                    unproved.add(mode)
+                else:
+                    found[mode] = loaded
             except InputError as error:
                 problems.append(str(error))
         self.loaded = {mode: found[mode] for mode in self.section.bundles if mode in found}
+        self.unproved = frozenset(unproved)
         if problems:
             raise InputError("; ".join(problems))
         return read
 
-    def outside(self, request: ChatRequest) -> str | None:
+    @property
+    def certificates(self) -> dict[str, str | None]:
+        """The certificate of each mode that was read; None where nothing is promised of it."""
+        held = {one.mode: None if one.ended else one.certificate_id for one in self.loaded.values()}
+        return {
+            mode: held.get(mode)
+            for mode in self.section.bundles
+            if mode in held or mode in self.unproved
+        }
+
+    def notes(self, *modes: str) -> list[str]:
+        """Say of which bundles nothing is promised, and who answers, a line each; of some modes."""
+        found = []
+        for mode in modes or self.section.bundles:
+            which = f"the bundle of policy {self.name}, mode {mode}"
+            if mode in self.unproved:
+                said = "promises nothing, as nothing was proved: the strongest model answers"
+                found.append(f"{which}, {said}")
+            elif mode in self.loaded and (why := self.loaded[mode].ended):
+                said = "holds no more: it goes on deciding, and nothing is promised"
+                found.append(f"{which}, {said} ({why})")
+        return found
+
+    def outside(self, request: ChatRequest) -> Outside | None:
         """Say why a request is not part of the task; None where it is."""
-        if not request.plain:
-            return "it is more than plain text: tools, images, several choices or a format"
-        return self._other_parameters(request) or self._other_messages(request.messages)
+        return Inside(self.section.system, self.max_output, self._temperature).why_not(request)
 
     def asked(self, request: ChatRequest) -> ChatRequest:
         """Return a request of the task with the task's limit and temperature where it names none.
@@ -166,28 +200,6 @@ class GatewayPolicy:
         body = {name: value for name, value in request.body.items() if name not in limits}
         same = {"temperature": self._temperature, "max_completion_tokens": self.max_output}
         return replace(request, body=body | same, limit=self.max_output)
-
-    def _other_parameters(self, request: ChatRequest) -> str | None:
-        body = request.body
-        others = sorted(name for name in body.keys() - _TAKEN if body[name] not in _NO_EFFECT)
-        if others:
-            return f"it sets {', '.join(others)[:80]}"
-        if request.limit not in {None, self.max_output}:
-            return f"it takes {request.limit} output tokens at most, the task {self.max_output}"
-        temperature = body.get("temperature")
-        if temperature not in {None, self._temperature}:
-            return f"its temperature is {temperature}, and the task's {self._temperature:g}"
-        return None
-
-    def _other_messages(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
-        *before, last = messages
-        if last.get("role") != "user":
-            return "its last message is not the user's"
-        if any(one.get("role") not in _INSTRUCTING for one in before):
-            return "it has a history"
-        if "".join(map(text_of, before)).strip() != self.section.system.strip():
-            return "its system prompt is not the task's"
-        return None
 
     def choose(self, wishes: Wishes) -> Chosen:
         """Return which bundle answers; a budget is rounded down to one that was calibrated.
@@ -202,7 +214,9 @@ class GatewayPolicy:
                 raise InputError(f"there is no mode '{wishes.mode:.40}'; there are: {known}")
             some = [one for one in some if one.mode == wishes.mode]
         if not some:
-            return Chosen(None, wishes.budget_nano, "no bundle decides here yet")
+            unproved = "of the bundle that is here nothing was proved, so it does not decide"
+            why = unproved if self.unproved else "no bundle decides here yet"
+            return Chosen(None, wishes.budget_nano, why)
         asked = wishes.reliability
         if asked is not None:
             some = [one for one in some if self._keeps(one, asked)]
@@ -224,18 +238,6 @@ class GatewayPolicy:
         bundle = bundles.load(path)
         orchestrator = Orchestrator(bundle, self.plan, self.task, system=self.system)
         return Loaded(mode, bundle, orchestrator, certificate_mark(bundle.certificate))
-
-
-def text_of(message: Mapping[str, Any]) -> str:
-    """Return what a message says in words.
-
-    >>> text_of({"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]})
-    '2 + 2?'
-    """
-    content = message.get("content")
-    if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
 
 
 def _within(some: list[Loaded], budget_nano: int | None) -> Chosen:

@@ -7,8 +7,9 @@ import msgspec
 
 from farthing.gateway import drawing
 from farthing.gateway.completions import Receipt
+from farthing.gateway.outside import text_of
 from farthing.gateway.passed import FALLBACK, Decided, Passed
-from farthing.gateway.policies import GatewayPolicy, text_of
+from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.replies import text_in
 from farthing.gateway.requests import ChatRequest, conversation_of
 from farthing.gateway.shadow import Shadow, Trial

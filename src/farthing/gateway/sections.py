@@ -13,6 +13,10 @@ PREFIX = "farthing/"
 """What clients write before a policy's name."""
 ALL = "all"
 """The account that everything is charged to."""
+SHADOW = "shadow"
+"""The policy that trials are charged to, as `policy:shadow`."""
+AUDIT = "audit"
+"""The one that audits and exploration are charged to."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -61,8 +65,8 @@ class RecordSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Share of the conversations on which a policy's other models are asked as well."""
     usd_per_day: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     """What that may cost a day."""
-    at_once: Positive = 4
-    """Such calls under way at any moment; what comes beyond is dropped."""
+    at_once: Positive = 16
+    """Questions that are tried at any moment, in each worker; what comes beyond is left out."""
     audit_usd_per_day: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     """What audits and exploration may cost a day; those that it does not pay for wait."""
 

@@ -7,13 +7,14 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farthing.errors import InputError, MissingExtraError
 from farthing.gateway.config import ServeConfig, overridden, read_config
+from farthing.gateway.remarks import of_keys
 from farthing.models.listening import bind, shown
 
 if TYPE_CHECKING:
@@ -26,14 +27,18 @@ SILENT_S = 30
 """A worker that says nothing for so many seconds is started again; a busy machine starts slowly."""
 
 
-def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[str], None]) -> None:
+Ready = Callable[[str, Sequence[str]], None]
+"""Is told the address, and what to know of bundles and budgets, a line each."""
+
+
+def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> None:
     """Serve until the process is asked to end; requests under way are finished first.
 
     Args:
         config: what is served; it was read and checked.
         record: whether traffic is recorded.
         watch: whether bundles are read again when they change.
-        ready: told the address, before the first request.
+        ready: told before the first request.
 
     Raises:
         InputError: the address is taken, a key, a price, a bundle or the database is not there, a
@@ -48,11 +53,13 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
 
-    async def tried() -> None:
-        async with opened(config, watch=False):
-            pass
+    async def tried() -> list[str]:
+        async with opened(config, watch=False) as house:
+            found = [note for one in house.chat.policies.values() for note in one.notes()]
+            keys = None if house.keys is None else await house.keys.list()
+            return found if keys is None else [*found, *of_keys(config, keys)]
 
-    asyncio.run(tried())  # what a worker could not open is said here, once and in a line
+    notes = asyncio.run(tried())  # what a worker could not open is said here, once and in a line
     section = config.serve
     listening = bind(section.host, section.port)
     os.environ[FILE] = str(Path(config.file).absolute())
@@ -70,7 +77,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Callable[[st
             server_header=False,
             forwarded_allow_ips=list(config.page.proxies),
         )
-        ready(shown(listening))
+        ready(shown(listening), notes)
         if section.workers == 1:
             for one in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(one, _ended)

@@ -7,6 +7,8 @@ alone (see `watching/auditor.py`), and trials ask those that are not in the pool
 """
 
 import asyncio
+import logging
+import time
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -19,9 +21,10 @@ from farthing.gateway.traffic import Traffic
 from farthing.runtime.base import Agent
 from farthing.traces.base import Call, Trace
 
-SHADOW = "shadow"
-"""The policy that trials are charged to, as `policy:shadow`."""
 DROPPED = "trial"
+LOG = logging.getLogger("farthing.gateway")
+SAID_S = 60.0
+"""How often it is said that trials are left out."""
 ENDING_S = 2.0
 """Seconds that trials under way are given when the server ends."""
 
@@ -44,17 +47,29 @@ class Shadow:
     traffic: Traffic
     metrics: Metrics
     _under_way: set[asyncio.Task[None]] = field(default_factory=set)
+    _unsaid: int = 0
+    _say_at: float = 0.0
 
     def consider(self, trial: Trial) -> None:
         """Try a question on the other models, if its conversation is drawn and there is room."""
         if not drawn(trial.conversation, self.section.share):
             return
         if len(self._under_way) >= self.section.at_once:
-            self.metrics.dropped(DROPPED)
+            self._left_out()
             return
         task = asyncio.ensure_future(self._try(trial))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
+
+    def _left_out(self) -> None:
+        """Count a trial that there was no room for, and say so once a minute."""
+        self.metrics.dropped(DROPPED)
+        self.traffic.left_out()
+        self._unsaid += 1
+        if time.monotonic() >= self._say_at:
+            said = "%d trials were left out: %d were under way (at_once under [record])"
+            LOG.warning(said, self._unsaid, self.section.at_once)
+            self._unsaid, self._say_at = 0, time.monotonic() + SAID_S
 
     async def aclose(self) -> None:
         """Give trials under way a moment, then cancel them: they hold nothing up, nor an end."""

@@ -42,6 +42,14 @@ class Traffic(Protocol):
         """Keep what passed, without waiting; from the event loop's thread."""
         ...
 
+    def outside(self, policy: str, reason: str) -> None:
+        """Count a request that is outside a policy's task; written with what passes next."""
+        ...
+
+    def left_out(self) -> None:
+        """Count a trial that was left out under load; written with what passes next."""
+        ...
+
     async def flush(self) -> None:
         """Return once all that was put before is written, or given up and counted."""
         ...

@@ -69,20 +69,28 @@ def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
     return Pool(marked, systems, tuple(sorted(wanted)), left_out)
 
 
-def write_pool(file: Path, pool: Pool) -> None:
-    """Write a pool's traces; into a store (`.db`) with what they were made with.
+def write_pool(file: Path, pool: Pool) -> int:
+    """Write a pool's traces; return how many of them the file had already.
+
+    Into a store (`.db`) go those that are new, with what they were made with, and those that have
+    changed since, such as by a model that was asked later; what else it holds stays. Any other file
+    is replaced.
 
     Raises:
-        StoreError: the store cannot be written, or has some of them already.
+        StoreError: the store cannot be written.
     """
     if file.suffix not in STORES:
         write_traces(file, pool.traces)
-        return
+        return 0
     with Store.open(file) as store, transaction(store.connection):
+        there = {trace.id: trace for trace in store.traces()}
         for trace, system in zip(pool.traces, pool.systems, strict=True):
+            if trace == there.get(trace.id):
+                continue
             if system is not None:
                 store.made_with(system)
-            store.append(trace, SOURCE)
+            (store.replace if trace.id in there else store.append)(trace, SOURCE)
+    return sum(trace.id in there for trace in pool.traces)
 
 
 def drawn(request: Passed) -> bool:

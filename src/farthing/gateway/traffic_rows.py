@@ -43,6 +43,13 @@ CREATE TABLE IF NOT EXISTS traffic_requests (
     "CREATE INDEX IF NOT EXISTS traffic_by_time ON traffic_requests (at_us, id)",
     "CREATE INDEX IF NOT EXISTS traffic_by_talk ON traffic_requests (conversation, at_us)",
     "CREATE TABLE IF NOT EXISTS traffic_losses (what TEXT PRIMARY KEY, number BIGINT NOT NULL)",
+    """
+CREATE TABLE IF NOT EXISTS traffic_outside (
+    policy TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (policy, reason)
+)""",
 )
 
 INSERT = """
@@ -59,6 +66,10 @@ UPDATE traffic_requests SET later = later || $2, later_nano = later_nano + $3 WH
 LOSE = """
 INSERT INTO traffic_losses (what, number) VALUES ($1, $2)
 ON CONFLICT (what) DO UPDATE SET number = traffic_losses.number + excluded.number"""
+
+OUTSIDE = """
+INSERT INTO traffic_outside (policy, reason, number) VALUES ($1, $2, $3)
+ON CONFLICT (policy, reason) DO UPDATE SET number = traffic_outside.number + excluded.number"""
 
 COLUMNS = """
 SELECT id, at_us, key_id, conversation, policy, model, messages, trace, later, promise, saved_nano,

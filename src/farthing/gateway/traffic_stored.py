@@ -23,6 +23,7 @@ from farthing.gateway.traffic_rows import (
     FIND,
     INSERT,
     LOSE,
+    OUTSIDE,
     SELECT,
     later_row,
     passed_from,
@@ -41,7 +42,7 @@ TRIES = 3
 """Times that a batch is tried before it is given up."""
 PAUSE_S = 0.5
 """How long to wait before a batch is tried again."""
-DROPPED, UNREDACTED = "dropped", "unredacted"
+DROPPED, UNREDACTED, TRIAL = "dropped", "unredacted", "trial"
 _EVER = -(2**62)
 _log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class StoredTraffic:
         self._waiting: deque[Passed | _Later] = deque()
         self._lost: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
+        self._outside: Counter[tuple[str, str]] = Counter()
         self._accepted = self._finished = 0
         self._closed = False
         self._changed = asyncio.Condition()
@@ -94,6 +96,14 @@ class StoredTraffic:
     def put(self, passed: Passed) -> None:
         """Keep what passed, without waiting."""
         self._offer(passed)
+
+    def outside(self, policy: str, reason: str) -> None:
+        """Count a request that is outside a policy's task."""
+        self._outside[policy, reason] += 1
+
+    def left_out(self) -> None:
+        """Count a trial that was left out under load."""
+        self._lost[TRIAL] += 1
 
     async def attach(self, id: str, calls: Sequence[Call], *also: Step) -> None:  # noqa: A002
         """Add calls that were made later; returns when they are written."""
@@ -174,7 +184,10 @@ class StoredTraffic:
     async def _try(self, steps: Sequence[Step], newly_lost: Mapping[str, int]) -> None:
         """Write, and tell the database what was lost, in one transaction."""
         lost = self._lost - self._told + Counter(newly_lost)
-        told = [Step(LOSE, list(lost.items()))] if lost else []
+        told = [Step(LOSE, sorted(lost.items()))] if lost else []
+        outside = Counter(self._outside)
+        if outside:
+            told.append(Step(OUTSIDE, [(*of, n) for of, n in sorted(outside.items())]))
         for pause in (*[PAUSE_S] * (TRIES - 1), None):
             try:
                 if steps or told:
@@ -186,6 +199,7 @@ class StoredTraffic:
                 await asyncio.sleep(pause)
         self._lost.update(newly_lost)
         self._told.update(lost)
+        self._outside -= outside
 
     def _steps(self, batch: Sequence[Passed | _Later]) -> tuple[list[Step], Counter[str]]:
         """Return what writes a batch, and what was lost; in a thread, as hooks may be slow."""

@@ -127,11 +127,12 @@ def open_upstreams(
     for name, section in models.sections.items():
         settings, patience = section.settings, section.patience
         upstream: Upstream
-        if isinstance(settings, OpenAISettings):
-            upstream = HttpUpstream(name, settings, models.prices, patience)
-        else:
-            model = settings.open(models.prices)
-            upstream = SpokenUpstream(name, model, settings.price(models.prices), patience)
+        with models.said_of(name):
+            if isinstance(settings, OpenAISettings):
+                upstream = HttpUpstream(name, settings, models.prices, patience)
+            else:
+                model = settings.open(models.prices)
+                upstream = SpokenUpstream(name, model, settings.price(models.prices), patience)
         if section.limits is not None:
             upstream = LimitedUpstream(upstream, admissions[section.limits])
         upstreams[name] = upstream

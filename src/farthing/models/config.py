@@ -19,7 +19,8 @@ A provider is registered under `farthing.models`: a msgspec struct of its settin
 paths; what such a field names is looked for beside the file first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -28,7 +29,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from farthing import plugins
-from farthing.errors import ConfigError, InputError
+from farthing.errors import ConfigError, InputError, MissingExtraError
 from farthing.models import smollm2
 from farthing.models.base import Model
 from farthing.models.limits import Admission, Limited, Limits
@@ -75,6 +76,8 @@ class ModelsConfig:
     sections: Mapping[str, ModelSection]
     limits: Mapping[str, Limits]
     prices: PriceTable
+    file: str = ""
+    """Its name, for messages."""
 
     def admissions(self, *, workers: int = 1) -> dict[str, Admission]:
         """Return this process's share of each limit, by name; whoever is to keep it takes it.
@@ -102,11 +105,24 @@ class ModelsConfig:
         shared = self.admissions(workers=workers) if admissions is None else admissions
         models: dict[str, Model] = {}
         for name, section in self.sections.items():
-            model = section.settings.open(self.prices)
+            with self.said_of(name):
+                model = section.settings.open(self.prices)
             if section.limits is not None:
                 model = Limited(model, shared[section.limits])
             models[name] = Retrying(model, section.patience)
         return models
+
+    @contextmanager
+    def said_of(self, name: str) -> Iterator[None]:
+        """Say of what is amiss with a model which section of which file it is."""
+        try:
+            yield
+        except MissingExtraError:
+            raise
+        except InputError as error:
+            if not self.file:
+                raise
+            raise ConfigError(self.file, f"models.{name}", str(error)) from None
 
 
 def read_models(file: Path) -> ModelsConfig:
@@ -141,7 +157,7 @@ def models_from(tables: Mapping[str, Any], file: str, folder: Path | None = None
         name: _section(table, limits, (file, f"models.{name}"), folder)
         for name, table in _tables(tables, "models", file)
     }
-    return ModelsConfig(sections, limits, PriceTable(prices))
+    return ModelsConfig(sections, limits, PriceTable(prices), file)
 
 
 class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -67,8 +68,11 @@ def _plain(problem: str, kind: type, path: str) -> str:
     if found := _FIELD.match(problem):
         if found[1] == "missing required":
             return f"lacks the field `{found[2]}`"
-        known = ", ".join(getattr(kind, "__struct_fields__", ())) if not path else ""
-        return f"has no field `{found[2]}`" + (f"; there are {known}" if known else "")
+        known = getattr(_struct_at(kind, path), "__struct_fields__", ())
+        close = get_close_matches(found[2], known, n=1)
+        hint = f"; did you mean `{close[0]}`?" if close else ";" if known else ""
+        there = f"{hint} there are {', '.join(known)}" if known else ""
+        return f"has no field `{found[2]}`{there}"
     if problem.startswith("Invalid enum value"):
         allowed = " or ".join(_choices(get_type_hints(kind).get(path.strip(".`"))))
         return f"is {problem.removeprefix('Invalid enum value ')}; write {allowed or 'another'}"
@@ -76,6 +80,20 @@ def _plain(problem: str, kind: type, path: str) -> str:
         bound = f", {_BOUNDS[found[2]]} {float(found[3]):g}" if found[2] else ""
         return f"must be {_KINDS.get(found[1], found[1])}{bound}"
     return problem
+
+
+def _struct_at(kind: Any, path: str) -> Any:
+    """Return the struct that a path such as `.limits.NAME` leads to; None where it is none."""
+    for name in filter(None, path.rstrip("`").split(".")):
+        kind = _inner(kind) if name.startswith("[") else get_type_hints(kind).get(name)
+        kind = _inner(kind) if not hasattr(kind, "__struct_fields__") else kind
+    return kind
+
+
+def _inner(hint: Any) -> Any:
+    """Return the struct within a type, such as that of an optional one."""
+    inside = [hint, *get_args(hint)]
+    return next((one for one in inside if hasattr(one, "__struct_fields__")), None)
 
 
 def _choices(hint: Any) -> list[str]:

@@ -1,6 +1,8 @@
 """A recommendation on one screen: money first, then what is proved, then what was tried."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
 
 from rich import box
 from rich.console import Group
@@ -15,13 +17,24 @@ SHOWN = 6
 """Of those that were tried."""
 
 
-def screen(found: Recommendation, source: str, out: str | None) -> Group:
+@dataclass(frozen=True)
+class OfTraffic:
+    """Questions that passed through a gateway."""
+
+    requests: int
+    """All that were exported."""
+
+
+def screen(
+    found: Recommendation, source: str, out: str | None, traffic: OfTraffic | None = None
+) -> Group:
     """Say what is paid today, what would be paid, what is proved, and what to do next.
 
     Args:
         found: the recommendation.
         source: the questions' name.
         out: where the bundle is; None: it was not written.
+        traffic: where the questions passed through a gateway, how many those were.
     """
     return Group(
         Text(f"{source}: {_who(found)}", style="bold", overflow="fold"),
@@ -29,8 +42,9 @@ def screen(found: Recommendation, source: str, out: str | None) -> Group:
         _models(found),
         Text(""),
         *(Text(line) for line in _lines(found)),
+        *(Text(line) for line in _of_traffic(found, traffic)),
         Text(""),
-        Text(_next(out)),
+        Text(_next(out) if traffic is None else _next_of_gateway(found, out)),
     )
 
 
@@ -97,3 +111,30 @@ def _next(out: str | None) -> str:
     if out is None:
         return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
     return f'Next: farthing ask job.toml --bundle {out} "a question", with your models in job.toml.'
+
+
+def _of_traffic(found: Recommendation, traffic: OfTraffic | None) -> Iterator[str]:
+    """Say what questions that prove take of a gateway's traffic, where more of them are needed."""
+    prove, certificate = found.sizes["prove"], found.certificate
+    if traffic is not None and prove and certificate is not None and not certificate.promises:
+        yield (
+            f"A calibration question takes about {ceil(traffic.requests / prove):,} requests of "
+            f"such traffic: of {traffic.requests:,}, {sum(found.sizes.values()):,} were answered "
+            f"by every model, and {prove:,} of those prove. A larger `share` under [record] has "
+            "more of them tried."
+        )
+
+
+def _next_of_gateway(found: Recommendation, out: str | None) -> str:
+    """Say what to do now with a gateway."""
+    if found.certificate is None or not found.certificate.promises:
+        return (
+            "Next: let the gateway record more, then run both commands again. Until something is "
+            f"proved its strongest model answers{'' if out is None else ', whatever is in ' + out}."
+        )
+    if out is None:
+        return "Next: give --out FOLDER to keep the bundle, for the gateway to read."
+    return (
+        f"Next: `bundle = \"{out}\"` in the policy's section of the gateway's configuration; "
+        "farthing serve --watch reads it by itself."
+    )

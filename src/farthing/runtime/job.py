@@ -119,7 +119,7 @@ class Job:
             InputError: a key, a price, a file or an optional package is missing.
         """
         sections = {name: self.models.sections[name] for name in self._used()}
-        config = ModelsConfig(sections, self.models.limits, self.models.prices)
+        config = ModelsConfig(sections, self.models.limits, self.models.prices, self.models.file)
         models = config.open(workers=workers)
         for model in models.values():
             model.largest_cost_nano(Prompt(()))

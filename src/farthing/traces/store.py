@@ -161,6 +161,16 @@ class Store:
                 self._refuse_duplicates([trace], source)
                 raise
 
+    def replace(self, trace: Trace, source: str) -> None:
+        """Write one trace in the place of the one that has its id; raises as `append`."""
+        with explained(self._path), atomic(self._connection):
+            found = self._connection.execute(
+                "SELECT position FROM traces WHERE id = ?", (trace.id,)
+            ).fetchall()
+            self._connection.executemany("DELETE FROM calls WHERE trace = ?", found)
+            self._connection.executemany("DELETE FROM traces WHERE position = ?", found)
+            self._append(trace, source)
+
     def made_with(self, system: System) -> None:
         """Note what the traces that are appended from now on are made with."""
         text = msgspec.json.encode(system, order="sorted").decode()

@@ -8,15 +8,14 @@ from typing import Literal
 from starlette.responses import Response
 
 from farthing.budgets.accounts.base import Balance, Limit
+from farthing.gateway.charged import all_limits
 from farthing.gateway.pages.charts import Span, bars, span
 from farthing.gateway.pages.figures import Totals, midnight, week
 from farthing.gateway.pages.opening import Pages
 from farthing.gateway.pages.view import View
-from farthing.gateway.shadow import SHADOW
-from farthing.gateway.watching.auditor import AUDIT
+from farthing.gateway.sections import AUDIT, SHADOW
 from farthing.gateway.watching.base import Kept
 from farthing.gateway.watching.promises import PARITY
-from farthing.money import nano_from_usd
 
 DAYS = 14
 PACED = 0.02
@@ -94,23 +93,10 @@ async def overview(view: View) -> Response:
 async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
     """Return the limits of the configuration, and those of keys where they may be seen."""
     house = pages.house
-    limits = [one for some in house.chat.limits.by_account.values() for one in some]
-    record = house.config.record
-    if record is not None:
-        own = {SHADOW: record.usd_per_day, AUDIT: record.audit_usd_per_day}
-        limits += [
-            Limit(f"policy:{name}", "usd", "day", nano_from_usd(most)) for name, most in own.items()
-        ]
-    if keys:
-        valid = [key for key in await pages.keys.list() if key.is_valid(now)]
-        limits += [
-            Limit(f"key:{key.name}", one.unit, one.period, one.most)
-            for key in valid
-            for one in key.limits
-        ]
+    limits = all_limits(house.config, await pages.keys.list() if keys else [], now)
     accounts = sorted({limit.account for limit in limits})
     balances = await house.ledger.balances(accounts) if accounts else []
-    return [budget(limit, balances, now) for limit in dict.fromkeys(limits)]
+    return [budget(limit, balances, now) for limit in limits]
 
 
 def budget(limit: Limit, balances: Iterable[Balance], now: datetime) -> Budget:

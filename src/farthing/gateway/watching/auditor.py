@@ -21,6 +21,7 @@ from farthing.budgets.accounts.base import LimitError
 from farthing.errors import FarthingError
 from farthing.gateway.database import Database, Step
 from farthing.gateway.passed import Passed
+from farthing.gateway.sections import AUDIT
 from farthing.gateway.traffic import Traffic
 from farthing.gateway.traffic_rows import cost_of
 from farthing.gateway.watching.audits import (
@@ -42,8 +43,6 @@ from farthing.runtime.rounds import may_succeed_later
 from farthing.tasks.base import Task
 from farthing.traces.base import Call
 
-AUDIT = "audit"
-"""What audits are charged to, as `policy:audit`."""
 MOST_REMEMBERED = 2_000
 """Requests that a worker remembers as they were asked, until their audit is over."""
 LOG = logging.getLogger("farthing.gateway")

@@ -1,0 +1,218 @@
+"""`farthing spending`: what budgets were charged, what is left, what calls nobody knows of."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from farthing.cli.console import counted, remark, show, show_json
+from farthing.cli.options import Json
+from farthing.errors import InputError
+
+SHOWN = 12
+"""Characters of an id that a list has; they name it as well as the whole."""
+
+if TYPE_CHECKING:
+    from farthing.budgets.accounts.base import Unknown
+    from farthing.gateway.charged import Account, Charged, Standing
+    from farthing.gateway.config import ServeConfig
+    from farthing.gateway.keys import KeyRecord
+
+
+def spending(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The gateway's, in TOML.")],
+    unknown: Annotated[
+        bool,
+        typer.Option("--unknown", help="List the calls whose outcome, and so cost, nobody knows."),
+    ] = False,
+    settle: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Put the real cost of such a call in place of the most."),
+    ] = None,
+    usd: Annotated[
+        str | None, typer.Option(metavar="USD", help="What it cost, as the provider's bill says.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what every key, team, policy and model was charged, and what is left of each limit.
+
+    This is what budgets go by: failed, timed-out and aborted calls count as well. A call whose
+    outcome nobody knows is charged the most that it can have cost, until it is settled.
+
+    Example: farthing spending serve.toml
+    """
+    from farthing.gateway.config import read_config
+
+    if (settle is None) != (usd is None):
+        raise InputError("--settle ID needs --usd, what the call cost; and --usd the id of a call")
+    read = read_config(config)
+    if settle is not None and usd is not None:
+        _show_unknown(asyncio.run(_settled(read, settle, _nano(usd))), as_json)
+        remark(f"settled {settle} at ${usd}")
+        return
+    found = asyncio.run(_charged(read))
+    if unknown:
+        _show_unknown(found.unknown, as_json)
+    elif as_json:
+        show_json(found.to_json())
+    else:
+        show(Group(_accounts(found.accounts), Text(""), *_limits(found.limits)))
+        if found.unknown:
+            remark(_of_unknown(found))
+
+
+async def _charged(config: "ServeConfig") -> "Charged":
+    from datetime import UTC, datetime
+
+    from farthing.budgets.accounts.opening import open_accounts
+    from farthing.gateway.charged import all_accounts, all_limits, charged
+    from farthing.gateway.keys import open_keys
+
+    await _exists(config.serve.database)
+    records: list[KeyRecord] = []
+    if config.serve.keys:
+        keys = await open_keys(config.serve.database)
+        try:
+            records = await keys.list()
+        finally:
+            await keys.aclose()
+    ledger = await open_accounts(config.serve.database)
+    try:
+        limits = all_limits(config, records, datetime.now(UTC))
+        return await charged(ledger, all_accounts(config, records), limits)
+    finally:
+        await ledger.aclose()
+
+
+async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[Unknown, ...]":
+    """Settle a call of unknown outcome; return those that are left.
+
+    Raises:
+        InputError: none has this id, or several ids begin so.
+    """
+    from farthing.budgets.accounts.base import Amount
+    from farthing.budgets.accounts.opening import open_accounts
+
+    await _exists(config.serve.database)
+    ledger = await open_accounts(config.serve.database)
+    try:
+        there = {one.id: one for one in await ledger.unknowns()}
+        known = [one for one in there if one.startswith(name)]  # as it is listed, or whole
+        if len(known) != 1:
+            said = "several calls" if known else "no call"
+            raise InputError(f"{said} of unknown outcome begin with '{name}'; --unknown lists them")
+        one = there.pop(known[0])
+        await ledger.reconcile(one.id, Amount(nano, one.amount.tokens, one.amount.calls))
+        return tuple(there.values())
+    finally:
+        await ledger.aclose()
+
+
+async def _exists(database: str) -> None:
+    """Refuse a database that is not there, which opening a ledger would make."""
+    from farthing.gateway.database import open_database
+
+    await (await open_database(database, (), create=False)).aclose()
+
+
+def _nano(usd: str) -> int:
+    from farthing.budgets.accounts.arguments import LARGEST
+    from farthing.money import nano_from_usd
+
+    try:
+        nano = nano_from_usd(usd.removeprefix("$"))
+    except (ValueError, ArithmeticError):
+        nano = -1
+    if not 0 <= nano <= LARGEST:
+        raise InputError(f"--usd {usd}: is no amount; try --usd 0.0042, or --usd 0")
+    return nano
+
+
+def _accounts(accounts: "tuple[Account, ...]") -> Table:
+    from farthing.gateway.sections import ALL
+    from farthing.money import dollars
+
+    table = _table(["Charged to"], "Today", "In all", "Under way", "Calls")
+    for one in accounts:
+        if one.name == ALL or one.total.calls or one.held.calls:
+            money = (one.today.nano, one.total.nano, one.held.nano)
+            table.add_row(Text(one.name), *map(dollars, money), f"{one.total.calls:,}")
+    return table
+
+
+def _limits(limits: "tuple[Standing, ...]") -> list[Table | Text]:
+    from farthing.budgets.accounts.base import said
+
+    if not limits:
+        return [
+            Text("No limit is set: [[budgets]] sets one, and farthing keys limit one of a key.")
+        ]
+    table = _table(["Limit"], "Spent", "Held", "Left", "Resets (UTC)")
+    for one in limits:
+        limit = one.limit
+        period = "in all" if limit.period == "total" else f"a {limit.period}"
+        table.add_row(
+            Text(f"{limit.account} {said(limit.unit, limit.most)} {period}"),
+            *(_amount(limit.unit, part) for part in (one.spent, one.held, one.left)),
+            "never" if one.resets_at is None else f"{one.resets_at:%m-%d %H:%M}",
+        )
+    return [table]
+
+
+def _table(names: Sequence[str], *figures: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    *before, last = names
+    for title in before:
+        table.add_column(title, no_wrap=True)
+    table.add_column(last, ratio=1, overflow="fold")
+    for title in figures:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _amount(unit: str, amount: int) -> str:
+    from farthing.money import dollars
+
+    return dollars(amount) if unit == "usd" else f"{amount:,}"
+
+
+def _of_unknown(found: "Charged") -> str:
+    from farthing.money import dollars
+
+    calls, much = counted(len(found.unknown), "call"), dollars(found.unknown_nano)
+    return (
+        f"note: {much} of it is for {calls} of unknown outcome, charged at the most that they can "
+        "have cost; --unknown lists them, and --settle ID --usd X says what one did cost"
+    )
+
+
+def _show_unknown(unknown: "tuple[Unknown, ...]", as_json: bool) -> None:
+    from farthing.money import dollars
+
+    if as_json:
+        show_json([_plain(one) for one in unknown])
+        return
+    if not unknown:
+        remark("no call is of unknown outcome")
+        return
+    table = _table(["Id", "Charged to"], "When (UTC)", "Most")
+    for one in unknown:
+        to = Text(", ".join(one.accounts[1:]))
+        when = f"{one.made_at:%m-%d %H:%M}"
+        table.add_row(one.id[:SHOWN], to, when, dollars(one.amount.nano))
+    show(table)
+
+
+def _plain(one: "Unknown") -> dict[str, Any]:
+    from msgspec import to_builtins
+
+    from farthing.money import usd_from_nano
+
+    plain: dict[str, Any] = to_builtins(one)
+    return {**plain, "usd": usd_from_nano(one.amount.nano)}
