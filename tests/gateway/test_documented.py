@@ -12,15 +12,19 @@ import pytest
 from farthing.gateway.sections import (
     BudgetSection,
     PacingSection,
+    PageSection,
     PolicySection,
     RecordSection,
     ServeSection,
+    WatchSection,
 )
 
 PAGE = (Path(__file__).parents[2] / "docs/gateway.md").read_text()
 TABLES: dict[str, type[msgspec.Struct]] = {
     "[serve]": ServeSection,
     "[record]": RecordSection,
+    "[watch]": WatchSection,
+    "[page]": PageSection,
     "[policies.NAME]": PolicySection,
     "[policies.NAME.pacing]": PacingSection,
     "[[budgets]]": BudgetSection,
