@@ -32,9 +32,9 @@ from farthing.experiments.corl.certify import modes_policy
 from farthing.experiments.corl.folder import pool_of
 from farthing.experiments.corl.opened import Opened
 from farthing.experiments.corl.traces import role_of
+from farthing.experiments.graded_for import read_for
 from farthing.experiments.pools import PER_THOUSAND, Fallback, methods_of, reference_model
 from farthing.experiments.promises import Agreement, Parity
-from farthing.experiments.proofs import read_for
 from farthing.experiments.significance import clopper_pearson, paired_interval
 from farthing.methods.base import Silent
 from farthing.methods.baselines.models import BestSinglePolicy

@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 from farthing.bundle.folder import save
+from farthing.experiments.division import Split
 from farthing.experiments.evaluate_bundle import Evaluated, evaluate, evaluate_file
-from farthing.experiments.pipeline import Split
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
 from farthing.methods.baselines.random import RandomPolicy

@@ -16,8 +16,8 @@ import numpy as np
 
 from farthing.experiments import selective_proof
 from farthing.experiments.candidates import the_only
+from farthing.experiments.plays import Part, Plays
 from farthing.experiments.promises import Selective
-from farthing.experiments.proofs import Part, Plays
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.selective.learner import Learned
 from farthing.methods.selective.plain import considered

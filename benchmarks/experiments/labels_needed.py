@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from farthing.calibration.to_grade import Partly, first_failure, next_to_grade
 from farthing.calibration.trinomial import loss_p_value
-from farthing.experiments.proofs import Part, Plays, down_from_the_best
+from farthing.experiments.plays import Part, Plays, down_from_the_best
 from farthing.experiments.wanted import Given, chosen_at
 from farthing.methods.base import Silent
 from farthing.methods.cascades.conformal_arbitrage.learner import CONFORMAL_ARBITRAGE

@@ -10,7 +10,7 @@ from made_up_pool import pool, questions, ungraded
 
 import farthing as ft
 from farthing.errors import InputError, TooFewTracesError
-from farthing.experiments import auto, candidates, pipeline
+from farthing.experiments import auto, candidates, division
 from farthing.experiments import recommend as rooms
 from farthing.experiments.promises import Promise
 from farthing.methods.base import Dataset
@@ -58,8 +58,8 @@ def told(choose: Callable[[], object]) -> tuple[list[TraceArrays], list[Promise]
 
 def test_questions_outside_the_training_part_do_not_choose() -> None:
     traces = pool(400)
-    split = pipeline.Split(seed=5)
-    train = pipeline.divided(traces, split).train
+    split = division.Split(seed=5)
+    train = division.divided(traces, split).train
     others = np.setdiff1d(np.arange(400), train)
     (given,), _ = told(lambda: auto.in_training(Dataset("", traces), ALPHA, split))
     assert given.ids.tolist() == traces.ids[train].tolist()

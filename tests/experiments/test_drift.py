@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 from farthing.errors import InputError
+from farthing.experiments.division import Split
 from farthing.experiments.drift import LEVEL, check
-from farthing.experiments.pipeline import Split, calibrate, train
+from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.promises import Coverage, Selective
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate

@@ -14,9 +14,11 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.folder import load, save, write
 from farthing.calibration.guarantees import none
 from farthing.errors import InputError, TraceFormatError
+from farthing.experiments.division import DEFAULT, Split
 from farthing.experiments.evaluate_bundle import UNTOLD, Evaluated, evaluate, evaluate_file
-from farthing.experiments.pipeline import DEFAULT, Serving, Split, calibrate, train
+from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.promises import Coverage, Parity
+from farthing.experiments.proving import Serving
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cpo.policy import BLOCK, NetworkPolicy

@@ -16,8 +16,9 @@ from farthing.door.policies import load
 from farthing.door.questions import Traces
 from farthing.errors import BundleError
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import Calibrated, Serving, calibrate, train
+from farthing.experiments.pipeline import Calibrated, calibrate, train
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
+from farthing.experiments.proving import Serving
 from farthing.methods.base import Dataset
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel

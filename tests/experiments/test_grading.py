@@ -13,7 +13,7 @@ from scipy import stats
 from farthing.calibration.guarantees.agreement import JudgeShare
 from farthing.calibration.guarantees.parity import Paired, parity_point
 from farthing.calibration.guarantees.selective import Answers, selective_point
-from farthing.experiments import pipeline
+from farthing.experiments import division, pipeline
 from farthing.experiments.grade_book import Card, GradeBook, Said, ask_judge, ask_persons
 from farthing.experiments.grading import Session, Standing
 from farthing.experiments.partly_graded import ByLot, RightAt
@@ -30,7 +30,7 @@ from farthing.traces.jsonl import write_traces
 
 RUNS, DELTA, N = 1_000, 0.1, 700
 SKILL = {"mini": (0.95, 0.45), "large": (0.97, 0.9)}
-SPLIT = pipeline.Split(0, {"train": 250, "calibrate": 400, "test": 50})
+SPLIT = division.Split(0, {"train": 250, "calibrate": 400, "test": 50})
 PARITY = Parity("large", Fraction("0.1"), Fraction("0.1"))
 
 
@@ -166,7 +166,7 @@ def test_selective_needs_a_draw_and_graded_training_questions(
     book.plan(Draw(seed=0, probability=1.0))
     with pytest.raises(Exception, match="250 of 250 questions have answers that nobody graded"):
         session.begun(book.graded())
-    parts = pipeline.divided(book.recorded, SPLIT)
+    parts = division.divided(book.recorded, SPLIT)
     _, truth = recorded()
     trained = set(book.recorded.ids[parts.train].tolist())
     keys = [key.split(":") for key in truth if key.split(":")[0] in trained]
@@ -223,7 +223,7 @@ def test_a_judge_that_says_what_is_the_same_is_checked_on_questions_that_chance_
     ask_judge(book, before.judged, judge_of(tmp_path, {}, "yes"), "large")
     unchecked = session.standing(book.graded())
     assert not unchecked.certificate.promises  # what nobody compared counts as an error
-    parts = pipeline.divided(book.recorded, SPLIT)
+    parts = division.divided(book.recorded, SPLIT)
     calibration = set(book.recorded.ids[parts.calibrate].tolist())
     said = [line for line in read_grades(book.path) if isinstance(line, Same)]
     assert {line.id for line in said} <= calibration

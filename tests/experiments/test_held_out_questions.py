@@ -18,16 +18,10 @@ from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.calibration.levels import Level
-from farthing.experiments import proofs, selective_proof
+from farthing.experiments import plays, proofs, selective_proof
+from farthing.experiments.plays import Part, grid, points_of
 from farthing.experiments.promises import Budget, Parity, Promise, Selective, Shift
-from farthing.experiments.proofs import (
-    Part,
-    Promised,
-    grid,
-    points_of,
-    promise,
-    strongest,
-)
+from farthing.experiments.proofs import Promised, promise, strongest
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Nested, Replayed, replay
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -85,8 +79,8 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
             sample, alpha, fingerprint=fingerprint, question_budget_nano=question_budget_nano
         )
 
-    monkeypatch.setattr(proofs, "points_of", found.points_of)
-    monkeypatch.setattr(selective_proof, "points_of", found.points_of)
+    for room in (plays, proofs, selective_proof):
+        monkeypatch.setattr(room, "points_of", found.points_of)
     monkeypatch.setattr(weighing, "certify", weighted)
     return found
 

@@ -14,11 +14,13 @@ from farthing.experiments import pipeline
 from farthing.experiments.base import Comparison, Row
 from farthing.experiments.candidates import the_only
 from farthing.experiments.compare import compare
+from farthing.experiments.graded_for import read_for
 from farthing.experiments.kept import Court, Reference
 from farthing.experiments.laid_out import Ground, prepare
 from farthing.experiments.plan import Plan
+from farthing.experiments.plays import Part, Plays
 from farthing.experiments.promises import Agreement, Budget, Coverage, Parity, Promise, Selective
-from farthing.experiments.proofs import Part, Plays, promise, read_for
+from farthing.experiments.proofs import promise
 from farthing.experiments.ranking import ranked
 from farthing.experiments.run import fit
 from farthing.methods.base import Dataset, Silent

@@ -14,9 +14,10 @@ from farthing.calibration.guarantees.groups import groups_of
 from farthing.errors import BundleError, InputError, TooFewTracesError, UnknownNameError
 from farthing.experiments.base import TIMES_OPTIMUM
 from farthing.experiments.compare import compare
+from farthing.experiments.division import Split
 from farthing.experiments.doubts import STRANGERS
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import Split, calibrate, train
+from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.plan import Plan
 from farthing.experiments.promises import Coverage
 from farthing.methods.base import Dataset, Saveable

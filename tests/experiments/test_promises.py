@@ -18,17 +18,12 @@ from farthing.calibration.guarantees.none import NoPromise
 from farthing.calibration.guarantees.parity import Paired, ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import InputError, UnknownNameError
+from farthing.experiments.division import Split
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import Split, calibrate, train
+from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.plays import Part, grid, points_of
 from farthing.experiments.promises import Budget, Coverage, Parity, Promise, Selective, Shift
-from farthing.experiments.proofs import (
-    Part,
-    grid,
-    points_of,
-    promise,
-    reference_right,
-    strongest,
-)
+from farthing.experiments.proofs import promise, reference_right, strongest
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Dataset
 from farthing.process.base import Policy

@@ -15,11 +15,11 @@ import farthing as ft
 from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
-from farthing.experiments import candidates, one_use, pipeline
+from farthing.experiments import candidates, one_use, proving
 from farthing.experiments.evaluate_bundle import evaluate, evaluate_file, measure
 from farthing.experiments.one_use import divide
+from farthing.experiments.plays import Part
 from farthing.experiments.promises import Coverage, Parity, Promise, Selective
-from farthing.experiments.proofs import Part
 from farthing.experiments.recommend import recommend
 from farthing.experiments.recommendation import Recommendation
 from farthing.experiments.value import Singles
@@ -296,7 +296,7 @@ def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     met = measure(found.bundle, Part(chose, chose)).notes
     assert [f"the {len(chose)} test questions chose the method" in note for note in met] == [True]
     with pytest.raises(InputError, match="calibration questions chose the method"):
-        pipeline.tried(found.bundle, LARGE, Part(chose, chose), Part(chose, chose))
+        proving.tried(found.bundle, LARGE, Part(chose, chose), Part(chose, chose))
     ft.Policy(found.bundle).save(tmp_path / "b")
     assert ft.load(tmp_path / "b").bundle.questions == found.bundle.questions
     assert ft.load(tmp_path / "b").value == found.found.value

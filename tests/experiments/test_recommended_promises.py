@@ -8,13 +8,13 @@ from made_up_pool import pool
 from scipy.stats import binom
 
 from farthing.bundle.base import Bundle
-from farthing.experiments import candidates, pipeline
+from farthing.experiments import candidates, division, proving
 from farthing.experiments import recommend as rooms
 from farthing.experiments.acting import act
 from farthing.experiments.base import Candidate
 from farthing.experiments.evaluate import stream
+from farthing.experiments.graded_for import read_for
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise
-from farthing.experiments.proofs import read_for
 from farthing.experiments.recommendation import Parts
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.cards import card
@@ -41,7 +41,7 @@ def recommended(traces: TraceArrays, asked: Promise, *, reused: bool = False) ->
 @pytest.fixture(autouse=True)
 def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what is said of a proof that fails, which takes longest."""
-    monkeypatch.setattr(pipeline, "outlook", lambda *_: "")
+    monkeypatch.setattr(proving, "outlook", lambda *_: "")
 
 
 def seldom(false: int, draws: int = DRAWS) -> bool:
@@ -126,7 +126,7 @@ def trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on(bundle: Bundle, traces: TraceArrays) -> Outcome:
-    return act(bundle, pipeline.arranged("", bundle, traces), stream(bundle.kind, 0))
+    return act(bundle, division.arranged("", bundle, traces), stream(bundle.kind, 0))
 
 
 @pytest.mark.slow

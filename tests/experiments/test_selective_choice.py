@@ -15,8 +15,8 @@ from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import InputError
 from farthing.experiments import selective_proof
 from farthing.experiments.passing_on import Reference
+from farthing.experiments.plays import Part, Plays, points_of
 from farthing.experiments.promises import Selective
-from farthing.experiments.proofs import Part, Plays, points_of
 from farthing.experiments.selective_proof import best_first, evidence, laid_out, prove
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.selective.learner import Learned

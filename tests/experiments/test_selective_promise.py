@@ -10,8 +10,9 @@ from scipy import stats
 
 from farthing.bundle.folder import load
 from farthing.experiments.pipeline import calibrate, train
+from farthing.experiments.plays import Part, Plays
 from farthing.experiments.promises import Coverage, Selective
-from farthing.experiments.proofs import Part, Plays, Promised
+from farthing.experiments.proofs import Promised
 from farthing.experiments.selective_proof import prove
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner

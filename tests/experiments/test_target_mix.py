@@ -16,9 +16,11 @@ from farthing.calibration.covariate_shift import Observed
 from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.candidates import candidates
-from farthing.experiments.pipeline import bundle_of, calibrate, promised, train
+from farthing.experiments.pipeline import bundle_of, calibrate, train
+from farthing.experiments.plays import Part
 from farthing.experiments.promises import Coverage, Shift
-from farthing.experiments.proofs import Part, promise
+from farthing.experiments.proofs import promise
+from farthing.experiments.proving import promised
 from farthing.experiments.run import fit
 from farthing.experiments.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.features.rounds import FeatureSet

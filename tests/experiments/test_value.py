@@ -11,8 +11,9 @@ from scipy import stats
 
 from farthing.bundle import folder as bundles
 from farthing.experiments import value as room
+from farthing.experiments.division import Split
 from farthing.experiments.evaluate_bundle import evaluate
-from farthing.experiments.pipeline import Split, calibrate, train
+from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.promises import Agreement, Coverage, Parity, Selective
 from farthing.experiments.value import Singles, most_accurate, value_of
 from farthing.methods.base import Dataset

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.bundle.base import Bundle
-from farthing.experiments.proofs import Part
+from farthing.experiments.plays import Part
 from farthing.process.base import InRounds, Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset

@@ -14,9 +14,9 @@ from playback import ask, playback, question_of
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
-from farthing.experiments.pipeline import Serving, promised
+from farthing.experiments.plays import Part, Plays
 from farthing.experiments.promises import Coverage
-from farthing.experiments.proofs import Part, Plays
+from farthing.experiments.proving import Serving, promised
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmPolicy

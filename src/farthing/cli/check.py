@@ -36,10 +36,10 @@ def check(
 
     Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
     """
-    from farthing.experiments import drift, pipeline
+    from farthing.experiments import division, drift
     from farthing.reports import records
 
-    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
+    split = division.Split(seed, sizes_of(train, calibrate, test))
     old, fresh = files.read_traces(traces), files.read_traces(new)
     found = drift.check(bundle, old, fresh, split=split)
     if as_json:

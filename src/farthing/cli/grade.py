@@ -94,9 +94,9 @@ def grade(
     Example: farthing grade --bundle bundle --traces runs.jsonl --epsilon 0.05 --delta 0.1
     --reference gpt-4o --ask
     """
+    from farthing.experiments.division import Split
     from farthing.experiments.grade_book import GradeBook, ask_judge, ask_persons
     from farthing.experiments.grading import Session
-    from farthing.experiments.pipeline import Split
     from farthing.traces.grade_file import beside
 
     options = Options(delta, epsilon, reference, None, None, None, judge_epsilon, judge_delta)

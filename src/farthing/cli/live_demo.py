@@ -159,7 +159,7 @@ def _fitted(job: "Job", out: Path) -> "Evaluated":
     """Train, calibrate and measure the bundle, and write the report."""
     import numpy as np
 
-    from farthing.experiments import evaluate_bundle, pipeline
+    from farthing.experiments import evaluate_bundle, pipeline, proving
     from farthing.experiments.promises import Coverage
     from farthing.methods.base import Dataset
     from farthing.traces.files import read_arrays
@@ -169,7 +169,7 @@ def _fitted(job: "Job", out: Path) -> "Evaluated":
     dataset, bundle = Dataset(NAME, traces, system=system), out / BUNDLE
     with trainings() as shown:
         pipeline.train(dataset, POLICY, ALPHA, bundle, progress=Learning(shown, POLICY))
-    serving = pipeline.Serving(system=system)
+    serving = proving.Serving(system=system)
     pipeline.calibrate(bundle, traces, Coverage(1 - ALPHA, DELTA), serving=serving)
     _report(dataset, out)
     return evaluate_bundle.evaluate(bundle, traces)

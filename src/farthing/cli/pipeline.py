@@ -89,7 +89,7 @@ def train(
 
     Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
     """
-    from farthing.experiments import auto, pipeline
+    from farthing.experiments import auto, division, pipeline
     from farthing.methods.base import Dataset
     from farthing.runtime.made_with import made_with
     from farthing.traces.grades import graded
@@ -99,7 +99,7 @@ def train(
     dataset = Dataset(traces.name, arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
-    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
+    split = division.Split(seed, sizes_of(train, calibrate, test))
     with interruptible("nothing was saved"), trainings() as shown:
         if policy == auto.AUTO:
             policy = auto.in_training(dataset, alpha, split, Learning(shown, "trying methods"))
@@ -173,7 +173,7 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing.bundle import folder as bundles
-    from farthing.experiments import pipeline
+    from farthing.experiments import division, pipeline, proving
     from farthing.reports import records
     from farthing.reports.pipeline import promised
     from farthing.runtime.made_with import made_with
@@ -196,9 +196,9 @@ def calibrate(
     before = bundles.load(bundle).certificate
     late = None if grades is None else files.graded(traces, grades)
     arrays = files.read_traces(traces) if late is None else late.traces
-    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
+    split = division.Split(seed, sizes_of(train, calibrate, test))
     made = made_with(traces, arrays, job)
-    serving = pipeline.Serving(per_question(question_budget, largest), made.system)
+    serving = proving.Serving(per_question(question_budget, largest), made.system)
     done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
     _say_sizes(done.sizes)
     doubts = (*filter(None, [made.note]), *_too_short(done.certificate))
@@ -232,13 +232,13 @@ def evaluate(
 
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
-    from farthing.experiments import evaluate_bundle, pipeline
+    from farthing.experiments import division, evaluate_bundle
     from farthing.reports import records
     from farthing.reports.pipeline import measured
     from farthing.traces.files import PARQUET
     from farthing.traces.importers.any_file import form_of
 
-    split = pipeline.Split(seed, sizes_of(train, calibrate, test))
+    split = division.Split(seed, sizes_of(train, calibrate, test))
     if traces.suffix == PARQUET and form_of(traces) is None:
         with trainings() as shown:
             found = evaluate_bundle.evaluate_file(

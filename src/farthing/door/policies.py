@@ -14,11 +14,12 @@ from farthing.door.arguments import models_of, names_of, nano_of, path_of, shown
 from farthing.door.drawing import drawn
 from farthing.door.questions import Traces, traces_of
 from farthing.errors import InputError
-from farthing.experiments import evaluate_bundle, pipeline
+from farthing.experiments import division, evaluate_bundle, pipeline, proving
 from farthing.experiments.auto import AUTO, method_for
 from farthing.experiments.candidates import the_only
+from farthing.experiments.graded_for import read_for
+from farthing.experiments.plays import Part
 from farthing.experiments.promises import Coverage, Promise, level_of
-from farthing.experiments.proofs import Part, read_for
 from farthing.experiments.run import fit as fit_learner
 from farthing.methods.base import Silent
 from farthing.process.budget import PerQuestion
@@ -96,8 +97,8 @@ class Policy:
                 "a folder does not hold; use `farthing calibrate`, or fit again"
             )
         budget = _per_question(budget_usd, largest_usd)
-        serving = pipeline.Serving(budget, held_out.dataset.system)
-        bundle, certificate, outlook = pipeline.tried(self.bundle, asked, train, prove, serving)
+        serving = proving.Serving(budget, held_out.dataset.system)
+        bundle, certificate, outlook = proving.tried(self.bundle, asked, train, prove, serving)
         if not certificate.promises:
             raise InputError(f"{certificate.sentence()} {outlook}".rstrip())
         return replace(self, bundle=bundle)
@@ -111,7 +112,7 @@ class Policy:
         graded = evaluate_bundle.graded_for(
             self.bundle, traces_of(test, "the test questions").arrays
         )
-        part = Part(graded, pipeline.arranged("these traces", self.bundle, graded))
+        part = Part(graded, division.arranged("these traces", self.bundle, graded))
         seed = whole_of(seed, "seed", 0)
         return Evaluation(evaluate_bundle.measure(self.bundle, part, seed=seed))
 
@@ -166,7 +167,7 @@ class Policy:
     def _part(self, traces: Traces, what: str, asked: Promise) -> Part:
         recorded = traces_of(traces, what).arrays
         graded = read_for(asked, recorded, self.bundle.origin.grade)
-        return Part(graded, pipeline.arranged("these traces", self.bundle, graded))
+        return Part(graded, division.arranged("these traces", self.bundle, graded))
 
 
 @dataclass(frozen=True)

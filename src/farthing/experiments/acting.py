@@ -7,7 +7,7 @@ from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.groups import groups_of
 from farthing.experiments.evaluate import AS_IT_IS
 from farthing.experiments.passing_on import Reference
-from farthing.experiments.proofs import Part, Plays
+from farthing.experiments.plays import Part, Plays
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.budget import PerQuestion
 from farthing.process.replay import Outcome

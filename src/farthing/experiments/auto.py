@@ -6,7 +6,7 @@ It is what `recommend` would choose, of training questions alone.
 from dataclasses import replace
 from fractions import Fraction
 
-from farthing.experiments import pipeline
+from farthing.experiments import division
 from farthing.experiments.promises import Agreement, Coverage, Parity
 from farthing.experiments.recommend import best_method
 from farthing.methods.base import Dataset, Progress
@@ -43,11 +43,11 @@ def method_for(
 def in_training(
     dataset: Dataset,
     alpha: Fraction,
-    split: pipeline.Split = pipeline.DEFAULT,
+    split: division.Split = division.DEFAULT,
     progress: Progress | None = None,
 ) -> str:
     """Return the name of the method for the training part of questions; see `method_for`."""
-    rows = pipeline.divided(dataset.traces, split).train
+    rows = division.divided(dataset.traces, split).train
     train = replace(dataset, traces=dataset.traces.take(rows))
     return method_for(train, alpha, seed=split.seed, progress=progress)
 

@@ -18,8 +18,9 @@ from farthing.calibration.prospects import (
 )
 from farthing.experiments.acting import act
 from farthing.experiments.evaluate import stream
+from farthing.experiments.plays import Part, Plays, grid, points_of
 from farthing.experiments.promises import Agreement, Parity, Promise, Selective
-from farthing.experiments.proofs import Part, Plays, grid, points_of, promise
+from farthing.experiments.proofs import promise
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome
 from farthing.traces.arrays import FloatArray

@@ -10,12 +10,12 @@ from farthing.experiments import kept, laid_out, thresholded
 from farthing.experiments.base import SOLVABLE_ONLY, Candidate, Comparison, Row, Watch, ignore
 from farthing.experiments.beside_singles import BesideSingles
 from farthing.experiments.candidates import beside_each_alone, candidates, ending_in, left_out
+from farthing.experiments.graded_for import read_for
 from farthing.experiments.kept import with_reference
 from farthing.experiments.laid_out import Ground
 from farthing.experiments.own_coverage import Fresh, known_optimum
 from farthing.experiments.plan import EVERYONE, Plan
 from farthing.experiments.promises import Coverage, Selective
-from farthing.experiments.proofs import read_for
 from farthing.experiments.published import fitted_to, published
 from farthing.experiments.significance import differences
 from farthing.experiments.trainings import INTERRUPTED, Trained, train, warm_up

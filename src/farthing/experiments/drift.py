@@ -7,7 +7,7 @@ import numpy as np
 
 from farthing.calibration.label_shift import scores_p_value
 from farthing.errors import InputError
-from farthing.experiments import doubts, pipeline
+from farthing.experiments import division, doubts
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.replayed import Nested, Points, followed, replay
@@ -54,7 +54,7 @@ def check(
     traces: TraceArrays,
     new: TraceArrays,
     *,
-    split: pipeline.Split = pipeline.DEFAULT,
+    split: division.Split = division.DEFAULT,
 ) -> Drift:
     """Compare a policy's scores on new questions with those on its calibration questions.
 
@@ -72,7 +72,7 @@ def check(
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = pipeline.opened(folder, traces, split)
+    bundle, arrays, parts = division.opened(folder, traces, split)
     old = arrays.take(parts.calibrate)
     if marks(old) != bundle.questions.get("calibrate"):
         raise InputError(
@@ -80,7 +80,7 @@ def check(
             f"it, and {doubts.SAME_OPTIONS}"
         )
     before = _scores(bundle.policy, old)
-    after = _scores(bundle.policy, pipeline.arranged(folder, bundle, new))
+    after = _scores(bundle.policy, division.arranged(folder, bundle, new))
     if (np.concatenate([before, after]) == before[0]).all():
         raise InputError(f"the policy '{bundle.kind}' scores every question alike; nothing to test")
     p_value = scores_p_value(before, after, np.random.default_rng(split.seed))

@@ -19,18 +19,12 @@ from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import TooFewTracesError
 from farthing.experiments.acting import act, whole_of
+from farthing.experiments.division import DEFAULT, Split, check_kind, divided, opened, sizes_of
 from farthing.experiments.doubts import AS_BEFORE, doubts, other_models
 from farthing.experiments.evaluate import metrics, stream
-from farthing.experiments.pipeline import (
-    DEFAULT,
-    NO_MARKS,
-    Split,
-    check_kind,
-    divided,
-    opened,
-    sizes_of,
-)
-from farthing.experiments.proofs import Part, reference_right
+from farthing.experiments.plays import Part
+from farthing.experiments.proofs import reference_right
+from farthing.experiments.proving import NO_MARKS
 from farthing.experiments.significance import clopper_pearson
 from farthing.experiments.value import Singles, about_given, about_sets, value_of
 from farthing.experiments.verdict import Judged, judge

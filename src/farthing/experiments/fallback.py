@@ -7,7 +7,7 @@ from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.parity import ParityPromise
-from farthing.experiments.proofs import Part
+from farthing.experiments.plays import Part
 from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.methods.cards import name_of
 from farthing.traces.origin import origin_of

@@ -11,10 +11,12 @@ from farthing.calibration.guarantees.agreement import Agreeing
 from farthing.calibration.guarantees.parity import Paired
 from farthing.calibration.guarantees.selective import Answers
 from farthing.errors import InputError
+from farthing.experiments.division import Split
 from farthing.experiments.partly_graded import Graded, needs_reference
-from farthing.experiments.pipeline import Ready, Split, ready_for
+from farthing.experiments.pipeline import Ready, ready_for
+from farthing.experiments.plays import Plays
 from farthing.experiments.promises import Agreement, Parity, Selective
-from farthing.experiments.proofs import Plays, Promised, Tested, promise
+from farthing.experiments.proofs import Promised, Tested, promise
 from farthing.experiments.wanted import (
     Given,
     Next,

@@ -12,8 +12,7 @@ from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.selective import candidate_thresholds
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.base import Candidate
-from farthing.experiments.promises import Budget, Promise, Selective
-from farthing.experiments.proofs import (
+from farthing.experiments.plays import (
     SETTINGS,
     Part,
     Plays,
@@ -21,6 +20,7 @@ from farthing.experiments.proofs import (
     points_of,
     trained_points,
 )
+from farthing.experiments.promises import Budget, Promise, Selective
 from farthing.experiments.trainings import INTERRUPTED, Trained
 from farthing.methods.base import Dataset, Fitted
 from farthing.methods.selective.policy import as_trained

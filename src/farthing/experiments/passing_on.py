@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.experiments.proofs import Part
+from farthing.experiments.plays import Part
 from farthing.process.budget import CASCADE
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome

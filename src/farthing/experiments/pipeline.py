@@ -1,15 +1,14 @@
-"""One policy: train it and calibrate it, each on its own questions; `measuring` evaluates it.
+"""One policy: train it and calibrate it, each on its own questions; `evaluate_bundle` evaluates it.
 
 The three steps work in turn on one file. Under the same seed and sizes they divide it alike, so
 that no question is used twice.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 from msgspec import structs
 
 from farthing import __version__
@@ -17,62 +16,27 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
-from farthing.errors import CalibrationError, InputError
-from farthing.experiments.acting import act, whole_of
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
-from farthing.experiments.doubts import AS_BEFORE, doubts, other_system
-from farthing.experiments.evaluate import stream
+from farthing.experiments.division import DEFAULT, Split, arranged, divided, sizes_of
+from farthing.experiments.doubts import doubts, other_system
 from farthing.experiments.fallback import NoFallback, fallback
-from farthing.experiments.outlook import outlook
+from farthing.experiments.graded_for import read_for
 from farthing.experiments.partly_graded import ByLot, Graded
-from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective, Shift
-from farthing.experiments.proofs import Part, promise, read_for
+from farthing.experiments.plays import Part
+from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
+from farthing.experiments.proving import AS_RECORDED, Serving, saveable, tried, value_on
 from farthing.experiments.run import fit
-from farthing.experiments.value import Singles, about_given, about_sets, most_accurate, value_of
-from farthing.methods.base import Dataset, Fitted, Progress, Saveable, Silent, Space
+from farthing.experiments.value import most_accurate
+from farthing.methods.base import Dataset, Fitted, Progress, Silent
 from farthing.methods.cards import name_of
-from farthing.money import dollars
-from farthing.process.base import Policy
-from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
-from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import reference_of
 from farthing.traces.origin import origin_of
-from farthing.traces.question_hashes import Marks, marks
-from farthing.traces.splits import Divisible, Parts, fixed_parts
-from farthing.traces.system import System
-
-Sizes = Mapping[str, int | None]
-"""Questions to `train`, `calibrate` and `test`; what is not given is its share."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """How questions are divided: the same at every step, so that none is used twice."""
-
-    seed: int = 0
-    """Of the division, of the training, and of whatever a step draws."""
-    sizes: Sizes = field(default_factory=dict)
-
-
-DEFAULT = Split()
-
-NO_MARKS: Marks = frozenset()
-
-
-@dataclass(frozen=True)
-class Serving:
-    """How a policy is to be served, which is what its promise is about."""
-
-    budget: PerQuestion | None = None
-    """What a question may cost; None: no limit."""
-    system: System | None = None
-    """What the calibration questions were made with; None where nobody knows."""
-
-
-AS_RECORDED = Serving()
+from farthing.traces.question_hashes import marks
+from farthing.traces.splits import Parts
 
 
 @dataclass(frozen=True)
@@ -166,7 +130,7 @@ def bundle_of(
         origin = structs.replace(origin, named=tuple(named), reference=reference)
     kappa = None if candidate.calibration == "none" else fitted.kappa
     return Bundle(
-        policy=_saveable(fitted.policy, candidate.name),
+        policy=saveable(fitted.policy, candidate.name),
         kind=name_of(fitted.policy),
         origin=origin,
         kappa=kappa,
@@ -263,136 +227,5 @@ def ready_for(
     return Ready(bundle, played, parts, train, prove)
 
 
-def promised(
-    bundle: Bundle, asked: Promise, train: Part, prove: Part, serving: Serving = AS_RECORDED
-) -> tuple[Bundle, Certificate]:
-    """Return a bundle with the threshold that keeps a promise, and its certificate.
-
-    `tried` says besides what would probably be proved where nothing was.
-    """
-    kept, certificate, _ = tried(bundle, asked, train, prove, serving)
-    return kept, certificate
-
-
-def tried(
-    bundle: Bundle,
-    asked: Promise,
-    train: Part,
-    prove: Part,
-    serving: Serving = AS_RECORDED,
-    *,
-    row: FloatArray | None = None,
-) -> tuple[Bundle, Certificate, str]:
-    """Return a bundle with the threshold that keeps a promise, its certificate, and the outlook.
-
-    Args:
-        bundle: a trained policy.
-        asked: the promise.
-        train: questions that trained it, to lay operating points out on.
-        prove: questions that it has not seen.
-        serving: what it is to hold for.
-        row: the thresholds to prove, where other questions chose them; see `proofs.promise`.
-
-    Raises:
-        InputError: some of the questions trained the policy, the target has other roles or rounds
-            than the bundle's, or the promise cannot be calibrated.
-    """
-    _check_held_out(bundle, prove.played)
-    if isinstance(asked, Shift):
-        asked = replace(asked, target=arranged("the target mix", bundle, asked.target))
-    try:
-        found = promise(asked, bundle, train, prove, serving.budget, row)
-    except CalibrationError as problem:
-        budget = serving.budget
-        under = f" under a budget of {dollars(budget.nano)} a question" if budget else ""
-        raise InputError(f"cannot calibrate{under}: {problem}") from None
-    origin = structs.replace(bundle.origin, system=serving.system)
-    if serving.budget is not None:
-        largest = serving.budget.largest_nano
-        origin = structs.replace(origin, largest_nano=None if largest is None else dict(largest))
-    kept = structs.replace(
-        bundle,
-        policy=_saveable(found.policy, bundle.kind),
-        kind=name_of(found.policy),
-        origin=origin,
-        kappa=found.certificate.kappa,
-        certificate=found.certificate,
-        empty=found.empty,
-        questions={**bundle.questions, "calibrate": marks(prove.played)},
-    )
-    kept = structs.replace(kept, value=value_on(kept, prove))
-    return (
-        kept,
-        found.certificate,
-        outlook(found.certificate, found.tested.evidence if found.tested else None),
-    )
-
-
-def value_on(bundle: Bundle, prove: Part) -> Value | None:
-    """Return what a bundle is worth on these questions; None where some were not graded."""
-    if prove.recorded.ungraded.any():
-        return None
-    done = whole_of(bundle, prove, act(bundle, prove.played, stream(bundle.kind, 0)))
-    singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
-    given = about_given(bundle.certificate)
-    return value_of(done, singles, bundle.reference, "calibrate", sets=sets, given=given)
-
-
-def divided(arrays: Divisible, split: Split) -> Parts:
-    """Return the parts that every step works on."""
-    return fixed_parts(arrays, np.random.default_rng(split.seed), **split.sizes)
-
-
-def sizes_of(parts: Parts) -> dict[str, int]:
-    """Return how many questions each part has."""
-    return {"train": len(parts.train), "calibrate": len(parts.calibrate), "test": len(parts.test)}
-
-
 def _no_promise(kappa: float | None, mark: str) -> Certificate | None:
     return None if kappa is None else guarantees.none.certify(kappa, fingerprint=mark)
-
-
-def _saveable(policy: Policy, kind: str) -> Saveable:
-    if not isinstance(policy, Saveable):
-        raise InputError(f"the policy '{kind}' cannot be saved; compare it instead")
-    return policy
-
-
-def opened(
-    folder: str | Path, traces: TraceArrays, split: Split
-) -> tuple[Bundle, TraceArrays, Parts]:
-    """Load a bundle and lay the traces out for it."""
-    bundle = bundles.load(folder)
-    arrays = arranged(folder, bundle, traces)
-    return bundle, arrays, divided(arrays, split)
-
-
-def arranged(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceArrays:
-    """Return traces as the bundle plays them; raise InputError where it cannot."""
-    space: Space = "pool" if bundle.origin.is_pool else "rounds"
-    arrays = Dataset("", traces).arranged(space)
-    check_kind(folder, bundle, arrays)
-    return arrays
-
-
-def check_kind(folder: str | Path, bundle: Bundle, arrays: TraceArrays) -> None:
-    """Refuse traces, as they are played, of other roles or rounds than a bundle's."""
-    theirs, ours = bundle.origin, (arrays.roles, arrays.horizon)
-    if (theirs.roles, theirs.horizon) != ours:
-        raise InputError(
-            f"{folder}: the policy was trained for {_kind(theirs.roles, theirs.horizon)}, these "
-            f"traces have {_kind(*ours)}; use traces of the same kind, or train on these"
-        )
-
-
-def _check_held_out(bundle: Bundle, part: TraceArrays) -> None:
-    for which, did in (("train", "trained the policy"), ("choose", "chose the method")):
-        if met := len(marks(part) & bundle.questions.get(which, NO_MARKS)):
-            raise InputError(
-                f"{met:,} of the {len(part):,} calibration questions {did}, "
-                f"so nothing could be promised; {AS_BEFORE}"
-            )
-
-
-def _kind(roles: tuple[str, ...], horizon: int) -> str:
-    return f"{horizon} rounds of {' and '.join(roles)}"

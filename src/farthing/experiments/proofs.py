@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
-from farthing.calibration.base import About, Certificate
+from farthing.calibration.base import Certificate
 from farthing.calibration.guarantees.agreement import Agreeing, Checks
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
@@ -21,7 +21,8 @@ from farthing.calibration.guarantees.selective import Answers
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.calibration.levels import exact_margin
 from farthing.errors import InputError, UnknownNameError
-from farthing.experiments.partly_graded import ByLot, RightAt, needs_reference
+from farthing.experiments.partly_graded import ByLot, RightAt
+from farthing.experiments.plays import Part, Plays, down_from_the_best, points_of, trained_points
 from farthing.experiments.promises import (
     Agreement,
     Budget,
@@ -38,30 +39,11 @@ from farthing.experiments.target_mix import (
     check_covariate_shift,
 )
 from farthing.features.rounds import FeatureSet
-from farthing.methods.baselines.llm_replies import replies_of
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
-from farthing.process.operating_points import OperatingPoints
-from farthing.process.replayed import Replayed, replay
-from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.fingerprint import fingerprint
-from farthing.traces.grades import at_worst, check_graded, graded, reference_of, same_as
-
-SETTINGS = 50
-"""Largest number of thresholds in a row."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some questions, as they were recorded and as the policy plays them."""
-
-    recorded: TraceArrays
-    played: TraceArrays
-    """The same questions; a pool of models as a cascade."""
-    by: ByLot | Checks | None = None
-    """Of calibration questions: how chance drew what is graded, or how a judge who says what is the
-    same was checked; None: grades are the truth, and unknown ones count at worst."""
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.grades import reference_of, same_as
 
 
 @dataclass(frozen=True)
@@ -83,50 +65,6 @@ class Promised:
     """The mode of `replay.paths` that it holds in: a selective policy may return nothing."""
     tested: Tested | None = None
     """What it was proved from, where operating points were tested by their answers."""
-
-
-def read_for(
-    asked: Promise, traces: TraceArrays, trained: str, *, by_lot: bool = False
-) -> TraceArrays:
-    """Return questions graded by what a promise is about.
-
-    Args:
-        asked: the promise.
-        traces: the questions, as they were recorded.
-        trained: the grade that the policy was trained by.
-        by_lot: whether chance draws the questions that are graded, so that others need not be.
-
-    Raises:
-        InputError: the promise is about what is right, and nobody graded some answers.
-        UnknownNameError: the reference is no role of the traces.
-    """
-    match asked:
-        case Agreement():
-            reference = asked.reference or reference_of(trained)
-            if reference is None:
-                raise InputError(
-                    "agreement is with a reference; name it, one of " + ", ".join(traces.roles)
-                )
-            return graded(traces, same_as(reference))
-        case Parity() if by_lot:
-            return at_worst(traces, needs_reference(asked.reference, traces.roles))
-        case Parity() if traces.ungraded.any():
-            if asked.reference is None:
-                check_graded(traces)
-            return _at_worst(traces, asked.reference or "")
-        case Budget():
-            return traces
-        case Selective() if by_lot:
-            return traces
-    check_graded(traces)
-    return traces
-
-
-def _at_worst(traces: TraceArrays, reference: str) -> TraceArrays:
-    """Return questions at worst; where nobody graded any answer, that is the reference's grade."""
-    if traces.ungraded[traces.answer != NO_ANSWER].all():
-        return graded(traces, same_as(reference))
-    return at_worst(traces, reference)
 
 
 def promise(
@@ -181,30 +119,6 @@ def promise(
             return Promised(_shift(asked, plays, train, calibrate), policy, empty)
 
 
-@dataclass(frozen=True)
-class Plays:
-    """How questions are played when a promise about them is made."""
-
-    policy: Policy
-    empty: str
-    budget: PerQuestion | None
-
-    def replay(self, questions: TraceArrays) -> Replayed:
-        """Play questions at every threshold."""
-        limit, replies = self.budget, replies_of(self.policy)
-        budget = None if limit is None else limit.of(questions, replies)
-        return replay(self.policy, questions, self.empty, budget)
-
-    def right_at(self, kappas: FloatArray) -> RightAt:
-        """Return what says of questions whether the answers at these thresholds are correct."""
-        return lambda questions: points_of(self.replay(questions), kappas).correct
-
-    def about(self, part: TraceArrays) -> About:
-        """Say which questions a certificate comes from, and under which budget."""
-        nano = self.budget.nano if self.budget else None
-        return About(fingerprint=fingerprint(part), question_budget_nano=nano)
-
-
 def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
     part = calibrate.played
     critical, about = plays.replay(part).critical, plays.about(part)
@@ -233,31 +147,6 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
         asked.alpha,
         population=asked.population,
         **about,
-    )
-
-
-def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
-    """Return falling thresholds, [G]: from where the policy does least to 0, where it does all.
-
-    They are quantiles of the scores at which something changes on training questions.
-    """
-    steps = trained.thresholds()
-    picked = np.unique(np.quantile(steps, np.linspace(0, 1, most - 1), method="nearest"))
-    return np.concatenate([picked[::-1], [0.0]])
-
-
-def points_of(replayed: Replayed, kappas: FloatArray) -> OperatingPoints:
-    """Return what the policy costs and answers at each threshold; `covered` is that of its set."""
-    acted = [replayed.act(float(kappa)) for kappa in kappas]
-    return OperatingPoints(
-        values=kappas,
-        cost_nano=np.stack([found.cost_nano for found in acted], axis=1),
-        correct=np.stack([found.best_correct for found in acted], axis=1),
-        answered=np.stack([found.set_size > 0 for found in acted], axis=1),
-        covered=np.stack([found.covered for found in acted], axis=1),
-        calls=np.stack([found.length for found in acted], axis=1),
-        set_size=np.stack([found.set_size for found in acted], axis=1),
-        answers=np.stack([found.set_size_leaves for found in acted], axis=1),
     )
 
 
@@ -322,16 +211,6 @@ def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArr
     return Promised(made, plays.policy, plays.empty, Tested(agreeing, plays.right_at(kappas)))
 
 
-def down_from_the_best(plays: Plays, train: Part) -> FloatArray:
-    """Return the thresholds from the cheapest to the one whose answers are best in training.
-
-    Testing begins at the best and goes cheaper from there.
-    """
-    points = trained_points(plays, train)
-    right = points.correct.sum(axis=0)
-    return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]
-
-
 def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certificate:
     points = trained_points(plays, train)
     proof = points_of(plays.replay(calibrate.played), points.values)
@@ -366,9 +245,3 @@ def _shift(asked: Shift, plays: Plays, train: Part, calibrate: Part) -> Certific
         asked.alpha,
         **about,
     )
-
-
-def trained_points(plays: Plays, train: Part) -> OperatingPoints:
-    """Return what a policy costs and answers at a row of thresholds on its training questions."""
-    trained = plays.replay(train.played)
-    return points_of(trained, grid(trained))

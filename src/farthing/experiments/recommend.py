@@ -21,14 +21,16 @@ from farthing.errors import (
     UnknownNameError,
     UnprovedError,
 )
-from farthing.experiments import evaluate_bundle, pipeline
+from farthing.experiments import division, evaluate_bundle, pipeline, proving
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import ending_in, reads_features, who_can_win
 from farthing.experiments.choosing import Contest, Tried, prospect_of
 from farthing.experiments.fallback import NoFallback, fallback
+from farthing.experiments.graded_for import read_for
 from farthing.experiments.one_use import divide, usable
+from farthing.experiments.plays import Part
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
-from farthing.experiments.proofs import Part, read_for, strongest
+from farthing.experiments.proofs import strongest
 from farthing.experiments.recommendation import Parts, Recommendation
 from farthing.experiments.run import fit
 from farthing.experiments.value import Singles
@@ -135,7 +137,7 @@ class _Plan:
         traces = self.dataset.traces
 
         def played(bundle: Bundle) -> Part:
-            arrays = pipeline.arranged("these traces", bundle, traces)
+            arrays = division.arranged("these traces", bundle, traces)
             return Part(traces.take(rows), arrays.take(rows))
 
         return played
@@ -274,9 +276,9 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
         UnprovedError: nothing is proved, and no reference could answer instead.
     """
     best = trials[0]
-    serving = pipeline.Serving(None, plan.dataset.system)
+    serving = proving.Serving(None, plan.dataset.system)
     train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
-    kept, certificate, outlook = pipeline.tried(
+    kept, certificate, outlook = proving.tried(
         best.bundle, plan.asked, train, prove, serving, row=best.row
     )
     chose = marks(plan.part(plan.parts.choose)(best.bundle).played)
@@ -287,7 +289,7 @@ def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
     if isinstance(instead, NoFallback):
         raise UnprovedError(f"{certificate.sentence()} {instead.why.capitalize()}.")
     alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
-    value = pipeline.value_on(instead, alone)
+    value = proving.value_on(instead, alone)
     return f"always-{plan.reference}", structs.replace(instead, trained=None, value=value), outlook
 
 

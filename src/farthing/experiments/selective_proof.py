@@ -20,8 +20,9 @@ from farthing.calibration.sequence import Candidates
 from farthing.errors import InputError
 from farthing.experiments.partly_graded import ByLot, RightAt
 from farthing.experiments.passing_on import Reference
+from farthing.experiments.plays import SETTINGS, Part, Plays, points_of
 from farthing.experiments.promises import Selective
-from farthing.experiments.proofs import SETTINGS, Part, Plays, Promised, Tested, points_of
+from farthing.experiments.proofs import Promised, Tested
 from farthing.methods.selective.learner import Learned, confident
 from farthing.methods.selective.plain import considered
 from farthing.methods.selective.policy import SelectivePolicy

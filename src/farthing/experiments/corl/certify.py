@@ -14,7 +14,7 @@ import numpy as np
 from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.errors import InputError, UnknownNameError, UnprovedError
-from farthing.experiments import evaluate_bundle, pipeline
+from farthing.experiments import evaluate_bundle, pipeline, proving
 from farthing.experiments.base import Candidate
 from farthing.experiments.corl.evaluate import Watch
 from farthing.experiments.corl.opened import Opened
@@ -27,8 +27,10 @@ from farthing.experiments.corl.traces import (
     traces_of,
 )
 from farthing.experiments.fallback import NoFallback, fallback
+from farthing.experiments.graded_for import read_for
+from farthing.experiments.plays import Part
 from farthing.experiments.promises import Agreement, Parity
-from farthing.experiments.proofs import Part, read_for, strongest
+from farthing.experiments.proofs import strongest
 from farthing.experiments.value import Singles
 from farthing.methods.base import Fitted, Variant
 from farthing.methods.baselines import BEST_SINGLE
@@ -154,7 +156,7 @@ def proved(pool: str, recorded: Recorded, asked: Parity | Agreement) -> Certifie
     train, prove, test = (Part(graded[name], graded[name]) for name in PARTS)
     policy = modes_policy(train.played, recorded.modes)
     bundle = pipeline.bundle_of(_candidate(), Fitted(policy), train.played)
-    kept, certificate, outlook = pipeline.tried(bundle, asked, train, prove, row=policy.parameters)
+    kept, certificate, outlook = proving.tried(bundle, asked, train, prove, row=policy.parameters)
     mode = None
     if certificate.promises:
         mode = recorded.modes[point_of(policy.parameters, certificate.kappa)]

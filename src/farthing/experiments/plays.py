@@ -1,0 +1,96 @@
+"""What a policy answers and costs on some questions, at a row of its thresholds."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.calibration.base import About
+from farthing.calibration.guarantees.agreement import Checks
+from farthing.experiments.partly_graded import ByLot, RightAt
+from farthing.methods.baselines.llm_replies import replies_of
+from farthing.process.base import Policy
+from farthing.process.budget import PerQuestion
+from farthing.process.operating_points import OperatingPoints
+from farthing.process.replayed import Replayed, replay
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.fingerprint import fingerprint
+
+SETTINGS = 50
+"""Largest number of thresholds in a row."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some questions, as they were recorded and as the policy plays them."""
+
+    recorded: TraceArrays
+    played: TraceArrays
+    """The same questions; a pool of models as a cascade."""
+    by: ByLot | Checks | None = None
+    """Of calibration questions: how chance drew what is graded, or how a judge who says what is the
+    same was checked; None: grades are the truth, and unknown ones count at worst."""
+
+
+@dataclass(frozen=True)
+class Plays:
+    """How questions are played when a promise about them is made."""
+
+    policy: Policy
+    empty: str
+    budget: PerQuestion | None
+
+    def replay(self, questions: TraceArrays) -> Replayed:
+        """Play questions at every threshold."""
+        limit, replies = self.budget, replies_of(self.policy)
+        budget = None if limit is None else limit.of(questions, replies)
+        return replay(self.policy, questions, self.empty, budget)
+
+    def right_at(self, kappas: FloatArray) -> RightAt:
+        """Return what says of questions whether the answers at these thresholds are correct."""
+        return lambda questions: points_of(self.replay(questions), kappas).correct
+
+    def about(self, part: TraceArrays) -> About:
+        """Say which questions a certificate comes from, and under which budget."""
+        nano = self.budget.nano if self.budget else None
+        return About(fingerprint=fingerprint(part), question_budget_nano=nano)
+
+
+def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
+    """Return falling thresholds, [G]: from where the policy does least to 0, where it does all.
+
+    They are quantiles of the scores at which something changes on training questions.
+    """
+    steps = trained.thresholds()
+    picked = np.unique(np.quantile(steps, np.linspace(0, 1, most - 1), method="nearest"))
+    return np.concatenate([picked[::-1], [0.0]])
+
+
+def points_of(replayed: Replayed, kappas: FloatArray) -> OperatingPoints:
+    """Return what the policy costs and answers at each threshold; `covered` is that of its set."""
+    acted = [replayed.act(float(kappa)) for kappa in kappas]
+    return OperatingPoints(
+        values=kappas,
+        cost_nano=np.stack([found.cost_nano for found in acted], axis=1),
+        correct=np.stack([found.best_correct for found in acted], axis=1),
+        answered=np.stack([found.set_size > 0 for found in acted], axis=1),
+        covered=np.stack([found.covered for found in acted], axis=1),
+        calls=np.stack([found.length for found in acted], axis=1),
+        set_size=np.stack([found.set_size for found in acted], axis=1),
+        answers=np.stack([found.set_size_leaves for found in acted], axis=1),
+    )
+
+
+def trained_points(plays: Plays, train: Part) -> OperatingPoints:
+    """Return what a policy costs and answers at a row of thresholds on its training questions."""
+    trained = plays.replay(train.played)
+    return points_of(trained, grid(trained))
+
+
+def down_from_the_best(plays: Plays, train: Part) -> FloatArray:
+    """Return the thresholds from the cheapest to the one whose answers are best in training.
+
+    Testing begins at the best and goes cheaper from there.
+    """
+    points = trained_points(plays, train)
+    right = points.correct.sum(axis=0)
+    return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]

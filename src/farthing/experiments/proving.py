@@ -1,0 +1,133 @@
+"""A bundle with the threshold that keeps a promise, proved on questions that it has not seen."""
+
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from farthing.bundle.base import Bundle
+from farthing.calibration.base import Certificate
+from farthing.errors import CalibrationError, InputError
+from farthing.experiments.acting import act, whole_of
+from farthing.experiments.division import arranged
+from farthing.experiments.doubts import AS_BEFORE
+from farthing.experiments.evaluate import stream
+from farthing.experiments.outlook import outlook
+from farthing.experiments.plays import Part
+from farthing.experiments.promises import Promise, Shift
+from farthing.experiments.proofs import promise
+from farthing.experiments.value import Singles, about_given, about_sets, value_of
+from farthing.methods.base import Saveable
+from farthing.methods.cards import name_of
+from farthing.money import dollars
+from farthing.process.base import Policy
+from farthing.process.budget import PerQuestion
+from farthing.process.value import Value
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.question_hashes import Marks, marks
+from farthing.traces.system import System
+
+NO_MARKS: Marks = frozenset()
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How a policy is to be served, which is what its promise is about."""
+
+    budget: PerQuestion | None = None
+    """What a question may cost; None: no limit."""
+    system: System | None = None
+    """What the calibration questions were made with; None where nobody knows."""
+
+
+AS_RECORDED = Serving()
+
+
+def promised(
+    bundle: Bundle, asked: Promise, train: Part, prove: Part, serving: Serving = AS_RECORDED
+) -> tuple[Bundle, Certificate]:
+    """Return a bundle with the threshold that keeps a promise, and its certificate.
+
+    `tried` says besides what would probably be proved where nothing was.
+    """
+    kept, certificate, _ = tried(bundle, asked, train, prove, serving)
+    return kept, certificate
+
+
+def tried(
+    bundle: Bundle,
+    asked: Promise,
+    train: Part,
+    prove: Part,
+    serving: Serving = AS_RECORDED,
+    *,
+    row: FloatArray | None = None,
+) -> tuple[Bundle, Certificate, str]:
+    """Return a bundle with the threshold that keeps a promise, its certificate, and the outlook.
+
+    Args:
+        bundle: a trained policy.
+        asked: the promise.
+        train: questions that trained it, to lay operating points out on.
+        prove: questions that it has not seen.
+        serving: what it is to hold for.
+        row: the thresholds to prove, where other questions chose them; see `proofs.promise`.
+
+    Raises:
+        InputError: some of the questions trained the policy, the target has other roles or rounds
+            than the bundle's, or the promise cannot be calibrated.
+    """
+    _check_held_out(bundle, prove.played)
+    if isinstance(asked, Shift):
+        asked = replace(asked, target=arranged("the target mix", bundle, asked.target))
+    try:
+        found = promise(asked, bundle, train, prove, serving.budget, row)
+    except CalibrationError as problem:
+        budget = serving.budget
+        under = f" under a budget of {dollars(budget.nano)} a question" if budget else ""
+        raise InputError(f"cannot calibrate{under}: {problem}") from None
+    origin = structs.replace(bundle.origin, system=serving.system)
+    if serving.budget is not None:
+        largest = serving.budget.largest_nano
+        origin = structs.replace(origin, largest_nano=None if largest is None else dict(largest))
+    kept = structs.replace(
+        bundle,
+        policy=saveable(found.policy, bundle.kind),
+        kind=name_of(found.policy),
+        origin=origin,
+        kappa=found.certificate.kappa,
+        certificate=found.certificate,
+        empty=found.empty,
+        questions={**bundle.questions, "calibrate": marks(prove.played)},
+    )
+    kept = structs.replace(kept, value=value_on(kept, prove))
+    return (
+        kept,
+        found.certificate,
+        outlook(found.certificate, found.tested.evidence if found.tested else None),
+    )
+
+
+def value_on(bundle: Bundle, prove: Part) -> Value | None:
+    """Return what a bundle is worth on these questions; None where some were not graded."""
+    if prove.recorded.ungraded.any():
+        return None
+    done = whole_of(bundle, prove, act(bundle, prove.played, stream(bundle.kind, 0)))
+    singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
+    given = about_given(bundle.certificate)
+    return value_of(done, singles, bundle.reference, "calibrate", sets=sets, given=given)
+
+
+def saveable(policy: Policy, kind: str) -> Saveable:
+    """Return a policy that can be saved; raise InputError where it cannot."""
+    if not isinstance(policy, Saveable):
+        raise InputError(f"the policy '{kind}' cannot be saved; compare it instead")
+    return policy
+
+
+def _check_held_out(bundle: Bundle, part: TraceArrays) -> None:
+    for which, did in (("train", "trained the policy"), ("choose", "chose the method")):
+        if met := len(marks(part) & bundle.questions.get(which, NO_MARKS)):
+            raise InputError(
+                f"{met:,} of the {len(part):,} calibration questions {did}, "
+                f"so nothing could be promised; {AS_BEFORE}"
+            )
