@@ -160,13 +160,16 @@ def test_where_such_a_fallback_fails_the_policys_own_reply_stands(
 ) -> None:
     with broken() as bad, unsure() as other, Endpoint(letter) as well:
         text = config(bundle, "large = ['other']", bad.url, small=other.url, second=well.url)
-        with gateway(tmp_path, text) as running:
+        with gateway(tmp_path, text + RECORD) as running:
             reply = running.chat("farthing/letters", SYSTEM, "number 7")
     assert reply.status == 200
     receipt = reply.json["farthing"]
     assert errors(receipt)[-1] == ("other", "connection")
     assert receipt["answered_by"] in POOL
     adds_up(receipt, str(tmp_path / "gateway.db"))
+    (one,) = recorded(tmp_path)
+    assert [call.role for call in one.trace.calls] == [*POOL, "other"]
+    assert as_pool([one]).models == tuple(sorted(POOL))
 
 
 def test_a_wrong_key_is_a_failure_that_a_fallback_stands_in_for(

@@ -6,6 +6,7 @@ nobody else after that, the model's fallbacks are asked, and nothing is promised
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -19,7 +20,7 @@ from farthing.gateway.policies import Chosen, text_of
 from farthing.gateway.refusals import RefusedError
 from farthing.gateway.replies import text_in
 from farthing.gateway.requests import ChatRequest
-from farthing.gateway.spending import LedgerJournal, Payer
+from farthing.gateway.spending import Attempt, LedgerJournal, Payer
 from farthing.gateway.tries import failed_calls, listed, unanswered
 from farthing.gateway.upstream import Reply
 from farthing.models.base import Usage
@@ -28,7 +29,7 @@ from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
 from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
-from farthing.traces.base import Call, Trace
+from farthing.traces.base import Call
 
 _WRONG_KEY = AuthenticationError.kind
 """A failure that ends an episode without a call in its trace."""
@@ -87,12 +88,15 @@ async def answer(
         )
     finally:
         await asyncio.shield(journal.close())
+    before = len(payer.tries)
     fallback = await _fallback(request, done, journal, passing, timeout_s)
     if fallback is None:
         _check(done, journal)
         made = given(done, chosen.loaded, request.model, 0.0, chosen.why)
+        done = _with(done, _unseen(payer.tries, before, passing.sections))
     else:
-        done = replace(done, trace=fallback.recorded(done, payer, passing))
+        own = fallback.call(payer.tries[before:], passing.sections)
+        done = _with(done, [*_unseen(payer.tries, before, passing.sections), own])
         made = fallback.given(done, request.model, chosen.loaded.mode)
     cost, would = payer.spent_nano, strongest.would_cost(list(done.trace.calls))
     receipt = replace(
@@ -112,15 +116,11 @@ class _Fallback:
     name: str
     instead_of: str
     reply: Reply
-    before: int
-    """How many tries the policy had made."""
 
-    def recorded(self, done: Answer, payer: Payer, passing: Passing) -> Trace:
-        """Return the trace with the models that failed, and with this one under its own name."""
-        text, sections = text_in(self.reply.body), passing.sections
-        own, later = payer.tries[: self.before], payer.tries[self.before :]
-        wrong_key = [one for one in own if one.error and one.error.type == _WRONG_KEY]
-        call = Call(
+    def call(self, tries: Sequence[Attempt], sections: Mapping[str, str]) -> Call:
+        """Return it as a trace's call, under its own name; `tries` are those of fallbacks."""
+        text = text_in(self.reply.body)
+        return Call(
             round=1,
             role=self.name,
             model=sections.get(self.name),
@@ -129,11 +129,9 @@ class _Fallback:
             input_tokens=self.reply.usage.input_tokens,
             output_tokens=self.reply.usage.output_tokens,
             latency_s=self.reply.latency_s,
-            cost_usd=usd_from_nano(sum(one.cost_nano for one in later if one.model == self.name)),
+            cost_usd=usd_from_nano(sum(one.cost_nano for one in tries if one.model == self.name)),
             extra={FALLBACK: 1.0},
         )
-        others = failed_calls([*wrong_key, *later], sections)
-        return msgspec.structs.replace(done.trace, calls=[*done.trace.calls, *others, call])
 
     def given(self, done: Answer, model: str, mode: str) -> Given:
         """Return what the client gets, of which nothing is promised."""
@@ -164,7 +162,6 @@ async def _fallback(
     line = passing.instead(failed, {one.model for one in payer.tries})
     if not line:
         return None
-    before = len(payer.tries)
     try:
         name, reply = await passing.send(list(line), request, payer, timeout_s)
     except LimitError as error:
@@ -172,8 +169,25 @@ async def _fallback(
     except (ModelError, BudgetError):
         pass
     else:
-        return _Fallback(name, line[name], reply, before)
+        return _Fallback(name, line[name], reply)
     return None
+
+
+def _unseen(tries: Sequence[Attempt], before: int, sections: Mapping[str, str]) -> list[Call]:
+    """Return the failures that an episode's trace lacks: wrong keys, and those of fallbacks.
+
+    Args:
+        tries: of the request.
+        before: how many of them the policy made.
+        sections: what clients call a model to what its provider calls it.
+    """
+    own = [one for one in tries[:before] if one.error and one.error.type == _WRONG_KEY]
+    return failed_calls([*own, *tries[before:]], sections, {one.model for one in own})
+
+
+def _with(done: Answer, calls: Sequence[Call]) -> Answer:
+    trace = msgspec.structs.replace(done.trace, calls=[*done.trace.calls, *calls])
+    return replace(done, trace=trace)
 
 
 def _calls(done: Answer) -> list[Call]:

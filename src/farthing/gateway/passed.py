@@ -8,7 +8,7 @@ from farthing.traces.base import Trace
 from farthing.traces.system import System
 
 FALLBACK = "fallback"
-"""A number that a trace's call has which answered in place of a model that failed."""
+"""A number that a trace's call has which was made in place of a model that had failed."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,9 @@ class Recorder:
         """
         said = text_in(reply.body) if text is None else text
         name = receipt.answered_by or receipt.model
-        others = failed_calls([one for one in payer.tries if one.model != name], self.sections)
+        asked = payer.tries[0].model
+        failed = [one for one in payer.tries if one.model != name]
+        others = failed_calls(failed, self.sections, {asked})
         call = Call(
             round=1,
             role=name,
@@ -63,7 +65,7 @@ class Recorder:
             output_tokens=reply.usage.output_tokens,
             latency_s=reply.latency_s,
             cost_usd=None if reply.cost_nano is None else usd_from_nano(reply.cost_nano),
-            extra={FALLBACK: 1.0} if others else {},
+            extra={} if name == asked else {FALLBACK: 1.0},
         )
         trace = Trace(
             id=receipt.trace,

@@ -1,10 +1,11 @@
 """The tries of a request: what a receipt and a trace say of them, and which left it unanswered."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from farthing.gateway.passed import FALLBACK
 from farthing.gateway.spending import Attempt
 from farthing.money import usd_from_nano
 from farthing.traces.base import Call
@@ -28,25 +29,29 @@ def seconds(tries: Sequence[Attempt]) -> float:
     return max(one.began + one.took_s for one in tries) - tries[0].began
 
 
-def failed_calls(tries: Sequence[Attempt], sections: Mapping[str, str]) -> list[Call]:
+def failed_calls(
+    tries: Sequence[Attempt], sections: Mapping[str, str], own: Collection[str]
+) -> list[Call]:
     """Return the tries of each model that failed in the end as one call of a trace.
 
     Args:
         tries: those of one model follow one another.
         sections: what clients call a model to what its provider calls it.
+        own: the models that were not asked in another one's place.
     """
     found = []
     for name, group in groupby(tries, key=lambda one: one.model):
-        own = list(group)
-        if own[-1].error is not None:
+        its = list(group)
+        if its[-1].error is not None:
             found.append(
                 Call(
                     round=1,
                     role=name,
                     model=sections.get(name),
-                    latency_s=seconds(own),
-                    cost_usd=usd_from_nano(sum(one.cost_nano for one in own)),
-                    error=own[-1].error,
+                    latency_s=seconds(its),
+                    cost_usd=usd_from_nano(sum(one.cost_nano for one in its)),
+                    error=its[-1].error,
+                    extra={} if name in own else {FALLBACK: 1.0},
                 )
             )
     return found
