@@ -13,9 +13,10 @@ import msgspec
 from farthing.budgets.accounts.base import LimitError
 from farthing.errors import AuthenticationError, BudgetError, InputError, ModelError
 from farthing.gateway.completions import Given, Receipt, given, tokens
+from farthing.gateway.loaded import Chosen
 from farthing.gateway.passed import FALLBACK
 from farthing.gateway.passing import Passing
-from farthing.gateway.policies import Chosen, text_of
+from farthing.gateway.policies import text_of
 from farthing.gateway.refusals import RefusedError, nobody_answered, over_request_budget
 from farthing.gateway.replies import text_in
 from farthing.gateway.requests import Asked

@@ -12,10 +12,11 @@ from farthing.gateway import answering
 from farthing.gateway.completions import NONE, Given, Receipt
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import KeyRecord
+from farthing.gateway.loaded import Chosen
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.pacing import Pace
 from farthing.gateway.passing import Passing
-from farthing.gateway.policies import Chosen, GatewayPolicy
+from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.recording import Recorder
 from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
 from farthing.gateway.replies import says_usage, text_in_piece
@@ -190,7 +191,8 @@ class Chat:
         policy, request = route.policy, asked.request
         if policy is None:
             return route.why
-        chosen = policy.choose(request.wishes)
+        limited = request.wishes.budget_nano is not None
+        chosen = policy.choose(request.wishes, await policy.most_nano(request) if limited else None)
         if chosen.loaded is None:
             return chosen.why
         given, answer = await self._answered(asked, policy, chosen, payer)

@@ -12,7 +12,7 @@ from farthing.calibration.guarantees.online import OnlinePromise
 from farthing.calibration.guarantees.pac import PacPromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.calibration.guarantees.weighted import WeightedPromise
-from farthing.gateway.policies import Loaded
+from farthing.gateway.loaded import Loaded
 from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned

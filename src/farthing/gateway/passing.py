@@ -97,7 +97,7 @@ class Passing:
             try:
                 return call.upstream.name, await send(call, self._around(call, payer))
             except ModelError as error:
-                if not self._passed_on(error, call, payer) or last:
+                if not _passed_on(error, call, payer) or last:
                     raise
         raise AssertionError("a model was asked")
 
@@ -106,8 +106,13 @@ class Passing:
         self, line: Sequence[str], request: ChatRequest, payer: Payer, deadline: Deadline
     ) -> AsyncIterator[tuple[str, StreamedReply]]:
         """Open a reply in pieces while the block runs; raises like `send`, also amid the pieces."""
-        async with AsyncExitStack() as stack:
-            yield await self._open(stack, self._calls(line, request, payer, deadline), payer)
+        try:
+            async with AsyncExitStack() as stack:
+                yield await self._open(stack, self._calls(line, request, payer, deadline), payer)
+        except ModelError as error:
+            if not error.failed:  # it broke amid its pieces
+                _note(error, payer)
+            raise
 
     async def _open(
         self, stack: AsyncExitStack, calls: Iterator[tuple[Call, bool]], payer: Payer
@@ -117,7 +122,7 @@ class Passing:
                 opening = stream(call, self._around_stream(call, payer))
                 return call.upstream.name, await stack.enter_async_context(opening)
             except ModelError as error:
-                if not self._passed_on(error, call, payer) or last:
+                if not _passed_on(error, call, payer) or last:
                     raise
         raise AssertionError("a model was asked")
 
@@ -132,12 +137,6 @@ class Passing:
                 yield call, one == ready[-1]
             else:
                 payer.skip(one)
-
-    def _passed_on(self, error: ModelError, call: Call, payer: Payer) -> bool:
-        """Say what failed, to the operator and in the error; return whether another is asked."""
-        LOG.warning("%s failed: %s", call.upstream.name, error.plain or error.kind)
-        error.failed = payer.failed
-        return error.kind not in _AT_FAULT and time.monotonic() < call.until
 
     def _around(self, call: Call, payer: Payer) -> AroundSend:
         async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
@@ -182,6 +181,19 @@ def _largest(call: Call, payer: Payer) -> Amount:
             f"{dollars(most)}{before}; allow more, or ask for fewer tokens (max_completion_tokens)"
         )
     return Amount(bound.nano, bound.tokens, 1)
+
+
+def _note(error: ModelError, payer: Payer) -> None:
+    """Say which models failed, in the error, and to the operator also how the last one did."""
+    error.failed = payer.failed
+    name = next(reversed(payer.failed), "a model")
+    LOG.warning("%s failed: %s", name, error.plain or error.kind)
+
+
+def _passed_on(error: ModelError, call: Call, payer: Payer) -> bool:
+    """Say what failed, and return whether another model is asked."""
+    _note(error, payer)
+    return error.kind not in _AT_FAULT and time.monotonic() < call.until
 
 
 async def _left(held: Attempt, streamed: StreamedReply) -> None:

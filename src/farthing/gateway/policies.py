@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from farthing import plugins
 from farthing.bundle import folder as bundles
-from farthing.bundle.base import Bundle
-from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.errors import InputError
 from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.config import ServeConfig
+from farthing.gateway.loaded import Chosen, Loaded, most_nano, within
 from farthing.gateway.requests import ChatRequest, Wishes
 from farthing.gateway.sections import PolicySection
 from farthing.models.base import Model
@@ -21,7 +19,7 @@ from farthing.runtime.job import Job, read_job, sold
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Independent, Plan
 from farthing.runtime.system import system_of
-from farthing.tasks.base import Task
+from farthing.tasks.base import Question, Task
 from farthing.traces.system import System, fingerprint
 
 _TAKEN = frozenset(
@@ -34,50 +32,6 @@ _TAKEN = frozenset(
 """Parameters that a request of a task may have; any other may change what models reply."""
 _INSTRUCTING = frozenset({"system", "developer"})
 _NO_EFFECT: tuple[Any, ...] = (None, False, 0, 1, [], {}, "none", "auto", {"type": "text"})
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A bundle that decides, with the agents that it decides about."""
-
-    mode: str
-    bundle: Bundle
-    orchestrator: Orchestrator
-    certificate_id: str | None
-    """A mark of the certificate's JSON; None where nothing is certified."""
-
-    @property
-    def reliability(self) -> Fraction | None:
-        """The least share of answers that is promised to be right, or to be the reference's.
-
-        Parity promises neither: its epsilon is a difference of accuracies. None: nothing of it is
-        promised.
-        """
-        certificate = self.bundle.certificate
-        if certificate is None or not certificate.promises:
-            return None
-        promise = certificate.promise
-        if isinstance(promise, AgreementPromise):
-            return 1 - promise.epsilon
-        alpha = getattr(promise, "alpha", None)
-        return 1 - alpha if isinstance(alpha, Fraction) else None
-
-    @property
-    def question_budget_nano(self) -> int | None:
-        """The budget that its promise was calibrated under."""
-        certificate = self.bundle.certificate
-        return certificate.question_budget_nano if certificate else None
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Which bundle answers a request, and under which budget."""
-
-    loaded: Loaded | None
-    """None: the strongest model answers."""
-    budget_nano: int | None = None
-    why: str = ""
-    """Why nothing is promised of it; empty where something may be."""
 
 
 @dataclass
@@ -93,6 +47,8 @@ class GatewayPolicy:
     """Most output tokens of a request of the task."""
     tried: tuple[Agent, ...]
     """Whom trials may ask: the agents, and models that are not in the pool yet."""
+    tries: int | None = None
+    """Most tries of a call, where nothing that is asked depends on what came before."""
     loaded: Mapping[str, Loaded] = field(default_factory=dict)
     """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
     looked: dict[str, float] = field(default_factory=dict)
@@ -163,8 +119,17 @@ class GatewayPolicy:
             return "its system prompt is not the task's"
         return None
 
-    def choose(self, wishes: Wishes) -> Chosen:
+    async def most_nano(self, request: ChatRequest) -> int | None:
+        """Return the most that the policy can spend on a request; None: nothing bounds it."""
+        question = Question("", text_of(request.messages[-1]))
+        return None if self.tries is None else await most_nano(self.plan, question, self.tries)
+
+    def choose(self, wishes: Wishes, most_nano: int | None = None) -> Chosen:
         """Return which bundle answers; a budget is rounded down to one that was calibrated.
+
+        Args:
+            wishes: of the request.
+            most_nano: the most that can be spent on it; a budget of so much binds nothing.
 
         Raises:
             InputError: there is no such mode.
@@ -183,7 +148,7 @@ class GatewayPolicy:
             if not some:
                 said = f"nothing here is proved at a reliability of {float(asked):g}"
                 return Chosen(None, wishes.budget_nano, said)
-        return _within(some, wishes.budget_nano)
+        return within(some, wishes.budget_nano, most_nano)
 
     @property
     def _temperature(self) -> float:
@@ -262,7 +227,8 @@ def _of_pool(
     system = system_of(plan, {one: sold(config.models, one) for one in section.pool})
     most = section.max_tokens or config.serve.default_max_output
     tried = pool_agents((*section.pool, *section.trial), section, config, models)
-    return GatewayPolicy(name, section, task, plan, system, most, tried)
+    tries = max(config.models.sections[one].patience.tries for one in section.pool)
+    return GatewayPolicy(name, section, task, plan, system, most, tried, tries)
 
 
 def _of_job(
@@ -274,20 +240,6 @@ def _of_job(
     tried = tuple(agent for number, agent in recording.plan.acts() if number == 1)
     policy = GatewayPolicy(name, section, recording.task, recording.plan, job.system(), most, tried)
     return policy, list(closing)
-
-
-def _within(some: list[Loaded], budget_nano: int | None) -> Chosen:
-    """Return the cheapest bundle, or the one whose calibrated budget fits best."""
-    if budget_nano is None:
-        free = [one for one in some if one.question_budget_nano is None]
-        first = (free or some)[0]
-        return Chosen(first, first.question_budget_nano)
-    budgets = {one.question_budget_nano: one for one in some}
-    fitting = [nano for nano in budgets if nano is not None and nano <= budget_nano]
-    if fitting:
-        return Chosen(budgets[max(fitting)], max(fitting))
-    why = "nothing was calibrated under a budget that fits into this one"
-    return Chosen(some[0], budget_nano, why)
 
 
 def _changed(path: Path) -> float | None:
