@@ -29,7 +29,7 @@ Every message says what was wrong, where, and what to do about it.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -185,6 +185,12 @@ class ModelError(FarthingError):
         """
         self.tries = 1
         """Calls that failed."""
+        self.plain = ""
+        """The message without what came over the wire; empty where the two cannot be told apart."""
+        self.said = ""
+        """What the provider said, in its own words, without secrets."""
+        self.failed: Mapping[str, str] = {}
+        """All models that were asked and failed, to the kind of that, where somebody noted it."""
 
 
 class AuthenticationError(ModelError):

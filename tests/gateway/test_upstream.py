@@ -515,7 +515,7 @@ def test_all_tries_together_keep_the_time() -> None:
     async def work(upstream: Upstream, _: Stub) -> float:
         started = time.perf_counter()
         with pytest.raises(ModelTimeoutError):
-            await send(Call(upstream, ask(), 50, timeout_s=0.3))
+            await send(Call(upstream, ask(), 50, until=time.monotonic() + 0.3))
         return time.perf_counter() - started
 
     assert 0.25 < using(streaming(first_s=30), work, retries=QUICK) < 2

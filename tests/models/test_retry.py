@@ -22,7 +22,7 @@ from farthing.errors import (
 from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.clock import ManualClock
 from farthing.models.http_failures import retry_after_s
-from farthing.models.retry import Patience, Retrying
+from farthing.models.retry import Patience, Retrying, persist
 from farthing.models.scripted import Reply, ScriptedModel
 
 PROMPT = Prompt((Message("user", "hi"),))
@@ -141,3 +141,42 @@ def test_a_retry_after_that_cannot_be_read_says_nothing(value: str) -> None:
     assert retry_after_s({"Retry-After": value}, datetime.now(UTC)) is None
     assert retry_after_s({}, datetime.now(UTC)) is None
     assert retry_after_s({"Retry-After": "-5"}, datetime.now(UTC)) == 0
+
+
+def test_no_try_begins_at_or_after_the_given_moment() -> None:
+    async def run() -> tuple[int, float]:
+        clock, made = ManualClock(), 0
+
+        async def attempt() -> Completion:
+            nonlocal made
+            made += 1
+            raise ModelConnectionError("down")
+
+        work = asyncio.ensure_future(
+            persist(attempt, Patience(first_s=1.0), clock=clock, uniform=lambda: 1.0, until=7.0)
+        )
+        await clock.advance(100)
+        with pytest.raises(ModelConnectionError):
+            await work
+        return made, clock.now()
+
+    assert asyncio.run(run())[0] == 3  # after 0, 1 and 3 seconds; the next would be at 7
+
+
+def test_a_provider_may_ask_for_so_much_patience_only() -> None:
+    async def run(asked_s: float | None) -> int:
+        clock, made = ManualClock(), 0
+
+        async def attempt() -> Completion:
+            nonlocal made
+            made += 1
+            raise RateLimitError("slow down", retry_after_s=2.0)
+
+        patience = Patience(first_s=0.0, asked_s=asked_s)
+        work = asyncio.ensure_future(persist(attempt, patience, clock=clock))
+        await clock.advance(1_000)
+        with pytest.raises(RateLimitError):
+            await work
+        return made
+
+    assert [asyncio.run(run(asked_s)) for asked_s in (None, 5.0, 1.0, 0.0)] == [6, 3, 1, 1]

@@ -5,7 +5,6 @@ nobody else after that, the model's fallbacks are asked, and nothing is promised
 """
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,19 +13,19 @@ import msgspec
 from farthing.budgets.accounts.base import LimitError
 from farthing.errors import AuthenticationError, BudgetError, InputError, ModelError
 from farthing.gateway.completions import Given, Receipt, given, tokens
+from farthing.gateway.loaded import Chosen
 from farthing.gateway.outside import text_of
 from farthing.gateway.passed import FALLBACK
 from farthing.gateway.passing import Passing
-from farthing.gateway.policies import Chosen
-from farthing.gateway.refusals import RefusedError
+from farthing.gateway.refusals import RefusedError, nobody_answered, over_request_budget
 from farthing.gateway.replies import text_in
-from farthing.gateway.requests import ChatRequest
+from farthing.gateway.requests import Asked
 from farthing.gateway.spending import Attempt, LedgerJournal, Payer
 from farthing.gateway.tries import failed_calls, listed, unanswered
 from farthing.gateway.upstream import Reply
 from farthing.models.base import Usage
 from farthing.models.prices import Price
-from farthing.money import usd_from_nano
+from farthing.money import dollars, usd_from_nano
 from farthing.runtime.answer import Answer
 from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
@@ -58,30 +57,28 @@ class Strongest:
 
 
 async def answer(
-    request: ChatRequest,
+    asked: Asked,
     chosen: Chosen,
     payer: Payer,
     passing: Passing,
     strongest: Strongest,
-    timeout_s: float,
 ) -> tuple[Given, Answer]:
     """Answer a request under a policy's bundle; return what the client gets, and the answer.
 
     Args:
-        request: of the policy's task, as the task asks it.
+        asked: of the policy's task, as the task asks it.
         chosen: the bundle, and the budget of the request.
         payer: whose money is spent; its note is the id of the trace.
         passing: the models by themselves, which a fallback is asked through.
         strongest: the model that savings are counted against.
-        timeout_s: the most seconds that a fallback may take.
 
     Raises:
         RefusedError, LimitError: nothing could be bought.
     """
     if chosen.loaded is None:
         raise InputError("no bundle was chosen")
-    began = time.perf_counter()
-    journal = LedgerJournal(payer, passing.sections)
+    request = asked.request
+    journal = LedgerJournal(payer, passing.sections, passing.cooling.skips)
     question = Question(payer.note, text_of(request.messages[-1]))
     try:
         done = await chosen.loaded.orchestrator.answer(
@@ -90,9 +87,9 @@ async def answer(
     finally:
         await asyncio.shield(journal.close())
     before = len(payer.tries)
-    fallback = await _fallback(request, done, journal, passing, timeout_s)
+    fallback = await _fallback(asked, done, journal, passing)
     if fallback is None:
-        _check(done, journal)
+        _check(done, journal, request.wishes.budget_nano)
         made = given(done, chosen.loaded, request.model, 0.0, chosen.why, chosen.ended)
         done = _with(done, _unseen(payer.tries, before, passing.sections))
     else:
@@ -103,7 +100,8 @@ async def answer(
     receipt = replace(
         made.receipt,
         cost_nano=cost,
-        latency_s=time.perf_counter() - began,
+        estimated=payer.estimated,
+        latency_s=asked.deadline.took_s,
         calls=listed(payer.tries),
         saved_nano=None if would is None else would - cost,
     )
@@ -150,7 +148,7 @@ class _Fallback:
 
 
 async def _fallback(
-    request: ChatRequest, done: Answer, journal: LedgerJournal, passing: Passing, timeout_s: float
+    asked: Asked, done: Answer, journal: LedgerJournal, passing: Passing
 ) -> _Fallback | None:
     """Ask the fallbacks of the models whose failure nobody's answer came after.
 
@@ -164,7 +162,7 @@ async def _fallback(
     if not line:
         return None
     try:
-        name, reply = await passing.send(list(line), request, payer, timeout_s)
+        name, reply = await passing.send(list(line), asked.request, payer, asked.deadline)
     except LimitError as error:
         journal.refused = error
     except (ModelError, BudgetError):
@@ -195,7 +193,7 @@ def _calls(done: Answer) -> list[Call]:
     return [*done.trace.calls, *([done.escalated] if done.escalated else [])]
 
 
-def _check(done: Answer, journal: LedgerJournal) -> None:
+def _check(done: Answer, journal: LedgerJournal, budget_nano: int | None) -> None:
     """Refuse where nothing was answered since money or every model failed.
 
     Raises:
@@ -212,11 +210,13 @@ def _check(done: Answer, journal: LedgerJournal) -> None:
         slow = all(one.type == "timeout" for one in failures)
         limited = all(one.type == "rate_limit" for one in failures)
         status = 504 if slow else 429 if limited else 502
-        said = f"every model failed; the last: {failures[-1].message}"
+        said = nobody_answered(journal.payer.failed)
         again = {"Retry-After": "1"} if limited else {}
         code = f"upstream_{failures[-1].type}"
         raise RefusedError(status, said, "api_error", code, headers=again)
     why = next(iter(done.caveats), "nothing could be asked")
     if done.ended_by == "failure":
         raise RefusedError(502, "no model could be asked", "api_error", "upstream_authentication")
-    raise RefusedError(402, why, "insufficient_quota", "request_budget_exceeded")
+    if budget_nano is not None:
+        why += f"; this request allows {dollars(budget_nano)}: allow more, or name no budget"
+    raise over_request_budget(why)

@@ -1,6 +1,8 @@
 """One request for a chat completion: who answers, within which limits, and what is kept of it."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -10,20 +12,23 @@ from farthing.gateway import answering
 from farthing.gateway.completions import NONE, Given, Receipt
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import KeyRecord
+from farthing.gateway.loaded import Chosen
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.outside import Outside
 from farthing.gateway.pacing import Pace
 from farthing.gateway.passing import Passing
-from farthing.gateway.policies import Chosen, GatewayPolicy
+from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.recording import Recorder
 from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
 from farthing.gateway.replies import says_usage, text_in_piece
-from farthing.gateway.requests import ChatRequest
+from farthing.gateway.requests import Asked, ChatRequest
 from farthing.gateway.sections import PREFIX
 from farthing.gateway.spending import Limits, Payer, Waiting
-from farthing.gateway.tries import listed, seconds
-from farthing.gateway.upstream import Reply
+from farthing.gateway.tries import listed
+from farthing.gateway.upstream import Reply, StreamedReply
 from farthing.runtime.answer import Answer
+
+STOPPED = "the client stopped the stream, or its time ran out"
 
 
 @dataclass(frozen=True)
@@ -104,28 +109,26 @@ class Chat:
             raise RefusedError(400, said, code="outside_task")
         return Route(self.strongest.name, None, f"the request is outside the task: {outside}")
 
-    async def whole(
-        self, request: ChatRequest, key: KeyRecord | None, trace: str, waiting: Waiting | None
-    ) -> Whole:
+    async def whole(self, asked: Asked, waiting: Waiting | None) -> Whole:
         """Answer in one piece; settlements wait where they are given a place.
 
         Raises:
             RefusedError, LimitError, ModelError: it is not answered.
         """
-        route = self.route(request, key)
-        payer = self._payer(key, route, trace, waiting)
-        decided = await self._decided(request, route, payer)
-        if isinstance(decided, Given):
-            return Whole(decided.body(), decided.receipt)
-        sent, left = route.asked(request), self._left(request)
-        line = self.passing.line(route.model)
-        name, reply = await self.passing.send(line, sent, payer, left)
-        receipt = self._received(request, name, reply, payer, decided)
-        self._keep(request, route, payer, receipt, reply)
-        return Whole(_with_receipt(reply.body, receipt), receipt)
+        request = asked.request
+        route = self.route(request, asked.key)
+        with self._paying(asked, route, waiting) as payer:
+            decided = await self._decided(asked, route, payer)
+            if isinstance(decided, Given):
+                return Whole(decided.body(), decided.receipt)
+            line = self.passing.line(route.model)
+            name, reply = await self.passing.send(line, route.asked(request), payer, asked.deadline)
+            receipt = self._received(asked, name, reply, payer, decided)
+            self._keep(request, route, payer, receipt, reply)
+            return Whole(_with_receipt(reply.body, receipt), receipt)
 
     async def pieces(
-        self, request: ChatRequest, key: KeyRecord | None, trace: str, waiting: Waiting | None
+        self, asked: Asked, waiting: Waiting | None
     ) -> AsyncGenerator[bytes | Receipt]:
         """Answer in pieces: the data of each event, and the receipt once it is known.
 
@@ -134,48 +137,73 @@ class Chat:
         Raises:
             RefusedError, LimitError, ModelError: it is not answered, or no further.
         """
-        route = self.route(request, key)
-        payer = self._payer(key, route, trace, waiting)
-        decided = await self._decided(request, route, payer)
-        if isinstance(decided, Given):
-            yield decided.receipt
-            for chunk in decided.chunks(usage=request.include_usage):
-                yield chunk
-            return
-        sent, left = route.asked(request), self._left(request)
-        line = self.passing.line(route.model)
-        async with self.passing.stream(line, sent, payer, left) as (name, streamed):
-            said: list[str] = []
-            usage: bytes | None = None
-            async for piece in streamed:
-                if self.recorder is not None:
-                    said.append(text_in_piece(piece))
-                if request.include_usage and says_usage(piece):
-                    usage = piece  # it comes last, and what it all cost is known after it
-                else:
-                    yield piece
-            reply = streamed.reply
-        receipt = self._received(request, name, reply, payer, decided)
+        request = asked.request
+        route = self.route(request, asked.key)
+        with self._paying(asked, route, waiting) as payer:
+            decided = await self._decided(asked, route, payer)
+            if not isinstance(decided, Given):
+                async with aclosing(self._streamed(asked, route, payer, decided)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                return
+        yield decided.receipt
+        for chunk in decided.chunks(usage=request.include_usage):
+            yield chunk
+
+    async def _streamed(
+        self, asked: Asked, route: Route, payer: Payer, why: str
+    ) -> AsyncGenerator[bytes | Receipt]:
+        """Pass a model's pieces on; a stream that is left is counted and kept as what it was."""
+        request, sent = asked.request, route.asked(asked.request)
+        line, said = self.passing.line(route.model), list[str]()
+        usage: bytes | None = None
+        opened: tuple[str, StreamedReply] | None = None
+        try:
+            async with self.passing.stream(line, sent, payer, asked.deadline) as opened:
+                name, streamed = opened
+                async for piece in streamed:
+                    if self.recorder is not None:
+                        said.append(text_in_piece(piece))
+                    if request.include_usage and says_usage(piece):
+                        usage = piece  # it comes last, and what it all cost is known after it
+                    else:
+                        yield piece
+                reply = streamed.reply
+        except (GeneratorExit, asyncio.CancelledError):
+            if opened is not None:
+                stopped = self._receipt(asked, opened[0], payer, STOPPED)
+                self._keep(request, route, payer, stopped, opened[1].so_far, "".join(said))
+            raise
+        receipt = self._received(asked, name, reply, payer, why)
         self._keep(request, route, payer, receipt, reply, "".join(said))
         if usage is not None:
             yield _with_receipt(usage, receipt)
         yield receipt
 
-    def _payer(
-        self, key: KeyRecord | None, route: Route, trace: str, waiting: Waiting | None
-    ) -> Payer:
+    @contextmanager
+    def _paying(self, asked: Asked, route: Route, waiting: Waiting | None) -> Iterator[Payer]:
+        """Return who pays while the block runs, and learn from its tries which models fail."""
         policy, lease_s = route.policy.name if route.policy else None, self.config.serve.lease_s
-        return Payer(self.ledger, self.limits, key, lease_s, policy, trace, waiting)
+        of_job = route.policy is not None and route.policy.section.job is not None
+        noting = frozenset[str]() if of_job else self.passing.noting
+        payer = Payer(
+            self.ledger, self.limits, asked.key, lease_s, policy, asked.trace, waiting, noting
+        )
+        try:
+            yield payer
+        finally:
+            self.passing.cooling.learn(payer.tries)
 
-    async def _decided(self, request: ChatRequest, route: Route, payer: Payer) -> Given | str:
+    async def _decided(self, asked: Asked, route: Route, payer: Payer) -> Given | str:
         """Return a policy's reply; where no bundle decides, why nothing is promised."""
-        policy = route.policy
+        policy, request = route.policy, asked.request
         if policy is None:
             return route.why
-        chosen = policy.choose(request.wishes)
+        limited = request.wishes.budget_nano is not None
+        chosen = policy.choose(request.wishes, await policy.most_nano(request) if limited else None)
         if chosen.loaded is None:
             return chosen.why
-        given, answer = await self._answered(request, policy, chosen, payer)
+        given, answer = await self._answered(asked, policy, chosen, payer)
         receipt = given.receipt
         self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, receipt.promise)
         if self.recorder is not None:
@@ -183,46 +211,50 @@ class Chat:
         return given
 
     async def _answered(
-        self, request: ChatRequest, policy: GatewayPolicy, chosen: Chosen, payer: Payer
+        self, asked: Asked, policy: GatewayPolicy, chosen: Chosen, payer: Payer
     ) -> tuple[Given, Answer]:
         """Have a bundle answer; where a pacer may choose which, tell it what that cost."""
         pace = self.paces.get(policy.name)
-        if pace is None or request.wishes.choose:
+        if pace is None or asked.request.wishes.choose:
             ended = policy.why_ended(chosen.loaded) if chosen.loaded else ""
             chosen = replace(chosen, ended=ended)
-            return await self._played(policy.asked(request), chosen, payer)
+            return await self._played(asked, policy, chosen, payer)
         paced = pace.choose(list(policy.loaded.values()))
         ended = policy.why_ended(paced.mode)
         chosen = Chosen(paced.mode, paced.mode.question_budget_nano, ended=ended)
         cost: int | None = None
         try:
-            found = await self._played(policy.asked(request), chosen, payer)
+            found = await self._played(asked, policy, chosen, payer)
             cost = found[0].receipt.cost_nano
             return found
         finally:
             pace.settle(paced, cost)
 
     async def _played(
-        self, asked: ChatRequest, chosen: Chosen, payer: Payer
+        self, asked: Asked, policy: GatewayPolicy, chosen: Chosen, payer: Payer
     ) -> tuple[Given, Answer]:
-        left = self._left(asked)
-        return await answering.answer(asked, chosen, payer, self.passing, self.strongest, left)
+        inside = replace(asked, request=policy.asked(asked.request))
+        return await answering.answer(inside, chosen, payer, self.passing, self.strongest)
 
-    def _received(
-        self, request: ChatRequest, name: str, reply: Reply, payer: Payer, why: str
-    ) -> Receipt:
+    def _received(self, asked: Asked, name: str, reply: Reply, payer: Payer, why: str) -> Receipt:
         """Return the receipt of a model's own reply, of which nothing is promised."""
-        cost, price = payer.spent_nano, self.strongest.price
-        would = None if price is None else price.cost_nano(reply.usage, reply.latency_s)
+        receipt, price = self._receipt(asked, name, payer, why), self.strongest.price
+        if price is None:
+            return receipt
+        would = price.cost_nano(reply.usage, reply.latency_s)
+        return replace(receipt, saved_nano=would - payer.spent_nano)
+
+    def _receipt(self, asked: Asked, name: str, payer: Payer, why: str) -> Receipt:
         return Receipt(
             trace=payer.note,
-            model=request.model,
+            model=asked.request.model,
             answered_by=name,
-            cost_nano=cost,
-            latency_s=seconds(payer.tries),
+            cost_nano=payer.spent_nano,
+            estimated=payer.estimated,
+            latency_s=asked.deadline.took_s,
             calls=listed(payer.tries),
-            saved_nano=None if would is None else would - cost,
             says=f"Nothing is promised: {why}.",
+            stopped=why == STOPPED,
         )
 
     def _keep(
@@ -231,11 +263,12 @@ class Chat:
         route: Route,
         payer: Payer,
         receipt: Receipt,
-        reply: Reply,
+        reply: Reply | None,
         text: str | None = None,
     ) -> None:
         """Count a model's own reply, and record it; `text` is what it said in pieces."""
-        self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, NONE)
+        kind = "stopped" if receipt.stopped else NONE
+        self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, kind)
         if self.recorder is not None:
             self.recorder.passed(request, route.policy, payer, receipt, reply, text)
 
@@ -244,11 +277,6 @@ class Chat:
         self.metrics.outside(policy.name, why.reason)
         if self.recorder is not None:
             self.recorder.traffic.outside(policy.name, why.reason)
-
-    def _left(self, request: ChatRequest) -> float:
-        """Return the most seconds that an upstream model may take."""
-        asked = request.wishes.deadline_s
-        return min(self.config.serve.deadline_s, asked or self.config.serve.deadline_s)
 
 
 def _with_receipt(body: bytes, receipt: Receipt) -> bytes:

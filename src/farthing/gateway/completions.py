@@ -1,12 +1,13 @@
 """What a client gets: a normal chat completion, and beside it what it cost and what is promised."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from farthing.gateway.policies import Loaded
+from farthing.gateway.loaded import Loaded
 from farthing.gateway.watching.promises import OF_SETS
 from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
@@ -28,6 +29,9 @@ class Receipt:
     """The model whose reply it is."""
     cost_nano: int | None
     latency_s: float
+    """From the request to the reply, in seconds."""
+    estimated: bool = False
+    """Whether the cost is a bound, since a provider did not say what was used."""
     calls: tuple[Mapping[str, Any], ...] = ()
     """Every try, in the order in which they began."""
     saved_nano: int | None = None
@@ -40,6 +44,8 @@ class Receipt:
     mode: str | None = None
     under: str | None = None
     """The certificate that decided, also one whose promise ended since; not said to clients."""
+    stopped: bool = False
+    """Whether the client did not stay for the end."""
     answers: tuple[Mapping[str, Any], ...] = ()
     """The set, where there is one."""
 
@@ -50,6 +56,7 @@ class Receipt:
             "answered_by": self.answered_by,
             "cost_usd": _usd(self.cost_nano),
             "cost_nano": self.cost_nano,
+            "cost_estimated": self.estimated,
             "saved_usd": _usd(self.saved_nano),
             "latency_s": round(self.latency_s, 4),
             "calls": list(self.calls),
@@ -62,19 +69,7 @@ class Receipt:
 
     def headers(self) -> dict[str, str]:
         """Return what headers say of it, for clients that read no more of a body than OpenAI's."""
-        said = {
-            "Trace": self.trace,
-            "Answered-By": self.answered_by,
-            "Cost-Usd": None if self.cost_nano is None else f"{usd_from_nano(self.cost_nano):.9f}",
-            "Saved-Usd": None
-            if self.saved_nano is None
-            else f"{usd_from_nano(self.saved_nano):.9f}",
-            "Latency": f"{self.latency_s:.4f}",
-            "Calls": str(len(self.calls)),
-            "Promise": self.promise,
-            "Certificate": self.certificate,
-        }
-        return {f"X-Farthing-{name}": value for name, value in said.items() if value is not None}
+        return headers_of(self.to_json())
 
 
 @dataclass(frozen=True)
@@ -120,6 +115,52 @@ class Given:
         return {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
 
 
+def headers_of(said: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of an object `farthing`.
+
+    >>> headers_of({"trace_id": "t", "cost_usd": 0.002, "calls": [{}], "mode": None})
+    {'X-Farthing-Trace': 't', 'X-Farthing-Cost-Usd': '0.002000000', 'X-Farthing-Calls': '1'}
+    """
+    found = {name: write(said.get(field)) for name, (field, write) in _HEADERS.items()}
+    return {f"X-Farthing-{name}": value for name, value in found.items() if value is not None}
+
+
+def replayed(body: bytes) -> dict[str, str]:
+    r"""Return the headers of a reply that was kept, out of the object `farthing` in it.
+
+    >>> replayed(b'{"choices": [], "farthing": {"trace_id": "t"}}')
+    {'X-Farthing-Trace': 't'}
+    >>> replayed(b'data: {}\n\n: farthing {"trace_id": "t"}\n\ndata: [DONE]\n\n')
+    {'X-Farthing-Trace': 't'}
+    """
+    comment = re.search(rb"^: farthing (.*)$", body, re.MULTILINE)
+    try:
+        if comment is not None:
+            return headers_of(msgspec.json.decode(comment[1]))
+        return headers_of(msgspec.json.decode(body)["farthing"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return {}
+
+
+def _written(form: Callable[[Any], str]) -> Callable[[Any], str | None]:
+    return lambda value: None if value is None else form(value)
+
+
+_TEXT, _MONEY = _written(str), _written("{:.9f}".format)
+_HEADERS: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
+    "Trace": ("trace_id", _TEXT),
+    "Answered-By": ("answered_by", _TEXT),
+    "Cost-Usd": ("cost_usd", _MONEY),
+    "Saved-Usd": ("saved_usd", _MONEY),
+    "Latency": ("latency_s", _written("{:.4f}".format)),
+    "Calls": ("calls", _written(lambda calls: str(len(calls)))),
+    "Promise": ("promise", _TEXT),
+    "Certificate": ("certificate", _TEXT),
+    "Mode": ("mode", _TEXT),
+}
+"""Header to the field that it repeats, and how it is written."""
+
+
 def given(
     answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str = "", ended: str = ""
 ) -> Given:
@@ -152,7 +193,7 @@ def given(
         cost_nano=answer.cost_nano,
         latency_s=latency_s,
         promise=str(kind) if promises else NONE,
-        says=" ".join(filter(None, [ended or answer.promise, why])),
+        says=f"Nothing is promised: {why}." if why else ended or answer.promise,
         certificate=loaded.certificate_id if promises else None,
         mode=loaded.mode,
         under=loaded.certificate_id if under else None,

@@ -14,6 +14,7 @@ from farthing.gateway.answering import Strongest
 from farthing.gateway.asking import Asking
 from farthing.gateway.chat import Chat
 from farthing.gateway.config import ServeConfig
+from farthing.gateway.cooling import Cooling, hurry
 from farthing.gateway.kept_text import Keeping
 from farthing.gateway.keys import Keys, open_keys
 from farthing.gateway.metrics import Metrics
@@ -83,12 +84,13 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
         if keys is not None:
             stack.push_async_callback(keys.aclose)
         admissions = config.models.admissions(workers=serve.workers)
-        upstreams = open_upstreams(config.models, admissions)
+        hurried = hurry(config.models, serve.fallbacks)
+        upstreams = open_upstreams(hurried, admissions)
         for name, upstream in upstreams.items():
             stack.push_async_callback(upstream.aclose)
             if upstream.price is None:  # nothing could be reserved for it
                 raise ConfigError(config.file, f"models.{name}", str(unpriced(upstream.model)))
-        models = config.models.open(admissions=admissions)
+        models = hurried.open(admissions=admissions)
         for one in models.values():
             stack.push_async_callback(one.aclose)
         policies, closing = open_policies(config, models)
@@ -99,7 +101,8 @@ async def opened(config: ServeConfig, *, watch: bool) -> AsyncIterator[House]:
         opening = _Opening(config, stack, ledger, limits, metrics, sections, policies)
         recording = None if config.record is None else await opening.recording(config.record)
         strongest = Strongest(serve.strongest, upstreams[serve.strongest].price)
-        passing = Passing(upstreams, serve.default_max_output, serve.fallbacks)
+        cooling = Cooling(serve.cooldown_s, serve.fallbacks)
+        passing = Passing(upstreams, serve.default_max_output, serve.fallbacks, cooling)
         paces = {
             name: Pace.of(section.pacing, serve.workers)
             for name, section in config.policies.items()

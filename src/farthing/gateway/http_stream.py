@@ -1,11 +1,13 @@
 """A reply as server-sent events: its chunks unchanged, what it took at their end."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from farthing.errors import ModelConnectionError, ModelError
+from farthing.gateway.streamed_text import Heard, Shown
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE, WireUsage
@@ -38,6 +40,18 @@ class Chunk(msgspec.Struct, frozen=True):
 CHUNK = msgspec.json.Decoder(Chunk)
 
 
+@dataclass(frozen=True)
+class Bounding:
+    """What bounds the cost of a stream that is left before its end."""
+
+    most: Usage
+    """What it can take as a whole."""
+    shown: Shown
+    """Whether the model shows all that it writes."""
+    silent: bool
+    """Whether it was asked for more than it shows."""
+
+
 class HttpStream:
     """Chunks of one reply; where it ends without a word on usage, it counts as the largest."""
 
@@ -47,16 +61,20 @@ class HttpStream:
         response: Any,
         largest_nano: int | None,
         took: Callable[[Usage | None, str | None], Reply],
+        bound: Bounding,
         *,
         include_usage: bool,
     ) -> None:
         self._endpoint, self._response = endpoint, response
         self._largest_nano = largest_nano
         self._took = took
+        self._bound = bound
+        self._heard = Heard()
         self._include_usage = include_usage
         self._chunks = self._read()
         self._first: bytes | None = None
         self._usage: Usage | None = None
+        self._counts = b""
         self._model: str | None = None
         self._counted = False
         self._reply: Reply | None = None
@@ -102,6 +120,16 @@ class HttpStream:
         return self._reply
 
     @property
+    def so_far(self) -> Reply | None:
+        """The most that it took if it is left now; None: nothing bounds that."""
+        if self._reply is not None or self._counted:
+            return self._reply or self._took(self._usage, self._model)
+        bound = self._bound
+        if self._heard.tokens == 0 or bound.silent or not bound.shown.known:
+            return None
+        return self._took(self._heard.bound(bound.most), self._model)
+
+    @property
     def _spent_nano(self) -> int | None:
         """What a stream costs that breaks now: counts before the last may yet grow."""
         if not self._counted:
@@ -132,7 +160,12 @@ class HttpStream:
             raise ModelConnectionError(
                 f"{self._endpoint.place}: {problem}", cost_nano=self._largest_nano
             )
+        self._end()
+
+    def _end(self) -> None:
         self._reply = self._took(self._usage, self._model)
+        if self._usage is not None and not self._bound.silent:
+            self._bound.shown.learn(self._usage, self._counts, self._heard.tokens)
 
     def _wanted(self, data: bytes, *, begun: bool) -> bool:
         """Note what a chunk says of the whole; return whether the client is to have it."""
@@ -140,10 +173,11 @@ class HttpStream:
         self._model = self._model or chunk.model
         if bytes(chunk.error) != b"null" and not chunk.choices:
             raise self._failed(bytes(chunk.error), begun=begun)
+        self._heard.add(chunk.choices)
         counted = chunk.counted
         if counted is None:
             return True
-        self._usage = counted
+        self._usage, self._counts = counted, bytes(chunk.usage)
         if chunk.choices:
             return True
         self._counted = True

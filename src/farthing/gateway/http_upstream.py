@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from farthing.gateway.http_stream import CHUNK, HttpStream
+from farthing.gateway.http_stream import CHUNK, Bounding, HttpStream
 from farthing.gateway.requests import ChatRequest, RequestError
+from farthing.gateway.streamed_text import Shown, is_silent
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
@@ -44,10 +45,14 @@ class _Sent:
     """The most that it can take."""
     nano: int | None
     """The most that it can cost, in nano-dollars."""
+    silent: bool
+    """Whether it asks for tokens that nobody is shown."""
 
 
 class HttpUpstream:
     """One request is one try; connections are kept, and shared by all of them."""
+
+    notes_sending = True
 
     def __init__(
         self, name: str, settings: OpenAISettings, prices: PriceTable, patience: Patience
@@ -62,6 +67,7 @@ class HttpUpstream:
         self.model = settings.model
         self.price = settings.price(prices)
         self.patience = patience
+        self._shown = Shown()
         self._settings = settings
         self._endpoint = ChatEndpoint(
             settings.url, settings.key(), settings.place, settings.timeout_s
@@ -121,6 +127,7 @@ class HttpUpstream:
                 response,
                 sent.nano,
                 partial(self._took, sent, started, b""),
+                Bounding(sent.usage, self._shown, sent.silent),
                 include_usage=request.include_usage,
             )
             await streamed.begin()
@@ -156,7 +163,7 @@ class HttpUpstream:
         usage = Usage(self._input(request, wanted, body), self._output(wanted), estimated=True)
         price = self.price
         nano = price.largest_nano(usage, settings.timeout_s) if price else None
-        return _Sent(body, usage, nano)
+        return _Sent(body, usage, nano, is_silent(wanted))
 
     def _streamed(self, body: bytes, request: ChatRequest) -> bytes:
         options = (request.body.get("stream_options") or {}) | {"include_usage": True}
@@ -193,6 +200,7 @@ class HttpUpstream:
         seconds = time.perf_counter() - started
         cost = sent.nano
         if usage and self.price:
-            cost = self.price.cost_nano(usage, seconds)
+            price = self.price.largest_nano if usage.estimated else self.price.cost_nano
+            cost = price(usage, seconds)
         used = usage or sent.usage
         return Reply(body, used, used.cached_tokens, cost, seconds, model or self.model)

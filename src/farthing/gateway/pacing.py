@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, release, settle
-from farthing.gateway.policies import Loaded
+from farthing.gateway.loaded import Loaded
 from farthing.gateway.sections import PacingSection
 from farthing.money import nano_from_usd
 

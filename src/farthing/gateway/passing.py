@@ -4,6 +4,9 @@ Each try is reserved before it is sent. Where a model fails its fallbacks are as
 stream has begun it is too late for that.
 """
 
+import asyncio
+import logging
+import time
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -15,11 +18,14 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from farthing.budgets.accounts.base import Amount
 from farthing.errors import BadRequestError, BudgetError, ContentRefusedError, ModelError
+from farthing.gateway.cooling import Cooling
+from farthing.gateway.deadline import Deadline
 from farthing.gateway.requests import ChatRequest
-from farthing.gateway.spending import Payer
+from farthing.gateway.spending import Attempt, Payer
 from farthing.gateway.upstream import (
     AroundSend,
     AroundStream,
@@ -34,6 +40,7 @@ from farthing.gateway.upstream import (
 from farthing.models.prices import unpriced
 from farthing.money import dollars
 
+LOG = logging.getLogger("farthing.gateway")
 _AT_FAULT = frozenset({BadRequestError.kind, ContentRefusedError.kind})
 """Failures of the request itself: no other model is asked."""
 
@@ -45,11 +52,18 @@ class Passing:
     upstreams: Mapping[str, Upstream]
     default_max_output: int
     fallbacks: Mapping[str, Sequence[str]]
+    cooling: Cooling
+    """Which models are left alone now."""
 
     @property
     def sections(self) -> dict[str, str]:
         """What clients call a model, its section, to what its provider calls it."""
         return {name: upstream.model for name, upstream in self.upstreams.items()}
+
+    @cached_property
+    def noting(self) -> frozenset[str]:
+        """The models whose calls note when they are written."""
+        return frozenset(name for name, one in self.upstreams.items() if one.notes_sending)
 
     def line(self, name: str) -> list[str]:
         """Return a model and those that stand in for it, in turn."""
@@ -70,30 +84,35 @@ class Passing:
         return {other: name for other, name in found.items() if other not in asked}
 
     async def send(
-        self, line: Sequence[str], request: ChatRequest, payer: Payer, timeout_s: float
+        self, line: Sequence[str], request: ChatRequest, payer: Payer, deadline: Deadline
     ) -> tuple[str, Reply]:
         """Return who of a line answered, and the reply.
 
         Raises:
             LimitError: a limit does not allow it.
             BudgetError: it can cost more than the request allows.
-            ModelError: the model failed, and so did its fallbacks.
+            ModelError: the model failed, and so did its fallbacks; it names them all.
         """
-        for call, last in self._calls(line, request, timeout_s):
+        for call, last in self._calls(line, request, payer, deadline):
             try:
                 return call.upstream.name, await send(call, self._around(call, payer))
             except ModelError as error:
-                if last or error.kind in _AT_FAULT:
+                if not _passed_on(error, call, payer) or last:
                     raise
         raise AssertionError("a model was asked")
 
     @asynccontextmanager
     async def stream(
-        self, line: Sequence[str], request: ChatRequest, payer: Payer, timeout_s: float
+        self, line: Sequence[str], request: ChatRequest, payer: Payer, deadline: Deadline
     ) -> AsyncIterator[tuple[str, StreamedReply]]:
         """Open a reply in pieces while the block runs; raises like `send`, also amid the pieces."""
-        async with AsyncExitStack() as stack:
-            yield await self._open(stack, self._calls(line, request, timeout_s), payer)
+        try:
+            async with AsyncExitStack() as stack:
+                yield await self._open(stack, self._calls(line, request, payer, deadline), payer)
+        except ModelError as error:
+            if not error.failed:  # it broke amid its pieces
+                _note(error, payer)
+            raise
 
     async def _open(
         self, stack: AsyncExitStack, calls: Iterator[tuple[Call, bool]], payer: Payer
@@ -103,23 +122,27 @@ class Passing:
                 opening = stream(call, self._around_stream(call, payer))
                 return call.upstream.name, await stack.enter_async_context(opening)
             except ModelError as error:
-                if last or error.kind in _AT_FAULT:
+                if not _passed_on(error, call, payer) or last:
                     raise
         raise AssertionError("a model was asked")
 
     def _calls(
-        self, line: Sequence[str], request: ChatRequest, timeout_s: float
+        self, line: Sequence[str], request: ChatRequest, payer: Payer, deadline: Deadline
     ) -> Iterator[tuple[Call, bool]]:
-        """Yield the call to each model of a line, and whether it is the last."""
+        """Yield the call to each model of a line that is not left alone, and whether it is last."""
+        ready = self.cooling.ready(line)
         for one in line:
-            upstream = self.upstreams[one]
-            yield Call(upstream, request, self.default_max_output, timeout_s), one == line[-1]
+            if one in ready:
+                call = Call(self.upstreams[one], request, self.default_max_output, deadline.until)
+                yield call, one == ready[-1]
+            else:
+                payer.skip(one)
 
     def _around(self, call: Call, payer: Payer) -> AroundSend:
         async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
             async with payer.trying(call.upstream.name, _largest(call, payer)) as held:
                 reply = await attempt()
-                await held.settle(reply.cost_nano, _tokens(reply))
+                await held.settle(reply.cost_nano, reply.usage)
                 return reply
 
         return paid
@@ -129,9 +152,13 @@ class Passing:
         async def paid(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
             trying = payer.trying(call.upstream.name, _largest(call, payer))
             async with trying as held, attempt() as streamed:
-                yield streamed
+                try:
+                    yield streamed
+                except (GeneratorExit, asyncio.CancelledError):
+                    await _left(held, streamed)
+                    raise
                 if streamed.ended:
-                    await held.settle(streamed.reply.cost_nano, _tokens(streamed.reply))
+                    await held.settle(streamed.reply.cost_nano, streamed.reply.usage)
 
         return paid
 
@@ -156,5 +183,21 @@ def _largest(call: Call, payer: Payer) -> Amount:
     return Amount(bound.nano, bound.tokens, 1)
 
 
-def _tokens(reply: Reply) -> int:
-    return reply.usage.input_tokens + reply.usage.output_tokens
+def _note(error: ModelError, payer: Payer) -> None:
+    """Say which models failed, in the error, and to the operator also how the last one did."""
+    error.failed = payer.failed
+    name = next(reversed(payer.failed), "a model")
+    LOG.warning("%s failed: %s", name, error.plain or error.kind)
+
+
+def _passed_on(error: ModelError, call: Call, payer: Payer) -> bool:
+    """Say what failed, and return whether another model is asked."""
+    _note(error, payer)
+    return error.kind not in _AT_FAULT and time.monotonic() < call.until
+
+
+async def _left(held: Attempt, streamed: StreamedReply) -> None:
+    """Settle a stream that is left before its end, where what came of it bounds its cost."""
+    most = streamed.so_far
+    if most is not None and most.cost_nano is not None:
+        await asyncio.shield(held.settle(most.cost_nano, most.usage))

@@ -6,79 +6,18 @@ from fractions import Fraction
 from pathlib import Path
 
 from farthing.bundle import folder as bundles
-from farthing.bundle.base import Bundle
-from farthing.calibration.guarantees.agreement import AgreementPromise
-from farthing.calibration.guarantees.none import NoPromise
 from farthing.errors import InputError
 from farthing.gateway.chat_agent import ChatAgent
-from farthing.gateway.outside import Inside, Outside
+from farthing.gateway.loaded import Chosen, Loaded, most_nano, within
+from farthing.gateway.outside import Inside, Outside, text_of
 from farthing.gateway.requests import ChatRequest, Wishes
 from farthing.gateway.sections import PolicySection
 from farthing.gateway.watching.deployments import certificate_mark
 from farthing.runtime.base import Agent
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Plan
-from farthing.tasks.base import Task
+from farthing.tasks.base import Question, Task
 from farthing.traces.system import System
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A bundle that decides, with the agents that it decides about."""
-
-    mode: str
-    bundle: Bundle
-    orchestrator: Orchestrator
-    certificate_id: str | None
-    """A mark of the certificate's JSON; None where nothing is certified."""
-
-    @property
-    def reliability(self) -> Fraction | None:
-        """The least share of answers that is promised to be right, or to be the reference's.
-
-        Parity promises neither: its epsilon is a difference of accuracies. None: nothing of it is
-        promised.
-        """
-        certificate = self.bundle.certificate
-        if certificate is None or not certificate.promises or self.ended:
-            return None
-        promise = certificate.promise
-        if isinstance(promise, AgreementPromise):
-            return 1 - promise.epsilon
-        alpha = getattr(promise, "alpha", None)
-        return 1 - alpha if isinstance(alpha, Fraction) else None
-
-    @property
-    def ended(self) -> str:
-        """Why nothing that was proved holds of what answers now; empty where it does."""
-        return "; ".join(self.orchestrator.doubts)
-
-    @property
-    def unproved(self) -> bool:
-        """Whether a promise was asked for and not proved: it is not for this bundle to decide."""
-        certificate = self.bundle.certificate
-        if certificate is None or isinstance(certificate.promise, NoPromise):
-            return False
-        return not certificate.promises
-
-    @property
-    def question_budget_nano(self) -> int | None:
-        """The budget that its promise was calibrated under."""
-        certificate = self.bundle.certificate
-        return certificate.question_budget_nano if certificate else None
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Which bundle answers a request, and under which budget."""
-
-    loaded: Loaded | None
-    """None: the strongest model answers."""
-    budget_nano: int | None = None
-    why: str = ""
-    """Why nothing is promised of it; empty where something may be."""
-    ended: str = ""
-    """Why what its certificate promised is promised no more; empty where it is."""
 
 
 @dataclass
@@ -94,6 +33,8 @@ class GatewayPolicy:
     """Most output tokens of a request of the task."""
     tried: tuple[Agent, ...]
     """Whom trials may ask: the agents, and models that are not in the pool yet."""
+    tries: int | None = None
+    """Most tries of a call, where nothing that is asked depends on what came before."""
     loaded: Mapping[str, Loaded] = field(default_factory=dict)
     """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
     unproved: frozenset[str] = frozenset()
@@ -201,8 +142,17 @@ class GatewayPolicy:
         same = {"temperature": self._temperature, "max_completion_tokens": self.max_output}
         return replace(request, body=body | same, limit=self.max_output)
 
-    def choose(self, wishes: Wishes) -> Chosen:
+    async def most_nano(self, request: ChatRequest) -> int | None:
+        """Return the most that the policy can spend on a request; None: nothing bounds it."""
+        question = Question("", text_of(request.messages[-1]))
+        return None if self.tries is None else await most_nano(self.plan, question, self.tries)
+
+    def choose(self, wishes: Wishes, most_nano: int | None = None) -> Chosen:
         """Return which bundle answers; a budget is rounded down to one that was calibrated.
+
+        Args:
+            wishes: of the request.
+            most_nano: the most that can be spent on it; a budget of so much binds nothing.
 
         Raises:
             InputError: there is no such mode.
@@ -223,7 +173,7 @@ class GatewayPolicy:
             if not some:
                 said = f"nothing here is proved at a reliability of {float(asked):g}"
                 return Chosen(None, wishes.budget_nano, said)
-        return _within(some, wishes.budget_nano)
+        return within(some, wishes.budget_nano, most_nano)
 
     def _keeps(self, one: Loaded, asked: Fraction) -> bool:
         proved = one.reliability
@@ -238,20 +188,6 @@ class GatewayPolicy:
         bundle = bundles.load(path)
         orchestrator = Orchestrator(bundle, self.plan, self.task, system=self.system)
         return Loaded(mode, bundle, orchestrator, certificate_mark(bundle.certificate))
-
-
-def _within(some: list[Loaded], budget_nano: int | None) -> Chosen:
-    """Return the cheapest bundle, or the one whose calibrated budget fits best."""
-    if budget_nano is None:
-        free = [one for one in some if one.question_budget_nano is None]
-        first = (free or some)[0]
-        return Chosen(first, first.question_budget_nano)
-    budgets = {one.question_budget_nano: one for one in some}
-    fitting = [nano for nano in budgets if nano is not None and nano <= budget_nano]
-    if fitting:
-        return Chosen(budgets[max(fitting)], max(fitting))
-    why = "nothing was calibrated under a budget that fits into this one"
-    return Chosen(some[0], budget_nano, why)
 
 
 def _changed(path: Path) -> float | None:

@@ -6,10 +6,9 @@ idempotency key is neither run nor paid again.
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 from uuid import uuid4
 
@@ -19,13 +18,21 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from farthing.budgets.accounts.base import Different, Done, UnderWay
-from farthing.errors import FarthingError
+from farthing.errors import FarthingError, ModelTimeoutError
 from farthing.gateway.chat import Chat
-from farthing.gateway.completions import Receipt
+from farthing.gateway.completions import Receipt, replayed
+from farthing.gateway.deadline import Deadline
 from farthing.gateway.house import House
 from farthing.gateway.keys import KeyRecord
-from farthing.gateway.refusals import RefusedError, logged, refusal, too_large, too_late
-from farthing.gateway.requests import ChatRequest, read_chat
+from farthing.gateway.refusals import (
+    RefusedError,
+    in_progress,
+    logged,
+    refusal,
+    too_large,
+    too_late,
+)
+from farthing.gateway.requests import Asked, ChatRequest, read_chat
 from farthing.gateway.spending import Waiting
 
 T = TypeVar("T")
@@ -42,7 +49,9 @@ async def post(house: House, http: Request, key: KeyRecord | None) -> Response:
     """
     body = await read_body(http, house.config.serve.most_body_bytes)
     request = read_chat(body, http.headers)
-    posted = _Posted(house, request, key, uuid4().hex)
+    most = house.config.serve.deadline_s
+    deadline = Deadline.within(min(most, request.wishes.deadline_s or most))
+    posted = _Posted(house, request, key, uuid4().hex, deadline)
     once = http.headers.get("idempotency-key")
     if once is None:
         return await posted.answer(http)
@@ -59,11 +68,11 @@ class _Posted:
     request: ChatRequest
     key: KeyRecord | None
     trace: str
+    deadline: Deadline
     claimed: str | None = None
     """The idempotency key that it runs under."""
     waiting: Waiting | None = None
     """What is settled once the reply is kept."""
-    began: float = field(default_factory=time.perf_counter)
 
     @property
     def chat(self) -> Chat:
@@ -73,16 +82,14 @@ class _Posted:
     async def answer_once(self, http: Request, once: str, body: bytes) -> Response:
         """Answer, or repeat the answer that was given under this idempotency key."""
         mark = hashlib.sha256(body).hexdigest()
-        lease = self.house.config.serve.lease_s
+        lease = self._lease_s()
         match await self.house.ledger.claim(once, mark, lease_s=lease):
             case Done(status=status, body=known):
                 kind = EVENTS if self.request.stream and status == 200 else JSON
-                headers = {"Idempotent-Replayed": "true"}
+                headers = {"Idempotent-Replayed": "true", **replayed(known)}
                 return Response(known, status, headers, media_type=kind)
-            case UnderWay():
-                said = "this request is being answered already; ask again in a moment"
-                again = {"Retry-After": "1"}
-                raise RefusedError(409, said, code="idempotency_in_progress", headers=again)
+            case UnderWay(until=until):
+                raise in_progress(until, lease)
             case Different():
                 said = "this idempotency key was used for another request; take a new one"
                 raise RefusedError(422, said, code="idempotency_key_reused")
@@ -93,29 +100,30 @@ class _Posted:
         """Answer; of a stream the first piece is known when this returns."""
         self.house.metrics.begin()
         pieces = None
+        asked = Asked(self.request, self.key, self.trace, self.deadline)
         try:
-            within = asyncio.timeout(self.deadline_s())
-            async with within:
+            async with asyncio.timeout(self.deadline.left_s):
                 if self.request.stream:
-                    pieces = self.chat.pieces(self.request, self.key, self.trace, self.waiting)
+                    pieces = self.chat.pieces(asked, self.waiting)
                     first = await until_gone(http, anext(pieces))
                     return _Events(self, pieces, first)
-                whole = await until_gone(
-                    http, self.chat.whole(self.request, self.key, self.trace, self.waiting)
-                )
+                whole = await until_gone(http, self.chat.whole(asked, self.waiting))
         except BaseException as error:
             if pieces is not None:  # its first piece may have come as the time ran out
                 await pieces.aclose()
-            await self._not_answered(error)
-            if isinstance(error, TimeoutError):
-                raise too_late(self.deadline_s()) from None
+            if self.late(error):
+                await self._not_answered(504)
+                raise too_late(self.deadline.seconds) from None
+            await self._not_answered(
+                refusal(error).status if isinstance(error, Exception) else GONE
+            )
             raise
         await self.end(200, whole.body)
         return Response(whole.body, 200, whole.receipt.headers(), media_type=JSON)
 
     async def end(self, status: int, body: bytes | None) -> None:
         """Count the request; keep its reply for those who send it again, or free its key."""
-        self.house.metrics.end(self._label(), status, time.perf_counter() - self.began)
+        self.house.metrics.end(self._label(), status, self.deadline.took_s)
         if self.claimed is None:
             return
         if body is None:
@@ -125,22 +133,18 @@ class _Posted:
         if self.waiting is not None:
             await self.waiting.settle()
 
-    def left_s(self) -> float:
-        """Return the seconds until the deadline."""
-        return self.deadline_s() - (time.perf_counter() - self.began)
+    def _lease_s(self) -> float:
+        """Return how long nobody else may run it: its deadline, and time to write what it cost."""
+        serve = self.house.config.serve
+        return self.deadline.seconds + serve.lease_s - serve.deadline_s
 
-    async def _not_answered(self, error: BaseException) -> None:
-        status = GONE
-        if isinstance(error, TimeoutError):
-            status = 504
-        elif isinstance(error, Exception):
-            status = refusal(error).status
+    def late(self, error: BaseException) -> bool:
+        """Return whether an error means that the time is over: a model's own may come first."""
+        slow = isinstance(error, ModelTimeoutError) and self.deadline.passed
+        return slow or isinstance(error, TimeoutError)
+
+    async def _not_answered(self, status: int) -> None:
         await asyncio.shield(self.end(status, None))
-
-    def deadline_s(self) -> float:
-        """Return the seconds that the request may take."""
-        most = self.house.config.serve.deadline_s
-        return min(most, self.request.wishes.deadline_s or most)
 
     def _label(self) -> str:
         """A client's own words are no label: there would be as many as it likes."""
@@ -193,15 +197,16 @@ class _Events(Response):
         status: int = 200
         try:
             # Also where sending is cancelled, what is asked upstream is.
-            async with aclosing(self._pieces), asyncio.timeout(posted.left_s()):
+            async with aclosing(self._pieces), asyncio.timeout(posted.deadline.left_s):
                 await self._event(send, self._first)
                 async for piece in self._pieces:
                     await self._event(send, piece)
-        except TimeoutError:
-            status = await self._failed(send, too_late(posted.deadline_s()))
         except Exception as error:  # noqa: BLE001 - a stream ends with an event in any case
-            logged(error)
-            status = await self._failed(send, refusal(error))
+            if posted.late(error):
+                status = await self._failed(send, too_late(posted.deadline.seconds))
+            else:
+                logged(error)
+                status = await self._failed(send, refusal(error))
         await self._write(send, b"data: [DONE]\n\n")
         self._status = status
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -21,7 +21,7 @@ from farthing.gateway.watching.auditor import Auditor
 from farthing.gateway.watching.promises import replied, watched
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
-from farthing.traces.base import Call, Trace
+from farthing.traces.base import Call, CallError, Trace
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Recorder:
         policy: GatewayPolicy | None,
         payer: Payer,
         receipt: Receipt,
-        reply: Reply,
+        reply: Reply | None,
         text: str | None = None,
     ) -> None:
         """Record a model's own reply; of a policy's task, maybe try its other models on it.
@@ -52,24 +52,26 @@ class Recorder:
             policy: whose task it is; None: nobody's.
             payer: who paid.
             receipt: what is said of the reply.
-            reply: the reply.
+            reply: the reply; None: it was stopped, and nothing bounds what it took.
             text: what it says, where it came in pieces.
         """
-        said = text_in(reply.body) if text is None else text
+        said = text_in(reply.body) if text is None and reply is not None else text
         name = receipt.answered_by or receipt.model
         asked = payer.tries[0].model
+        own = [one for one in payer.tries if one.model == name]
         failed = [one for one in payer.tries if one.model != name]
         others = failed_calls(failed, self.sections, {asked})
         call = Call(
             round=1,
             role=name,
             model=self.sections.get(name),
-            answer=(said or "").strip() or None,
+            answer=None if receipt.stopped else (said or "").strip() or None,
             text=said or None,
-            input_tokens=reply.usage.input_tokens,
-            output_tokens=reply.usage.output_tokens,
-            latency_s=reply.latency_s,
-            cost_usd=None if reply.cost_nano is None else usd_from_nano(reply.cost_nano),
+            input_tokens=None if reply is None else reply.usage.input_tokens,
+            output_tokens=None if reply is None else reply.usage.output_tokens,
+            latency_s=receipt.latency_s if reply is None else reply.latency_s,
+            cost_usd=usd_from_nano(sum(one.cost_nano for one in own)),
+            error=CallError("stopped", receipt.says) if receipt.stopped else None,
             extra={} if name == asked else {FALLBACK: 1.0},
         )
         trace = Trace(
@@ -81,7 +83,7 @@ class Recorder:
             independent=True,
         )
         self._put(request, policy, payer, receipt, trace, _Drawn())
-        if policy is not None:
+        if policy is not None and not receipt.stopped:
             self.shadow.consider(Trial(policy, trace, conversation_of(request)))
 
     def decided(

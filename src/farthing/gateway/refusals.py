@@ -9,7 +9,6 @@ from typing import Any
 
 from farthing.budgets.accounts.base import LimitError
 from farthing.errors import (
-    AuthenticationError,
     BadRequestError,
     BudgetError,
     ContentRefusedError,
@@ -21,6 +20,7 @@ from farthing.errors import (
     RateLimitError,
     StoreError,
 )
+from farthing.gateway.wishes import RequestError
 from farthing.models.chat_serving import problem
 
 LOG = logging.getLogger("farthing.gateway")
@@ -76,6 +76,23 @@ def too_late(seconds: float) -> RefusedError:
     """Return the refusal of a request whose deadline passed."""
     said = f"there was no answer within the deadline of {seconds:g} s"
     return RefusedError(504, said, "timeout_error", "deadline_exceeded")
+
+
+def in_progress(until: datetime, lease_s: float) -> RefusedError:
+    """Return the refusal of a request that another one under the same idempotency key answers.
+
+    It may end at any moment, or its worker may be dead, which shows only when its lease ends. Who
+    comes back after as long as it has taken so far asks seldom, and waits no more than twice.
+    """
+    left = (until - datetime.now(UTC)).total_seconds()
+    again = math.ceil(min(max(1.0, lease_s - left), max(1.0, left)))
+    said = (
+        "this request is being answered already; ask again for the answer. If the worker that had "
+        f"it is dead, it is free again at {until:%H:%M:%S} UTC at the latest, in "
+        f"{max(0.0, left):.0f} s"
+    )
+    headers = {"Retry-After": str(again)}
+    return RefusedError(409, said, code="idempotency_in_progress", headers=headers)
 
 
 def over_request_budget(why: str) -> RefusedError:
@@ -141,23 +158,50 @@ def _over_limit(error: LimitError) -> RefusedError:
     return RefusedError(status, str(error), kind, code, headers=headers)
 
 
+def nobody_answered(failed: Mapping[str, str]) -> str:
+    """Say which models failed, and how, as their clients may hear it.
+
+    >>> nobody_answered({"large": "timeout", "small": "malformed"})
+    "no model answered: large (no reply in time), small (its provider's reply could not be read)"
+    """
+    each = (f"{name} ({_HOW.get(kind, 'it failed')})" for name, kind in failed.items())
+    return f"no model answered: {', '.join(each)}" if failed else "the model did not answer"
+
+
 def _of_model(error: ModelError) -> RefusedError:
-    said, retry = str(error), {}
+    """Say nothing of where a provider is, or of what its operator should do: that is logged."""
+    failed = dict(error.failed) or {"the model": error.kind}
+    retry = {}
     if error.retry_after_s is not None or isinstance(error, RateLimitError):
         retry["Retry-After"] = str(max(1, math.ceil(error.retry_after_s or 0)))
+    said = error.said or f"{next(reversed(failed))}: {_HOW.get(error.kind, 'it failed')}"
     match error:
+        case RequestError():
+            return RefusedError(400, str(error), param=error.param)
         case BadRequestError():
-            return RefusedError(400, said, param=getattr(error, "param", None))
+            return RefusedError(400, said)
         case ContextTooLongError():
             return RefusedError(400, said, code="context_length_exceeded")
         case ContentRefusedError():
             return RefusedError(400, said, code="content_filter")
-        case AuthenticationError():
-            said = "the gateway's own key for this model does not work; its operator must mend it"
+    said = nobody_answered(failed)
     status, kind = _FAILED.get(type(error), (502, "api_error"))
     return RefusedError(status, said, kind, f"upstream_{error.kind}", headers=retry)
 
 
+_HOW = {
+    "authentication": "the gateway's own key for it does not work; its operator must mend that",
+    "bad_request": "its provider does not take this request",
+    "connection": "its provider failed or could not be reached",
+    "context_too_long": "the request does not fit its context",
+    "cooling": "left alone for a while, since it failed again and again",
+    "malformed": "its provider's reply could not be read",
+    "rate_limit": "its provider takes no more requests just now",
+    "redirected": "its provider is elsewhere; the operator must mend its address",
+    "refused": "its provider will not answer this",
+    "timeout": "no reply in time",
+}
+"""How a model failed, by the kind of the error."""
 _FAILED: dict[type[ModelError], tuple[int, str]] = {
     RateLimitError: (429, "rate_limit_error"),
     ModelTimeoutError: (504, "timeout_error"),

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 
+from farthing.gateway.deadline import Deadline
+from farthing.gateway.keys import KeyRecord
 from farthing.gateway.wishes import RequestError, Wishes, read_wishes
 
-__all__ = ["ChatRequest", "RequestError", "Wishes", "conversation_of", "read_chat"]
+__all__ = ["Asked", "ChatRequest", "RequestError", "Wishes", "conversation_of", "read_chat"]
 
 MOST_DEPTH = 64
 """Most objects and lists inside each other."""
@@ -71,6 +73,18 @@ class ChatRequest:
     def opaque(self) -> bool:
         """Whether it may be read as more tokens than it has bytes: images, audio, searches."""
         return bool(self.body.get("web_search_options")) or not all(map(_is_text, self.messages))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it came in: who asks, under which name, and until when."""
+
+    request: ChatRequest
+    key: KeyRecord | None
+    """None where no keys are needed."""
+    trace: str
+    """Its id in the recorded traffic."""
+    deadline: Deadline
 
 
 def read_chat(

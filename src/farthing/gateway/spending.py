@@ -6,19 +6,28 @@ after it. One of unknown outcome is charged in full and marked.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import msgspec
 
-from farthing.budgets.accounts.base import Accounts, Amount, Hold, Limit, LimitError
-from farthing.errors import ModelError
+from farthing.budgets.accounts.base import NOTHING, Accounts, Amount, Hold, Limit, LimitError
+from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.sections import ALL
 from farthing.models.base import Usage
+from farthing.models.sending import Sending, watched
 from farthing.runtime.journal import Entry, Known
 from farthing.traces.base import CallError, Trace
+
+
+class CoolingError(ModelConnectionError):
+    """A model failed again and again, and is left alone for a while; nothing was sent."""
+
+    kind = "cooling"
+    retriable = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ class Payer:
     """What a call of unknown outcome is marked with: the trace's id."""
     waiting: Waiting | None = None
     """Where settlements wait; None: they do not."""
+    noting: frozenset[str] = frozenset()
+    """Models whose calls note when they are written (`Sending`)."""
     tries: list["Attempt"] = field(default_factory=list)
     """Every try of the request, in the order in which they began."""
 
@@ -76,11 +87,35 @@ class Payer:
         """What the tries so far cost, in nano-dollars; one under way counts as its largest."""
         return sum(one.cost_nano for one in self.tries)
 
+    @property
+    def estimated(self) -> bool:
+        """Whether a bound stands for what a try cost, since nobody said that."""
+        return any(one.estimated for one in self.tries)
+
     def attempt(self, model: str, hold: Hold) -> "Attempt":
         """Return the try of a model that a hold is for."""
-        made = Attempt(self.ledger, hold, model, self.waiting)
+        sending = watched() if model in self.noting else None
+        made = Attempt(self.ledger, hold, model, self.waiting, sending)
         self.tries.append(made)
         return made
+
+    def skip(self, model: str) -> CoolingError:
+        """Note that a model is left alone, which costs nothing; return the error that says so."""
+        error = CoolingError(f"'{model}' failed again and again, and is left alone for a while")
+        hold = Hold("", NOTHING, (), datetime.now(UTC))
+        why = CallError(error.kind, str(error))
+        self.tries.append(Attempt(self.ledger, hold, model, ended=True, error=why, paid_nano=0))
+        return error
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The models that failed, to the kind of their last failure, in the order of that."""
+        found: dict[str, str] = {}
+        for one in self.tries:
+            found.pop(one.model, None)
+            if one.error is not None:
+                found[one.model] = one.error.type
+        return found
 
     def accounts(self, model: str) -> tuple[str, ...]:
         """Return what a call to a model is charged to."""
@@ -139,7 +174,13 @@ class Attempt:
     model: str
     """What clients call it."""
     waiting: Waiting | None = None
+    sending: Sending | None = None
+    """Says whether it was begun to be sent; None: that is not known."""
     ended: bool = False
+    answered: bool = False
+    """Whether a reply came, or the beginning of one."""
+    estimated: bool = False
+    """Whether its cost is a bound, since the provider gave no count."""
     error: CallError | None = None
     """Why it failed, where it did."""
     began: float = field(default_factory=time.perf_counter)
@@ -153,10 +194,13 @@ class Attempt:
         """What it cost, in nano-dollars, or can cost at most."""
         return self.hold.amount.nano if self.paid_nano is None else self.paid_nano
 
-    async def settle(self, cost_nano: int | None, tokens: int) -> None:
+    async def settle(self, cost_nano: int | None, usage: Usage) -> None:
         """Put what it cost in place of the reservation; an unknown cost is the largest."""
         self._end()
+        self.answered = self.error is None
+        self.estimated = usage.estimated or cost_nano is None
         self.paid_nano = cost_nano
+        tokens = usage.input_tokens + usage.output_tokens
         amount = Amount(self.cost_nano, tokens, self.hold.amount.calls)
         if self.waiting is None:
             await asyncio.shield(self.ledger.settle(self.hold, amount))
@@ -167,14 +211,19 @@ class Attempt:
         """Settle what a failure cost: nothing, or what nobody knows."""
         self.error = error
         if cost_nano == 0:
-            await self.settle(0, 0)
+            await self.settle(0, Usage(0, 0))
         else:
             await self.unknown()
 
     async def unknown(self) -> None:
-        """Charge it in full, and mark it."""
+        """Charge it in full, and mark it; what was never begun to be sent is given back."""
         self._end()
-        await self.ledger.unknown(self.hold)
+        if self.sending is not None and not self.sending.begun:
+            self.paid_nano = 0
+            await self.ledger.release(self.hold)
+        else:
+            self.estimated = True
+            await self.ledger.unknown(self.hold)
 
     def _end(self) -> None:
         self.ended, self.took_s = True, time.perf_counter() - self.began
@@ -193,6 +242,8 @@ class LedgerJournal:
     payer: Payer
     sections: Mapping[str, str]
     """What clients call a model, its section, to what its provider calls it."""
+    skips: Callable[[str], bool] = lambda _: False
+    """Says whether a model is left alone now."""
     refused: LimitError | None = None
     """The last limit that did not allow a call."""
     _open: dict[int, Attempt] = field(default_factory=dict)
@@ -207,9 +258,12 @@ class LedgerJournal:
 
         Raises:
             LimitError: a limit does not allow it.
+            CoolingError: the model is left alone for a while.
         """
         largest = Amount(largest_nano, entry.tokens, 1)
         model = self._section(entry)
+        if self.skips(model):
+            raise self.payer.skip(model)
         try:
             hold = await self.payer.reserve(model, largest)
         except LimitError as error:
@@ -229,8 +283,7 @@ class LedgerJournal:
     async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
         """Settle a try."""
         usage = msgspec.json.decode(reply, type=_Took).usage
-        tokens = usage.input_tokens + usage.output_tokens
-        await self._open.pop(number).settle(cost_nano, tokens)
+        await self._open.pop(number).settle(cost_nano, usage)
 
     async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
         """Settle a try that failed."""

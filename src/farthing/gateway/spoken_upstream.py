@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from farthing.errors import ModelError, ModelTimeoutError
+from farthing.errors import BadRequestError, ModelError, ModelTimeoutError
 from farthing.gateway.requests import ChatRequest
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
 from farthing.models import chat_serving
@@ -18,6 +18,8 @@ from farthing.models.retry import Patience, added
 
 class SpokenUpstream:
     """A model that knows prompts and completions; each choice of a request is one call to it."""
+
+    notes_sending = False
 
     def __init__(self, name: str, model: Model, price: Price | None, patience: Patience) -> None:
         self.name = name
@@ -111,13 +113,22 @@ class _Chunks:
         raise StopAsyncIteration
 
     @property
+    def so_far(self) -> Reply:
+        """What it took: all of it is there."""
+        return self._reply
+
+    @property
     def reply(self) -> Reply:
         """What it took."""
         return self._reply
 
 
 def _read(request: ChatRequest) -> chat_serving.ChatRequest:
-    return chat_serving.read_request(msgspec.json.encode(request.body))
+    try:
+        return chat_serving.read_request(msgspec.json.encode(request.body))
+    except BadRequestError as error:
+        error.said = str(error)  # nobody's words but ours
+        raise
 
 
 def _raise_first(done: Sequence[Completion | BaseException]) -> None:

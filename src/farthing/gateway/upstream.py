@@ -3,12 +3,11 @@
 A try is made by `around`, so that whoever pays can reserve before it and settle after it.
 """
 
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-
-import msgspec
 
 from farthing.errors import ModelError, RateLimitError
 from farthing.gateway.http_upstream import HttpUpstream
@@ -51,16 +50,13 @@ class Call:
     request: ChatRequest
     default_max_output: int
     """Output tokens of a choice where the request names no limit."""
-    timeout_s: float | None = None
-    """Most seconds for all tries together; None: what the section says, for each."""
+    until: float = math.inf
+    """When all tries must have ended, in `time.monotonic`."""
 
     @property
-    def patience(self) -> Patience:
-        """How often and how long to try."""
-        allowed = self.upstream.patience
-        if self.timeout_s is None:
-            return allowed
-        return msgspec.structs.replace(allowed, total_s=min(allowed.total_s, self.timeout_s))
+    def left_s(self) -> float | None:
+        """Seconds for the next try; None: what the section says."""
+        return None if self.until == math.inf else max(0.001, self.until - time.monotonic())
 
 
 async def _alone(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
@@ -81,12 +77,11 @@ async def send(call: Call, around: AroundSend = _alone) -> Reply:
     Raises:
         ModelError: the last failure, with the cost and number of all tries.
     """
-    seconds = _left(call)
 
     def attempt() -> Awaitable[Reply]:
-        return call.upstream.send(call.request, call.default_max_output, timeout_s=seconds())
+        return call.upstream.send(call.request, call.default_max_output, timeout_s=call.left_s)
 
-    done = await persist(lambda: around(attempt), call.patience)
+    done = await persist(lambda: around(attempt), call.upstream.patience, until=call.until)
     cost = added(done.failed_nano, done.value.cost_nano)
     return replace(done.value, cost_nano=cost, tries=done.tries)
 
@@ -98,13 +93,16 @@ async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncItera
     Raises:
         ModelError: the last failure, with the cost and number of all tries.
     """
-    seconds = _left(call)
 
     def attempt() -> AbstractAsyncContextManager[StreamedReply]:
-        return call.upstream.stream(call.request, call.default_max_output, timeout_s=seconds())
+        return call.upstream.stream(call.request, call.default_max_output, timeout_s=call.left_s)
 
     async with AsyncExitStack() as stack:
-        done = await persist(lambda: stack.enter_async_context(around(attempt)), call.patience)
+        done = await persist(
+            lambda: stack.enter_async_context(around(attempt)),
+            call.upstream.patience,
+            until=call.until,
+        )
         if done.tries == 1:
             yield done.value
         else:
@@ -166,6 +164,11 @@ class LimitedUpstream:
         """How often and how long to try."""
         return self._upstream.patience
 
+    @property
+    def notes_sending(self) -> bool:
+        """Whether its calls note when they are written."""
+        return self._upstream.notes_sending
+
     def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
         """Return the most that one try can take; raises as the model does."""
         return self._upstream.largest(request, default_max_output)
@@ -178,7 +181,7 @@ class LimitedUpstream:
         Raises:
             ModelError: the try failed.
         """
-        tokens = self.largest(request, default_max_output).tokens
+        tokens = self._admissible(request, default_max_output)
         async with self._admission.admit(tokens) as ticket:
             try:
                 reply = await self._upstream.send(request, default_max_output, timeout_s=timeout_s)
@@ -197,7 +200,7 @@ class LimitedUpstream:
         Raises:
             ModelError: the try failed before the first piece.
         """
-        tokens = self.largest(request, default_max_output).tokens
+        tokens = self._admissible(request, default_max_output)
         trying = self._upstream.stream(request, default_max_output, timeout_s=timeout_s)
         async with self._admission.admit(tokens) as ticket:
             try:
@@ -212,6 +215,19 @@ class LimitedUpstream:
     async def aclose(self) -> None:
         """Close the model."""
         await self._upstream.aclose()
+
+    def _admissible(self, request: ChatRequest, default_max_output: int) -> int:
+        """Return the tokens that a call counts for.
+
+        Raises:
+            RateLimitError: the endpoint asked for a pause that is too long to hold a client.
+        """
+        closed_s, most = self._admission.closed_s, self.patience.asked_s
+        if most is not None and closed_s > most:
+            raise RateLimitError(
+                f"{self.name}: its provider asked for a pause", retry_after_s=closed_s
+            )
+        return self.largest(request, default_max_output).tokens
 
 
 class AfterFailures:
@@ -242,22 +258,20 @@ class AfterFailures:
         return self._streamed.ended
 
     @property
+    def so_far(self) -> Reply | None:
+        """The most that all tries took if it is left now; None: nothing bounds that."""
+        last = self._streamed.so_far
+        return last and self._with_failures(last)
+
+    @property
     def reply(self) -> Reply:
         """What all tries took."""
-        last = self._streamed.reply
+        return self._with_failures(self._streamed.reply)
+
+    def _with_failures(self, last: Reply) -> Reply:
         cost = added(self._failed_nano, last.cost_nano)
         return replace(last, cost_nano=cost, tries=self._failed + last.tries)
 
 
 def _tokens(reply: Reply) -> int:
     return reply.usage.input_tokens + reply.usage.output_tokens
-
-
-def _left(call: Call) -> Callable[[], float | None]:
-    """Return what tells how many seconds are left for the next try."""
-    until = None if call.timeout_s is None else time.monotonic() + call.timeout_s
-
-    def left() -> float | None:
-        return None if until is None else max(0.001, until - time.monotonic())
-
-    return left

@@ -61,6 +61,11 @@ class StreamedReply(Protocol):
         ...
 
     @property
+    def so_far(self) -> Reply | None:
+        """The most that it took if it is left now; None: nothing bounds that."""
+        ...
+
+    @property
     def reply(self) -> Reply:
         """What it took, known once the pieces are at their end; RuntimeError before."""
         ...
@@ -87,6 +92,11 @@ class Upstream(Protocol):
     @property
     def patience(self) -> Patience:
         """How often and how long to try."""
+        ...
+
+    @property
+    def notes_sending(self) -> bool:
+        """Whether its calls note when they are written (`models/sending.py`)."""
         ...
 
     def largest(self, request: ChatRequest, default_max_output: int) -> Bound:

@@ -4,10 +4,11 @@ Built on aiohttp, which carries several times the requests per second that OpenA
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from farthing.errors import (
     MalformedReplyError,
@@ -18,6 +19,7 @@ from farthing.errors import (
 )
 from farthing.models.http_failures import failure
 from farthing.models.keys import Key
+from farthing.models.sending import current
 
 MOST_BYTES = 64 * 2**20
 """Most bytes of a reply; a longer one is given up."""
@@ -28,6 +30,30 @@ _ACCEPTED = "application/json, text/event-stream"
 _AFTER_THE_END_S = 0.25
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Response:
+    """A reply whose body is to be read; leaving its block closes the connection."""
+
+    response: Any
+    """aiohttp's, with status and headers."""
+    until: float
+    """When all must be there, in the event loop's time."""
+
+    @property
+    def content_type(self) -> str:
+        """What kind of body it is."""
+        return str(self.response.content_type)
+
+    async def __aenter__(self) -> Self:
+        """Keep the connection."""
+        await self.response.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close it."""
+        await self.response.__aexit__(*error)
 
 
 class ChatEndpoint:
@@ -45,11 +71,12 @@ class ChatEndpoint:
         """The model and its address, for messages."""
         self._timeout_s = timeout_s
         self._session: Any = None
+        self._body = _noting(self._aiohttp)
 
     async def post(
         self, body: bytes, largest_nano: int | None, *, timeout_s: float | None = None
-    ) -> Any:
-        """Send a request; return aiohttp's response with its status and headers, to be closed.
+    ) -> Response:
+        """Send a request; return the response, to be closed.
 
         Args:
             body: JSON.
@@ -60,34 +87,37 @@ class ChatEndpoint:
             ModelError: no reply, or one with an error status.
         """
         seconds = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
+        until = asyncio.get_running_loop().time() + seconds
+        # aiohttp's own timer may take a task's cancellation for its own, and so undo it.
         sending = self._connected().post(
             self._address,
-            data=body,
+            data=self._body(body),
             allow_redirects=False,
-            timeout=self._aiohttp.ClientTimeout(total=seconds),
+            timeout=self._aiohttp.ClientTimeout(),
         )
-        reply = await self._mapped(sending, largest_nano)
+        reply = await self._mapped(sending, largest_nano, until)
         if 200 <= reply.status < 300:
-            return reply
+            return Response(reply, until)
         async with reply:
-            said = await self._mapped(_first_bytes(reply), largest_nano)
+            said = await self._mapped(_first_bytes(reply), largest_nano, until)
         text = self.without_key(said.decode(errors="replace"))
         raise failure(self.place, reply.status, reply.headers, text, largest_nano)
 
-    async def pieces(self, reply: Any, largest_nano: int | None) -> AsyncIterator[bytes]:
+    async def pieces(self, reply: Response, largest_nano: int | None) -> AsyncIterator[bytes]:
         """Yield the body as it arrives.
 
         Raises:
             ModelError: it broke, took too long, or has more than `MOST_BYTES`.
         """
         left = MOST_BYTES
-        while piece := await self._mapped(reply.content.readany(), largest_nano):
+        content, until = reply.response.content, reply.until
+        while piece := await self._mapped(content.readany(), largest_nano, until):
             left -= len(piece)
             if left < 0:
                 raise self.malformed(f"has more than {MOST_BYTES:,} bytes", b"", largest_nano)
             yield piece
 
-    async def read(self, reply: Any, largest_nano: int | None) -> bytes:
+    async def read(self, reply: Response, largest_nano: int | None) -> bytes:
         """Return the whole body, which must be JSON by its content type.
 
         Raises:
@@ -98,21 +128,21 @@ class ChatEndpoint:
             raise self.malformed(f"is {reply.content_type}, not JSON", body, largest_nano)
         return body
 
-    async def finish(self, reply: Any) -> None:
+    async def finish(self, reply: Response) -> None:
         """Wait a moment for the end of a body of which all is read: its connection serves again."""
         with suppress(TimeoutError, self._aiohttp.ClientError):
             async with asyncio.timeout(_AFTER_THE_END_S):
-                while await reply.content.readany():
+                while await reply.response.content.readany():
                     pass
 
     def malformed(self, problem: str, body: bytes, largest_nano: int | None) -> MalformedReplyError:
         """Return the error of a reply that is not what it must be."""
         # Hidden before it is cut: the cut may go through a key.
         excerpt = self.without_key(body[:_MOST_OF_AN_ERROR].decode(errors="replace"))[:100]
-        return MalformedReplyError(
-            f"{self.place}: the reply {self.without_key(problem)}: {excerpt!r}",
-            cost_nano=largest_nano,
-        )
+        plain = f"{self.place}: the reply {self.without_key(problem)}"
+        found = MalformedReplyError(f"{plain}: {excerpt!r}", cost_nano=largest_nano)
+        found.plain = plain
+        return found
 
     def without_key(self, text: str) -> str:
         """Return a text of the endpoint without the key, which it may repeat."""
@@ -124,15 +154,21 @@ class ChatEndpoint:
             await self._session.close()
             self._session = None
 
-    async def _mapped(self, work: Awaitable[T], largest_nano: int | None) -> T:
+    async def _mapped(self, work: Awaitable[T], largest_nano: int | None, until: float) -> T:
         try:
-            return await work
+            async with asyncio.timeout_at(until):
+                return await work
         except (TimeoutError, self._aiohttp.ClientError) as error:
             broken = self._broken(error, largest_nano)
         # Raised out here, with no cause: aiohttp's errors can hold the request and so the key.
         raise broken
 
     def _broken(self, error: Exception, largest_nano: int | None) -> ModelError:
+        found = self._break(error, largest_nano)
+        found.plain = str(found)
+        return found
+
+    def _break(self, error: Exception, largest_nano: int | None) -> ModelError:
         if isinstance(error, self._aiohttp.ClientConnectorError):
             problem = f"no connection ({type(error).__name__}): is it running, is the url right?"
             return ModelConnectionError(f"{self.place}: {problem}")
@@ -154,6 +190,30 @@ class ChatEndpoint:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
+
+
+def _noting(aiohttp: ModuleType) -> Callable[[bytes], Any]:
+    """Return what makes a body that notes when it is written, where somebody asks for that."""
+    payload: Any = aiohttp.BytesPayload
+
+    class Noting(payload):  # type: ignore[misc]
+        def __init__(self, body: bytes) -> None:
+            super().__init__(body)
+            self._sending = current()
+
+        async def write(self, *arguments: Any) -> None:
+            self._note()
+            await super().write(*arguments)
+
+        async def write_with_length(self, *arguments: Any) -> None:
+            self._note()
+            await super().write_with_length(*arguments)
+
+        def _note(self) -> None:
+            if self._sending is not None:
+                self._sending.begun = True
+
+    return Noting
 
 
 async def _first_bytes(reply: Any) -> bytes:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+import msgspec
+
 from farthing.errors import (
     AuthenticationError,
     BadRequestError,
@@ -73,11 +75,31 @@ def failure(
     kind = _kind(status, body.lower())
     cost = largest_nano if kind is ModelTimeoutError else 0
     excerpt = " ".join(body.split())[:EXCERPT]
-    return kind(
-        f"{place}: HTTP {status}: {_ADVICE[kind]}: {excerpt}",
+    plain = f"{place}: HTTP {status}: {_ADVICE[kind]}"
+    found = kind(
+        f"{plain}: {excerpt}",
         retry_after_s=retry_after_s(headers, datetime.now(UTC)),
         cost_nano=cost,
     )
+    found.plain, found.said = plain, _said(body)
+    return found
+
+
+def _said(body: str) -> str:
+    """Return the sentence in an error's body; of a page, or of any other JSON, nothing.
+
+    >>> _said('{"error": {"message": "no such model"}}'), _said("<html>"), _said("Too long.")
+    ('no such model', '', 'Too long.')
+    """
+    try:
+        said = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        said = "" if "<" in body else body
+    if isinstance(said, dict):
+        said = said.get("error", said)
+    if isinstance(said, dict):
+        said = said.get("message")
+    return " ".join(said.split())[:EXCERPT] if isinstance(said, str) else ""
 
 
 def _kind(status: int, body: str) -> type[ModelError]:

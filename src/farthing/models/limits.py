@@ -102,6 +102,11 @@ class Admission:
         """Admit nothing for a while: the endpoint asked for it."""
         self._closed_until = max(self._closed_until, self._clock.now() + seconds)
 
+    @property
+    def closed_s(self) -> float:
+        """Seconds for which nothing is admitted, since the endpoint asked for that."""
+        return max(0.0, self._closed_until - self._clock.now())
+
     def _leave(self) -> None:
         if self._places:
             self._places.release()

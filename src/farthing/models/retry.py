@@ -1,5 +1,6 @@
 """Try again what may succeed later: full-jitter exponential back-off that honours Retry-After."""
 
+import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -34,6 +35,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     longest_s: Seconds = 30.0
     total_s: Seconds = 180.0
     """Most seconds to spend on waiting; a longer Retry-After ends the call at once."""
+    asked_s: Seconds | None = None
+    """Most of these seconds that a provider may ask for (Retry-After); None: all of them."""
 
     def wait_s(self, retry: int, retry_after_s: float | None, uniform: float) -> float:
         """Return the seconds before a retry, counted from 0, given a uniform number in [0, 1).
@@ -75,15 +78,23 @@ async def persist(
     *,
     clock: Clock | None = None,
     uniform: Callable[[], float] = random.random,
+    until: float = math.inf,
 ) -> Persisted[T]:
     """Try until it succeeds or patience is at its end.
+
+    Args:
+        attempt: makes one try.
+        patience: how often and how long.
+        clock: tells the time and waits.
+        uniform: draws from [0, 1).
+        until: the moment of the clock from which on no other try begins.
 
     Raises:
         ModelError: the last failure, with the cost and number of all tries.
     """
     clock = clock or SystemClock()
     failed_nano: int | None = 0
-    waited_s = 0.0
+    waited_s = asked_s = 0.0
     tries = 0
     while True:
         tries += 1
@@ -93,7 +104,13 @@ async def persist(
             failed_nano = added(failed_nano, error.cost_nano)
             wait_s = patience.wait_s(tries - 1, error.retry_after_s, uniform())
             waited_s += wait_s
-            over = tries >= patience.tries or waited_s > patience.total_s
+            asked_s += error.retry_after_s or 0.0
+            over = (
+                tries >= patience.tries
+                or waited_s > patience.total_s
+                or asked_s > (patience.total_s if patience.asked_s is None else patience.asked_s)
+                or clock.now() + wait_s >= until
+            )
             if over or not error.retriable:
                 error.cost_nano, error.tries = failed_nano, tries
                 raise

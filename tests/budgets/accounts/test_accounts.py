@@ -100,7 +100,7 @@ def test_a_refusal_names_the_limit_that_resets_last(where: str) -> None:
         first = await refusal(minute)
         assert str(first) == (
             "the call can cost 1 call, and of the limit of 1 call a minute on key:a only 0 calls "
-            "is left; it resets at 2026-11-30 23:59 UTC"
+            "are left; it resets at 2026-11-30 23:59 UTC"
         )
         second = await refusal(minute, day)
         assert (second.limit, second.left) == (day, 1_000_000)

@@ -145,7 +145,7 @@ limit does not reset: raise it to go on
         super().__init__(
             f"the call can cost {said(limit.unit, needed)}, and of the limit of "
             f"{said(limit.unit, limit.most)} {period} on {limit.account} only "
-            f"{said(limit.unit, left)} is left; "
+            f"{said(limit.unit, left)} {'is' if limit.unit == 'usd' or left == 1 else 'are'} left; "
             f"{again or 'the limit does not reset: raise it to go on'}"
         )
         self.limit = limit
