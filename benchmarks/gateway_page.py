@@ -1,6 +1,6 @@
 """How fast the administrator's page is at a million recorded requests, and whom it holds up.
 
-    .venv/bin/python benchmarks/gateway_page.py [--requests 1000000] [--rounds 5] [--seconds 20]
+    .venv/bin/python benchmarks/gateway_page.py [--requests 1000000] [--rounds 15] [--seconds 5]
         [--database postgresql://user@host/name]
 
 Rows are made by hand in the gateway's database, then `farthing serve` runs on it in one process
@@ -87,8 +87,8 @@ PATHS = (
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--requests", type=int, default=1_000_000)
-    arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--seconds", type=float, default=20.0)
+    arguments.add_argument("--rounds", type=int, default=15)
+    arguments.add_argument("--seconds", type=float, default=5.0)
     arguments.add_argument("--database", default="")
     asked = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="farthing-page-") as folder:
@@ -200,8 +200,8 @@ async def measured(url: str, keys: tuple[str, str], rounds: int, seconds: float)
     jar = aiohttp.CookieJar(unsafe=True)
     origin, opens = {"Origin": url}, {"Authorization": f"Bearer {app}"}
     async with (
-        aiohttp.ClientSession(cookie_jar=jar) as pages,
-        aiohttp.ClientSession(headers=opens) as chat,
+        aiohttp.ClientSession(cookie_jar=jar, connector=connector()) as pages,
+        aiohttp.ClientSession(headers=opens, connector=connector()) as chat,
     ):
         async with pages.post(f"{url}/admin/login", data={"key": owner}, headers=origin) as reply:
             assert reply.status == 200, await reply.text()
@@ -226,10 +226,17 @@ async def measured(url: str, keys: tuple[str, str], rounds: int, seconds: float)
                     loads.setdefault(f"{name}, {kind}", []).append(took)
             print(f"round {number + 1} of {rounds}", flush=True)
     found["loads"] = {name: quantiles(some) for name, some in sorted(loads.items())}
+    found["slowed"] = {kind: slowed(loads, kind) for kind in ("chat", "pages")}
     for name, one in found["loads"].items():
         print(f"{name:14} median {one['median_ms']:7.1f} ms   95 % {one['p95_ms']:7.1f} ms"
               f"   of rounds {one['medians_ms']}")  # fmt: skip
+    print(f"median latency, with the other to without, median over rounds: {found['slowed']}")
     return found
+
+
+def connector() -> aiohttp.TCPConnector:
+    """Let go of idle connections before the gateway does."""
+    return aiohttp.TCPConnector(keepalive_timeout=2.0)
 
 
 async def one_by_one(
@@ -274,6 +281,18 @@ async def first_byte(session: aiohttp.ClientSession, method: str, url: str) -> f
         took = time.perf_counter() - began
         await reply.read()
     return took
+
+
+def slowed(loads: dict[str, list[list[float]]], kind: str) -> dict[str, float]:
+    """Return how many times as long the median takes beside the other, round by round.
+
+    Only a ratio within a round says something where the machine has other work to do as well.
+    """
+    pairs = zip(loads[f"{kind}, both"], loads[f"{kind}, {kind}"], strict=True)
+    ratios = [float(np.median(beside) / np.median(alone)) for beside, alone in pairs]
+    quartiles = np.quantile(ratios, [0.25, 0.5, 0.75])
+    names = ("quartile", "median", "upper quartile")
+    return {name: round(float(one), 2) for name, one in zip(names, quartiles, strict=True)}
 
 
 def quantiles(rounds: list[list[float]]) -> dict[str, Any]:

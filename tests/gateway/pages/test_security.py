@@ -37,7 +37,7 @@ from farthing.gateway.pages.view import HEADERS, MOST_FORM_BYTES
 from farthing.traces.base import CallError
 
 PLANTED = "PLANTED-prompt-8161"
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b hx-get=/x>{{ 7*7 }}"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b hx-get=/x>{{ 77777*777 }}"
 REQUEST = "0123456789abcdef0123456789abcdef"
 GET = [
     one.path.replace("{id}", REQUEST).replace("{name}", "page.css")
@@ -188,7 +188,7 @@ def test_what_anybody_wrote_is_text_on_every_page(running: Running) -> None:
             assert attributes.get("src") != "x", path
             assert attributes.get("hx-get") != "/x", path
             assert not str(attributes.get("href", "")).startswith("javascript:"), path
-        assert "49" not in re.findall(r"\{?\{? ?(49) ?\}?\}?<", reply.text), path
+        assert "60432729" not in reply.text, path
     assert shown >= 5, "hostile texts were to be shown, as text"
 
 
