@@ -269,8 +269,8 @@ def paint(calm: dict[str, Found], drifts: Drifts, figure: Figure) -> None:
     right.set_yscale("log")
     right.set_xticks((1, 2, 3), ("small", "middle", "large"))
     right.set_xlim(0.8, 3.2)
-    right.set_title("Median delay of the alarm")
-    right.set_xlabel("size of the change, after 3,000 (dashed: after 500)")
+    right.set_title("Median delay, observations")
+    right.set_xlabel("change, after 3,000 (dashed: 500)")
     right.legend()
     for axes in (left, middle, right):
         axes.tick_params(colors=MUTED, which="both")
