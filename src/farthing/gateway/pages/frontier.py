@@ -7,10 +7,10 @@ from typing import Literal
 from starlette.responses import Response
 
 from farthing.gateway.completions import NONE
+from farthing.gateway.loaded import Loaded
 from farthing.gateway.pages.charts import Tick, floor_of, scale
 from farthing.gateway.pages.figures import Asked, Kind, week
 from farthing.gateway.pages.view import View
-from farthing.gateway.loaded import Loaded
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.watching.base import Kept
 from farthing.gateway.watching.promises import PARITY
