@@ -368,7 +368,8 @@ def test_colours_lead_nowhere_else(running: Running) -> None:
 
 
 def test_nothing_is_served_without_keys_or_where_it_is_switched_off(tmp_path: Path) -> None:
-    without = serve_section() + models("http://127.0.0.1:9/v1") + BUDGETS.replace("policy:letters", "all")
+    budgets = BUDGETS.replace("policy:letters", "all")
+    without = serve_section() + models("http://127.0.0.1:9/v1") + budgets
     off = without.replace("keys = false", "keys = true") + "\n[page]\nenabled = false\n"
     for text in (without, off):
         with gateway(tmp_path, text) as one:

@@ -150,6 +150,7 @@ def test_a_signal_that_shifts_rings_its_own_alarm_alone(signal: str) -> None:
             confidence=confidence,
             cost_usd=cost,
             latency_s=latency,
+            audited=True,
         )
 
     quiet = [event(some(0.0)) for _ in range(400)]
@@ -157,3 +158,13 @@ def test_a_signal_that_shifts_rings_its_own_alarm_alone(signal: str) -> None:
     assert raised == []
     _, raised = after(state, [event(some(0.7)) for _ in range(150)])
     assert [one.signal for one in raised] == [signal]
+
+
+def test_latency_is_that_of_audited_replies_alone() -> None:
+    def replied(*, audited: bool) -> Replied:
+        return Replied(kind="agreement", promised=0.9, latency_s=1.0, audited=audited)
+
+    state, _ = after(
+        State(begin(REPLY, DELTA), {}), [event(replied(audited=k % 4 == 0)) for k in range(100)]
+    )
+    assert state.whole.signals["latency"].fortune.n == 25

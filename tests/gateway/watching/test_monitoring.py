@@ -16,7 +16,7 @@ from farthing.gateway.watching.base import Alarm, Deployed, Kept
 from farthing.gateway.watching.deployments import note_deployment
 from farthing.gateway.watching.events import Graded, Under, event_row, inserted
 from farthing.gateway.watching.monitoring import count
-from farthing.gateway.watching.stored import StoredWatch, open_watch
+from farthing.gateway.watching.stored import StoredWatch, meaning, open_watch
 
 DELTA = 0.05
 UNDER = Under("sums", "default", "c")
@@ -73,6 +73,21 @@ def test_what_is_kept_is_the_sum_of_the_rows(where: str) -> None:
         assert (group.share, group.low, group.high) == (None, None, None)
         audits = await watch.database.read("SELECT id, purpose, probability FROM audits")
         assert sorted(audits) == [(f"q{k}", "audit", 0.5) for k in range(3)]
+
+    playing(where, play)
+
+
+def test_where_no_one_share_fits_all_audits_that_is_said(where: str) -> None:
+    async def play(traffic: Traffic, watch: StoredWatch) -> None:
+        await put(traffic, reply("q"))
+        await grade(watch, [1.0] * 300)
+        await count(watch.database, DELTA)
+        assert not (await the_only(watch)).changed
+        await grade(watch, [0.0] * 300, start=300)
+        await count(watch.database, DELTA)
+        changed = await the_only(watch)
+        assert changed.changed
+        assert "No one share fits all of them" in meaning(changed)
 
     playing(where, play)
 

@@ -26,7 +26,7 @@ NOTES = {
     f"policy:{AUDIT}": "audits in the background",
 }
 """What accounts are that nobody named."""
-Verdict = Literal["kept", "broken", "open", "no grades"]
+Verdict = Literal["kept", "broken", "open", "changed", "no grades"]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,9 @@ def promise(kept: Kept) -> Promise:
     if kept.share is None or kept.low is None or kept.high is None:
         return Promise(kept, "no grades", None)
     verdict: Verdict = "open"
-    if kept.promised is not None:
+    if kept.changed:
+        verdict = "changed"
+    elif kept.promised is not None:
         if kept.high < kept.promised:
             verdict = "broken"
         elif kept.low >= kept.promised:

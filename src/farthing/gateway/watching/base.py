@@ -48,6 +48,8 @@ class Kept:
     """What audits cost, in nano-dollars. Of all, not of groups."""
     explored_nano: int = 0
     """What exploration cost, in nano-dollars. Of all, not of groups."""
+    changed: bool = False
+    """Whether no one share fits all graded audits: something changed on the way."""
 
 
 @dataclass(frozen=True)

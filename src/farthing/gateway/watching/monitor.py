@@ -213,8 +213,8 @@ def _tested(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> tuple[Whole
 def _of(reply: Replied, signal: str) -> float | None:
     if signal == "cost":
         return reply.cost_usd
-    if signal == "latency":
-        return reply.latency_s
+    if signal == "latency":  # of neighbours alike, which would ring in any quiet stream
+        return reply.latency_s if reply.audited else None
     return reply.agreement if signal == "agreement" else reply.confidence
 
 

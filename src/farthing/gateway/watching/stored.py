@@ -154,6 +154,8 @@ def meaning(kept: Kept) -> str:
     said = f"{kept.share:.3g} of {kept.graded:,} graded audits kept it; of all replies {sure}"
     if kept.kind == PARITY:
         said = f"the accuracy is {kept.share:+.3g} beside the reference's; {sure}"
+    if kept.changed:
+        return f"{said}. No one share fits all of them: something changed on the way."
     if kept.promised is None:
         return f"{said}."
     if kept.high < kept.promised:
@@ -163,6 +165,7 @@ def meaning(kept: Kept) -> str:
 
 def _kept(under: Under, whole: Whole, part: Part, group: str | None) -> Kept:
     share, ends = estimate(part.mean), interval(part.mean)
+    outside = share is not None and not ends[0] <= share <= ends[1]
     low, high = ends if share is not None else (None, None)
     parity = whole.kind == PARITY
     if parity:  # a difference, which was watched as a number in [0, 1]
@@ -188,6 +191,7 @@ def _kept(under: Under, whole: Whole, part: Part, group: str | None) -> Kept:
         explored=0 if group else whole.explored,
         audits_nano=0 if group else whole.audits_nano,
         explored_nano=0 if group else whole.explored_nano,
+        changed=outside or part.mean.refuted,
     )
 
 
