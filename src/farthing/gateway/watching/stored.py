@@ -136,8 +136,8 @@ async def open_watch(where: str, *, create: bool = True) -> StoredWatch:
 
 
 def ended_by(alarm: Alarm) -> str:
-    """Say in a reply why nothing is promised."""
-    return f"Nothing is promised: since {alarm.at:%Y-%m-%d %H:%M} UTC an alarm says that {ALARM}."
+    """Say why nothing is promised any more, as a part of a sentence."""
+    return f"since {alarm.at:%Y-%m-%d %H:%M} UTC an alarm says that {ALARM}"
 
 
 def meaning(kept: Kept) -> str:
