@@ -16,6 +16,7 @@ import msgspec
 from farthing.budgets.accounts.base import NOTHING, Accounts, Amount, Hold, Limit, LimitError
 from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.keys import KeyRecord
+from farthing.gateway.passed import COOLING
 from farthing.gateway.sections import ALL
 from farthing.models.base import Usage
 from farthing.models.sending import Sending, watched
@@ -26,7 +27,7 @@ from farthing.traces.base import CallError, Trace
 class CoolingError(ModelConnectionError):
     """A model failed again and again, and is left alone for a while; nothing was sent."""
 
-    kind = "cooling"
+    kind = COOLING
     retriable = False
 
 
