@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -133,6 +134,20 @@ async def open_watch(where: str, *, create: bool = True) -> StoredWatch:
         StoreError: it cannot be opened.
     """
     return StoredWatch(await open_database(where, SCHEMA, create=create))
+
+
+async def described(watch: StoredWatch) -> dict[str, Any]:
+    """Return what is watched, as JSON values.
+
+    Raises:
+        StoreError: the database does not answer.
+    """
+    return {
+        "kept": [msgspec.to_builtins(one) | {"says": meaning(one)} for one in await watch.kept()],
+        "alarms": msgspec.to_builtins(await watch.alarms()),
+        "deployments": msgspec.to_builtins(await watch.deployed()),
+        "ungraded": msgspec.to_builtins(await watch.ungraded()),
+    }
 
 
 def ended_by(alarm: Alarm) -> str:
