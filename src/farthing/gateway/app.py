@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from farthing import __version__
 from farthing.errors import StoreError
-from farthing.gateway.charged import account_of, all_accounts, all_limits, charged, limits_of
+from farthing.gateway.charged import all_accounts, all_limits, charged
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.ending import Counted, UnderWay
 from farthing.gateway.house import House, opened
@@ -153,7 +153,7 @@ async def spending(request: Request) -> Response:
     house = house_of(request)
     key = await admitted(request, "call", "read")
     if key is not None and not key.scopes & {"read", "admin"}:
-        return _json((await charged(house.ledger, [account_of(key)], limits_of(key))).to_json())
+        return _json((await charged(house.ledger, [key.account], key.on_account)).to_json())
     keys = [] if house.keys is None else await house.keys.list()
     limits = all_limits(house.config, keys, datetime.now(UTC))
     found = await charged(house.ledger, all_accounts(house.config, keys), limits)
