@@ -15,8 +15,9 @@ from farthing.gateway.cooling import FAILURES, Cooling
 def config(large: str, small: str, cooldown_s: float) -> str:
     """Return a configuration in which small stands in for large."""
     text = serve_section(cooldown_s=cooldown_s) + "[serve.fallbacks]\nlarge = ['small']\n"
-    text += UPSTREAM.format(name="large", url=large, tries=6).replace("tries = 6", "first_s = 0.01")
-    return text + UPSTREAM.format(name="small", url=small, tries=6) + PRICES
+    for name, url in (("large", large), ("small", small)):
+        text += UPSTREAM.format(name=name, url=url, tries=6).replace("tries = 6", "first_s = 0.01")
+    return text + PRICES
 
 
 @pytest.mark.parametrize("stream", [False, True])

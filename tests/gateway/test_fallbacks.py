@@ -13,7 +13,7 @@ from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import UPSTREAM, gateway, serve_section
 from policy_running import POLICY, SYSTEM, letter
-from serving import marked, total
+from serving import marked, total, until
 
 from farthing.cli.main import _run as farthing
 from farthing.gateway.passed import Passed
@@ -292,3 +292,19 @@ def test_a_model_that_failed_is_not_tried_again_in_the_background(
     roles = [(call.role, call.error is None) for call in one.trace.calls]
     assert roles == [("small", False), ("large", False), ("other", True), ("fresh", True)]
     assert len(bad.requests) == 2  # what it had said would not have been kept
+
+
+def test_a_trial_asks_a_fallback_that_answered_so_that_the_question_is_whole(
+    tmp_path: Path,
+) -> None:
+    with broken() as bad, Endpoint(letter) as well:
+        text = config(tmp_path / "none", "large = ['small']", well.url, large=bad.url)
+        trials = "[record]\nshare = 1.0\nusd_per_day = 1.0\n"
+        with gateway(tmp_path, text + trials) as running:
+            said = running.chat("large", SYSTEM, "number 7").json["farthing"]
+            until(lambda: len(well.requests) == 3)
+    assert said["answered_by"] == "small"
+    pool = as_pool(recorded(tmp_path), POOL)
+    assert pool.complete == 1
+    answers = {one.role: one.answer for one in pool.traces[0].calls}
+    assert answers == {"large": None} | dict.fromkeys(("small", "second"), "The answer is B.")

@@ -138,6 +138,29 @@ def test_a_damaged_bundle_keeps_no_other_from_being_read(tmp_path: Path, bundle:
     assert policy.load() == []  # said once, not every two seconds
 
 
+def test_what_is_said_of_one_mode_is_not_said_of_another(tmp_path: Path) -> None:
+    unproved_bundle(tmp_path)
+    folder = json.dumps(str(tmp_path / "bundle"))
+    modes = (
+        f"[policies.letters.modes]\nhere = {folder}\nlate = {json.dumps(str(tmp_path / 'no'))}\n"
+    )
+    with Endpoint(letter) as stub:
+        text = config(stub, tmp_path / "bundle").replace(f"bundle = {folder}\n", "") + modes
+        with gateway(tmp_path, text) as running:
+            said = {
+                mode: running.chat("farthing/letters", SYSTEM, "7", farthing=wishes).json
+                for mode, wishes in (
+                    ("", {}),
+                    ("here", {"mode": "here"}),
+                    ("late", {"mode": "late"}),
+                )
+            }
+    says = {mode: one["farthing"]["says"] for mode, one in said.items()}
+    assert "nothing was proved" in says[""]
+    assert "nothing was proved" in says["here"]
+    assert says["late"] == "Nothing is promised: no bundle decides here yet."
+
+
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
 
 

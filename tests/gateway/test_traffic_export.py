@@ -7,12 +7,12 @@ from datetime import timedelta
 import msgspec
 from made_traffic import NOW, call, passed
 
-from farthing.gateway.passed import Decided
+from farthing.gateway.passed import COOLING, FALLBACK, STOPPED, Decided
 from farthing.gateway.traffic import open_traffic
 from farthing.gateway.traffic_export import as_pool
 from farthing.gateway.traffic_summary import Line, summarise
 from farthing.traces.assemble import assemble
-from farthing.traces.base import Call
+from farthing.traces.base import Call, CallError
 
 
 def test_a_question_that_a_model_has_not_answered_is_marked() -> None:
@@ -43,6 +43,17 @@ def test_what_a_policy_chose_to_ask_proves_nothing_and_what_chance_drew_does() -
     explored = replace(hard, id="explored", decided=decided)
     pool = as_pool([hard, audited, explored, passed("before", calls=both)])
     assert [trace.truncated for trace in pool.traces] == [True, False, False, False]
+
+
+def test_a_call_that_is_not_the_models_own_is_left_out() -> None:
+    other = Call(round=1, role="small", error=CallError(STOPPED, "gone"))
+    alone = Call(round=1, role="small", error=CallError(COOLING, "left alone"))
+    stood_in = msgspec.structs.replace(call("small"), extra={FALLBACK: 1.0})
+    for one in (other, alone, stood_in):
+        pool = as_pool([passed("a", calls=[call("large"), one])], ["large", "small"])
+        assert [made.role for made in pool.traces[0].calls] == ["large"]
+        assert pool.complete == 0
+        assert as_pool([passed("a", calls=[one])], ["small"]).left_out == 1
 
 
 def test_what_no_pool_answered_is_left_out() -> None:

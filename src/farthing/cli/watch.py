@@ -4,7 +4,7 @@ import asyncio
 import getpass
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -45,11 +45,20 @@ def watch(
         asyncio.run(_close(where, close))
         remark(f"alarm {close} is closed; its signal is watched anew")
         return
-    found = asyncio.run(_read(where))
     if as_json:
-        show_json(_document(found))
+        show_json(asyncio.run(_document(where)))
     else:
-        show(Group(*_shown(found)))
+        show(Group(*_shown(asyncio.run(_read(where)))))
+
+
+async def _document(where: str) -> dict[str, Any]:
+    from farthing.gateway.watching.stored import described
+
+    watch = await _opened(where)
+    try:
+        return await described(watch)
+    finally:
+        await watch.aclose()
 
 
 async def _read(where: str) -> "Found":
@@ -84,20 +93,6 @@ async def _opened(where: str) -> "StoredWatch":
     from farthing.gateway.watching.stored import open_watch
 
     return await open_watch(where, create=False)
-
-
-def _document(found: "Found") -> dict[str, object]:
-    from msgspec import to_builtins
-
-    from farthing.gateway.watching.stored import meaning
-
-    kept, alarms, deployed, ungraded = found
-    return {
-        "kept": [to_builtins(one) | {"says": meaning(one)} for one in kept],
-        "alarms": to_builtins(alarms),
-        "deployments": to_builtins(deployed),
-        "ungraded": to_builtins(ungraded),
-    }
 
 
 def _shown(found: "Found") -> Iterable[RenderableType]:

@@ -15,15 +15,17 @@ from starlette.routing import Route
 
 from farthing import __version__
 from farthing.errors import StoreError
-from farthing.gateway.charged import account_of, all_accounts, all_limits, charged, limits_of
+from farthing.gateway.charged import all_accounts, all_limits, charged
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.ending import Counted, UnderWay
 from farthing.gateway.house import House, opened
 from farthing.gateway.keys import KeyRecord, Scope
+from farthing.gateway.loaded import Loaded
 from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.openapi import description
 from farthing.gateway.pages.opening import opened_pages
 from farthing.gateway.pages.routes import routes as page_routes
+from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.posting import GONE, post, read_body
 from farthing.gateway.refusals import (
     RefusedError,
@@ -151,7 +153,7 @@ async def spending(request: Request) -> Response:
     house = house_of(request)
     key = await admitted(request, "call", "read")
     if key is not None and not key.scopes & {"read", "admin"}:
-        return _json((await charged(house.ledger, [account_of(key)], limits_of(key))).to_json())
+        return _json((await charged(house.ledger, [key.account], key.on_account)).to_json())
     keys = [] if house.keys is None else await house.keys.list()
     limits = all_limits(house.config, keys, datetime.now(UTC))
     found = await charged(house.ledger, all_accounts(house.config, keys), limits)
@@ -240,11 +242,15 @@ def _described(house: House, name: str) -> dict[str, Any]:
             "farthing": {"kind": "model", "price": None if price is None else str(price)}
         }
     policy = chat.policies[name.removeprefix("farthing/")]
-    modes = {
-        mode: str(one.bundle.certificate or "nothing is promised")
-        for mode, one in policy.loaded.items()
-    }
+    modes = {mode: _promise(policy, one) for mode, one in policy.loaded.items()}
     return found | {"farthing": {"kind": "policy", "modes": modes}}
+
+
+def _promise(policy: GatewayPolicy, one: Loaded) -> str:
+    """Say what a bundle promises now."""
+    if why := policy.why_over(one):
+        return f"Nothing is promised: {why}."
+    return str(one.bundle.certificate or "nothing is promised")
 
 
 def _json(

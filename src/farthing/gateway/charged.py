@@ -118,18 +118,7 @@ def all_limits(config: ServeConfig, keys: Iterable[KeyRecord], now: datetime) ->
             Limit(f"policy:{name}", "usd", "day", nano_from_usd(most)) for name, most in usd.items()
         ]
     valid = [key for key in keys if key.is_valid(now)]
-    return list(dict.fromkeys([*found, *(one for key in valid for one in limits_of(key))]))
-
-
-def limits_of(key: KeyRecord) -> list[Limit]:
-    """Return a key's own limits."""
-    account = account_of(key)
-    return [Limit(account, one.unit, one.period, one.most) for one in key.limits]
-
-
-def account_of(key: KeyRecord) -> str:
-    """Return what a key's calls are charged to."""
-    return f"key:{key.name}"
+    return list(dict.fromkeys([*found, *(one for key in valid for one in key.on_account)]))
 
 
 def all_accounts(config: ServeConfig, keys: Sequence[KeyRecord]) -> list[str]:
@@ -140,7 +129,7 @@ def all_accounts(config: ServeConfig, keys: Sequence[KeyRecord]) -> list[str]:
         dict.fromkeys(
             [
                 ALL,
-                *map(account_of, keys),
+                *(key.account for key in keys),
                 *(f"team:{name}" for name in teams),
                 *(f"policy:{name}" for name in [*config.policies, *background]),
                 *(f"model:{name}" for name in config.models.sections),

@@ -193,7 +193,7 @@ def given(
         cost_nano=answer.cost_nano,
         latency_s=latency_s,
         promise=str(kind) if promises else NONE,
-        says=f"Nothing is promised: {why}." if why else ended or answer.promise,
+        says=f"Nothing is promised: {why or ended}." if why or ended else answer.promise,
         certificate=loaded.certificate_id if promises else None,
         mode=loaded.mode,
         under=loaded.certificate_id if under else None,

@@ -237,7 +237,7 @@ async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | Non
 
     async def once() -> None:
         for name, policy in policies.items():
-            before = dict(policy.loaded)
+            before, unproved = dict(policy.loaded), policy.unproved
             try:
                 for mode in await asyncio.to_thread(policy.load):
                     LOG.warning("policy %s: read the bundle of mode %s", name, mode)
@@ -245,9 +245,10 @@ async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | Non
                         LOG.warning("note: %s", note)
             except FarthingError as error:  # one that is damaged keeps no other from being read
                 LOG.warning("policy %s: %s; what was read before goes on", name, error)
-            new = [mode for mode, one in policy.loaded.items() if before.get(mode) is not one]
+            new = {mode for mode, one in policy.loaded.items() if before.get(mode) is not one}
+            new |= policy.unproved - unproved
             if recording is not None:
-                await recording.watcher.note_loaded(policy, new)
+                await recording.watcher.note_loaded(policy, sorted(new))
 
     await _every(WATCH_S, once)
 

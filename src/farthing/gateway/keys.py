@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from farthing.budgets.accounts.base import Unit
+from farthing.budgets.accounts.base import Limit, Unit
 from farthing.budgets.accounts.periods import Period
 from farthing.gateway.database import open_database
 
@@ -53,6 +53,16 @@ class KeyRecord:
     def is_valid(self, at: datetime) -> bool:
         """Return whether the key opens anything at this moment."""
         return self.revoked_at is None and (self.expires_at is None or at < self.expires_at)
+
+    @property
+    def account(self) -> str:
+        """What calls with it are charged to."""
+        return f"key:{self.name}"
+
+    @property
+    def on_account(self) -> tuple[Limit, ...]:
+        """The limits on what is charged to it."""
+        return tuple(Limit(self.account, one.unit, one.period, one.most) for one in self.limits)
 
 
 class Keys(Protocol):

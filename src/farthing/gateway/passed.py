@@ -6,11 +6,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from farthing.traces.base import Trace
+from farthing.traces.base import Call, Trace
 from farthing.traces.system import System
 
 FALLBACK = "fallback"
 """A number that a trace's call has which was made in place of a model that had failed."""
+
+STOPPED = "stopped"
+"""The failure of a call whose end the client did not wait for."""
+COOLING = "cooling"
+"""The failure of a model that was left alone: it was not asked."""
 
 GradedBy = Literal["reference", "feedback"]
 """What says whether a promise was kept: another model's answer, or somebody who knows."""
@@ -86,3 +91,16 @@ class Passed:
     """Whether chance drew it for one."""
     decided: Decided | None = None
     """None where no promise decided."""
+
+
+def is_own(call: Call) -> bool:
+    """Return whether a call says what its model does where it is asked a question by itself.
+
+    One in the place of another was asked because that one had failed; one that was left alone was
+    not asked; and one that a client stopped might have gone on. A trial or an audit may ask those.
+
+    >>> is_own(Call(round=1, role="m", answer="4", extra={FALLBACK: 1.0}))
+    False
+    """
+    error = None if call.error is None else call.error.type
+    return FALLBACK not in call.extra and error not in {STOPPED, COOLING}

@@ -42,7 +42,7 @@ class GatewayPolicy:
     looked: dict[str, float] = field(default_factory=dict)
     """By mode, when the files were written that were last looked at, damaged ones as well."""
     ended: Mapping[tuple[str, str | None], str] = field(default_factory=dict)
-    """By mode and certificate, why a promise ended; replaced as a whole."""
+    """By mode and certificate, why an alarm ended its promise; replaced as a whole."""
 
     @property
     def to_try(self) -> tuple[Agent, ...]:
@@ -67,8 +67,12 @@ class GatewayPolicy:
         return self.plan.independent and all(number == 1 for number, _ in self.plan.acts())
 
     def why_ended(self, loaded: Loaded) -> str:
-        """Say why what a bundle promised is promised no more; empty where it is."""
+        """Say why an alarm ended what a bundle promised; empty where none did."""
         return self.ended.get((loaded.mode, loaded.certificate_id), "")
+
+    def why_over(self, loaded: Loaded) -> str:
+        """Say why nothing that a bundle promised is promised now; empty where it is."""
+        return loaded.ended or self.why_ended(loaded)
 
     def load(self) -> list[str]:
         """Read bundles that are new or have changed; return the modes that were read.
@@ -107,7 +111,8 @@ class GatewayPolicy:
     @property
     def certificates(self) -> dict[str, str | None]:
         """The certificate of each mode that was read; None where nothing is promised of it."""
-        held = {one.mode: None if one.ended else one.certificate_id for one in self.loaded.values()}
+        all_ = self.loaded.values()
+        held = {one.mode: None if self.why_over(one) else one.certificate_id for one in all_}
         return {
             mode: held.get(mode)
             for mode in self.section.bundles
@@ -122,7 +127,7 @@ class GatewayPolicy:
             if mode in self.unproved:
                 said = "promises nothing, as nothing was proved: the strongest model answers"
                 found.append(f"{which}, {said}")
-            elif mode in self.loaded and (why := self.loaded[mode].ended):
+            elif mode in self.loaded and (why := self.why_over(self.loaded[mode])):
                 said = "holds no more: it goes on deciding, and nothing is promised"
                 found.append(f"{which}, {said} ({why})")
         return found
@@ -165,7 +170,8 @@ class GatewayPolicy:
             some = [one for one in some if one.mode == wishes.mode]
         if not some:
             unproved = "of the bundle that is here nothing was proved, so it does not decide"
-            why = unproved if self.unproved else "no bundle decides here yet"
+            here = self.unproved if wishes.mode is None else self.unproved & {wishes.mode}
+            why = unproved if here else "no bundle decides here yet"
             return Chosen(None, wishes.budget_nano, why)
         asked = wishes.reliability
         if asked is not None:

@@ -8,7 +8,7 @@ import msgspec
 from farthing.gateway import drawing
 from farthing.gateway.completions import Receipt
 from farthing.gateway.outside import text_of
-from farthing.gateway.passed import FALLBACK, Decided, Passed
+from farthing.gateway.passed import FALLBACK, STOPPED, Decided, Passed
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.replies import text_in
 from farthing.gateway.requests import ChatRequest, conversation_of
@@ -71,7 +71,7 @@ class Recorder:
             output_tokens=None if reply is None else reply.usage.output_tokens,
             latency_s=receipt.latency_s if reply is None else reply.latency_s,
             cost_usd=usd_from_nano(sum(one.cost_nano for one in own)),
-            error=CallError("stopped", receipt.says) if receipt.stopped else None,
+            error=CallError(STOPPED, receipt.says) if receipt.stopped else None,
             extra={} if name == asked else {FALLBACK: 1.0},
         )
         trace = Trace(

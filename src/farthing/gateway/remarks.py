@@ -38,7 +38,7 @@ def remarks(config: ServeConfig) -> list[str]:
 def of_keys(config: ServeConfig, keys: Iterable[KeyRecord]) -> list[str]:
     """Say which budgets limit nobody: no key has their name, or their team."""
     there = [key for key in keys if key.revoked_at is None]
-    known = {f"key:{key.name}" for key in there}
+    known = {key.account for key in there}
     known |= {f"team:{key.team}" for key in there if key.team is not None}
     return [
         f"budgets[{at}] is of {budget.of}, and no key is: it limits nothing yet"

@@ -15,6 +15,7 @@ from hashlib import sha256
 from farthing.errors import FarthingError
 from farthing.gateway.asking import Asking
 from farthing.gateway.metrics import Metrics
+from farthing.gateway.passed import is_own
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.sections import RecordSection
 from farthing.gateway.traffic import Traffic
@@ -81,7 +82,9 @@ class Shadow:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _try(self, trial: Trial) -> None:
-        known = {call.role for call in trial.trace.calls}  # of two calls in a role the first counts
+        known = {
+            call.role for call in trial.trace.calls if is_own(call)
+        }  # the first of a role counts
         others = [one for one in trial.policy.to_try if one.role not in known]
         found = await asyncio.gather(*(self._ask(one, trial) for one in others))
         calls = [call for call in found if call is not None]

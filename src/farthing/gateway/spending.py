@@ -16,6 +16,7 @@ import msgspec
 from farthing.budgets.accounts.base import NOTHING, Accounts, Amount, Hold, Limit, LimitError
 from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.keys import KeyRecord
+from farthing.gateway.passed import COOLING
 from farthing.gateway.sections import ALL
 from farthing.models.base import Usage
 from farthing.models.sending import Sending, watched
@@ -26,7 +27,7 @@ from farthing.traces.base import CallError, Trace
 class CoolingError(ModelConnectionError):
     """A model failed again and again, and is left alone for a while; nothing was sent."""
 
-    kind = "cooling"
+    kind = COOLING
     retriable = False
 
 
@@ -119,14 +120,11 @@ class Payer:
 
     def accounts(self, model: str) -> tuple[str, ...]:
         """Return what a call to a model is charged to."""
-        key = self.key
-        named = {
-            "key:": key.name if key else None,
-            "team:": key.team if key else None,
-            "policy:": self.policy,
-            "model:": model,
-        }
-        return (ALL, *(prefix + name for prefix, name in named.items() if name is not None))
+        own = [] if self.key is None else [self.key.account]
+        team = None if self.key is None else self.key.team
+        named = {"team:": team, "policy:": self.policy, "model:": model}
+        others = (prefix + name for prefix, name in named.items() if name is not None)
+        return (ALL, *own, *others)
 
     async def reserve(self, model: str, amount: Amount) -> Hold:
         """Set aside the most that a call can cost, about to be sent.
@@ -135,7 +133,7 @@ class Payer:
             LimitError: a limit does not allow it; nothing was set aside.
         """
         accounts = self.accounts(model)
-        limits = (*self.limits.on(accounts), *self._own())
+        limits = (*self.limits.on(accounts), *(self.key.on_account if self.key else ()))
         return await self.ledger.reserve(
             accounts, amount, limits, lease_s=self.lease_s, sent=True, note=self.note
         )
@@ -157,12 +155,6 @@ class Payer:
             # Also where the request was cancelled: the write must not be.
             if not attempt.ended:
                 await asyncio.shield(attempt.unknown())
-
-    def _own(self) -> tuple[Limit, ...]:
-        if self.key is None:
-            return ()
-        account = f"key:{self.key.name}"
-        return tuple(Limit(account, one.unit, one.period, one.most) for one in self.key.limits)
 
 
 @dataclass

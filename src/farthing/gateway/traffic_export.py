@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from farthing.gateway.passed import FALLBACK, Passed
+from farthing.gateway.passed import Passed, is_own
 from farthing.traces.base import Trace
 from farthing.traces.files import STORES, write_traces
 from farthing.traces.shapes import answering, shape_of, trace_problems
@@ -43,7 +43,8 @@ def as_pool(requests: Iterable[Passed], models: Sequence[str] = ()) -> Pool:
     Where a bundle decided, a trace is complete only if chance drew it, for an audit or to explore:
     a policy that asks every model by itself does so on questions that it finds hard.
 
-    What a fallback said is left out: it was asked because another model had failed.
+    What a fallback said is left out, since it was asked because another model had failed; so is a
+    call that a client stopped, and one to a model that was left alone (`is_own`).
 
     Args:
         requests: what passed.
@@ -99,7 +100,7 @@ def drawn(request: Passed) -> bool:
 
 
 def _of_pool(trace: Trace, models: Sequence[str]) -> Trace | None:
-    own = [call for call in answering(trace) if FALLBACK not in call.extra]
+    own = [call for call in answering(trace) if is_own(call)]
     calls = [call for call in own if not models or call.role in models]
     if not calls or shape_of(trace) != "pool":
         return None

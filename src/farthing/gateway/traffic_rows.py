@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from farthing.gateway.database import Row, microseconds, moment
-from farthing.gateway.passed import Decided, Passed
+from farthing.gateway.passed import Decided, Passed, is_own
 from farthing.money import nano_from_usd
 from farthing.traces.base import Call, Trace
 from farthing.traces.system import System
@@ -142,13 +142,16 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 
 
 def passed_from(values: Row) -> Passed:
-    """Rebuild what passed from a row of `SELECT`; of two calls in a role the first counts."""
+    """Rebuild what passed from a row of `SELECT`.
+
+    Of two calls in a role the first counts, also beside one that is not the role's own (`is_own`).
+    """
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
     promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest
     live = msgspec.json.decode(trace, type=Trace)
-    calls = {(call.round, call.role): call for call in live.calls}
+    calls = {(call.round, call.role, is_own(call)): call for call in live.calls}
     for call in _lines(later):
-        calls.setdefault((call.round, call.role), call)
+        calls.setdefault((call.round, call.role, is_own(call)), call)
     return Passed(
         id=name,
         at=moment(at),

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from gateway_running import Reply, Running, gateway, models, serve_section
 from made_traffic import call, passed
+from scripted_watch import ScriptedWatch
 
 from farthing.budgets.accounts.base import Amount
 from farthing.budgets.accounts.opening import open_accounts
@@ -24,7 +25,6 @@ from farthing.gateway.passed import Passed
 from farthing.gateway.traffic import open_traffic
 from farthing.gateway.traffic_rows import cost_of
 from farthing.gateway.watching.base import Alarm, Deployed, Kept
-from farthing.gateway.watching.scripted import ScriptedWatch
 from farthing.traces.base import Call, CallError
 
 T = TypeVar("T")

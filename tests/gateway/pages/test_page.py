@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from chat_server import Endpoint
 from gateway_running import models, serve_section
@@ -22,6 +23,7 @@ from page_running import (
     traffic,
     watched,
 )
+from scripted_watch import ScriptedWatch
 
 from farthing.budgets.accounts.base import Amount, Balance, Limit
 from farthing.gateway.database import moment
@@ -29,8 +31,9 @@ from farthing.gateway.pages.charts import bars, floor_of, scale
 from farthing.gateway.pages.figures import Day, week
 from farthing.gateway.pages.overview import budget, promise
 from farthing.gateway.pages.rendering import money
+from farthing.gateway.passed import FALLBACK, STOPPED
 from farthing.gateway.traffic_rows import cost_of
-from farthing.gateway.watching.scripted import ScriptedWatch
+from farthing.traces.base import CallError
 
 NO_BUNDLE = config().replace('bundle = "bundle"', "")
 
@@ -117,6 +120,21 @@ def test_a_request_is_told_step_by_step(browser: Browser) -> None:
     first = words(browser, f"/admin/requests/{requests[0].id}")
     assert "Asked in the background afterwards" in first
     assert browser.get("/admin/requests/gone").status == 404
+
+
+def test_why_it_stopped_is_said_where_a_stream_was_left_or_a_fallback_answered(
+    browser: Browser,
+) -> None:
+    left = msgspec.structs.replace(call("large", None), error=CallError(STOPPED, "the client left"))
+    failed = msgspec.structs.replace(call("large", None), error=CallError("connection", "down"))
+    stood_in = msgspec.structs.replace(call("small"), extra={FALLBACK: 1.0})
+    for name, calls, says in (
+        ("d" * 32, [left], "Then it stopped. The client stopped the stream"),
+        ("e" * 32, [failed, stood_in], "Then it stopped. small answered in the place of a model"),
+    ):
+        one = replace(passed(name, at=now(), calls=calls), policy="letters", mode="default")
+        put(str(browser.running.folder / "gateway.db"), replace(one, answered_by="small"))
+        assert says in words(browser, f"/admin/requests/{name}")
 
 
 def test_alarms_are_closed_by_whom(browser: Browser) -> None:

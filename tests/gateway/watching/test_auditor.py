@@ -12,9 +12,10 @@ from watched_traffic import AGREEMENT, Pool, reply
 
 from farthing.budgets.accounts.base import Limit, LimitError
 from farthing.gateway.database import Step, microseconds
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import COOLING, FALLBACK, Passed
 from farthing.gateway.redaction import Redact, contacts
 from farthing.gateway.traffic import Traffic, open_traffic
+from farthing.gateway.traffic_export import as_pool
 from farthing.gateway.watching import audits
 from farthing.gateway.watching.auditor import Auditor
 from farthing.gateway.watching.audits import MOST_TRIES
@@ -120,6 +121,37 @@ def test_an_audit_asks_those_that_were_not_asked_and_compares(where: str) -> Non
         calls = {one.role: one.answer for one in (await worker.found("no")).trace.calls}
         assert calls == {"small": "7", "large": "4", "middle": "5"}
         assert await worker.auditor.once() == 0
+
+    playing(where, play)
+
+
+@pytest.mark.parametrize(
+    ("error", "extra"), [("connection", {FALLBACK: 1.0}), (COOLING, {})], ids=["stood in", "alone"]
+)
+def test_an_audit_asks_who_failed_in_anothers_place_or_was_left_alone(
+    where: str, error: str, extra: dict[str, float]
+) -> None:
+    failed = Call(round=1, role="large", error=CallError(error, "no"), extra=extra)
+
+    def also(one: Passed) -> Passed:
+        calls = [*one.trace.calls, failed]
+        return replace(one, trace=msgspec.structs.replace(one.trace, calls=calls))
+
+    async def play(worker: Worker) -> None:
+        await worker.put(also(drawn("yes")), also(drawn("no", "7")))
+        assert await worker.auditor.once() == 2
+        kept = await worker.kept()
+        assert (kept.graded, kept.share) == (2, 0.5)  # a failure would agree with neither
+        assert await worker.auditor.once() == 0
+        found = await worker.found("yes")
+        assert [one.role for one in found.trace.calls] == ["small", "large", "middle", "large"]
+        (trace,) = as_pool([found]).traces
+        assert {one.role: one.answer for one in trace.calls} == {
+            "small": "4",
+            "middle": "5",
+            "large": "4",
+        }
+        assert not trace.truncated
 
     playing(where, play)
 

@@ -128,6 +128,17 @@ def test_an_agreement_is_graded_by_no_user(where: str) -> None:
     playing(where, play)
 
 
+def test_of_an_audit_that_was_given_up_it_is_said(where: str) -> None:
+    async def play(desk: Desk) -> None:
+        await desk.put(reply("a", SETS, audited=True))
+        assert "once the other models were asked" in (await desk.say("a", gold="5")).says
+        await desk.watch.database.write(Step("UPDATE audits SET state = 'failed'"))
+        assert "its audit was given up" in (await desk.say("a", gold="5")).says
+        assert (await desk.kept()).graded == 0
+
+    playing(where, play)
+
+
 def test_an_accepted_answer_grades_what_was_returned_under_the_task(where: str) -> None:
     async def play(desk: Desk) -> None:
         await desk.put(*(reply(f"a{k}", RIGHT, answer=" 4. ", audited=True) for k in range(2)))

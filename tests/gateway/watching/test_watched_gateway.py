@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import shutil
 import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 from chat_server import Endpoint
 from gateway_running import Reply, Running, gateway
-from policy_running import SYSTEM, config, letter, made_bundle
+from policy_running import SYSTEM, config, letter, made_bundle, unproved_bundle
 from serving import serving, total, until
 
 from farthing.cli.main import _run as farthing
@@ -174,8 +176,15 @@ def test_an_alarm_ends_what_replies_promise_until_somebody_sees_to_it(
         until(lambda: ask()["promise"] == "none")
         ended = ask()
         assert ended["certificate"] is None
-        assert "an alarm says" in ended["says"]
+        assert re.fullmatch(r"Nothing is promised: since [^.]*an alarm says [^.]*\.", ended["says"])
         assert ended["answered_by"] == "small"
+        ready = running.get("/ready").json
+        assert ready["policies"] == {"letters": {"default": None}}  # as replies have it
+        (note,) = ready["notes"]
+        assert "the bundle of policy letters, mode default, holds no more" in note
+        assert "an alarm says" in note
+        modes = running.get("/v1/models/farthing/letters").json["farthing"]["modes"]
+        assert modes == {"default": ended["says"]}
         proved = ask(reliability=0.9)
         assert (proved["promise"], proved["answered_by"]) == ("none", "large")
         assert 'farthing_alarms_open{policy="letters"} 1.0' in running.get("/metrics").body.decode()
@@ -183,6 +192,36 @@ def test_an_alarm_ends_what_replies_promise_until_somebody_sees_to_it(
         assert drawn["certificate"] == mark  # audits go on
         close(tmp_path / "gateway.db")
         until(lambda: ask()["promise"] == "agreement")
+        ready = running.get("/ready").json
+        assert (ready["policies"], ready["notes"]) == ({"letters": {"default": mark}}, [])
+
+
+def test_the_log_says_that_a_bundle_of_which_nothing_is_proved_does_not_decide(
+    tmp_path: Path, bundle: Path
+) -> None:
+    place, proved, unproved = (tmp_path / name for name in ("bundle", "proved", "unproved"))
+    unproved.mkdir()
+    unproved_bundle(unproved)
+    shutil.copytree(bundle, place)
+    with (
+        Endpoint(letter) as stub,
+        gateway(tmp_path, drawing(config(stub, place), 0.0), watch=True) as running,
+    ):
+
+        def log(number: int) -> list[dict[str, Any]]:
+            found = watched(running, lambda one: len(one["deployments"]) == number)
+            return list(found["deployments"])
+
+        (first,) = log(1)
+        running.chat("farthing/letters", SYSTEM, "number 7")
+        place.rename(proved)
+        shutil.copytree(unproved / "bundle", place)
+        last, _ = log(2)
+        assert (first["certificate"] is None, last["certificate"]) == (False, None)
+        assert "nothing was proved" in last["says"]
+        place.rename(tmp_path / "gone")
+        shutil.copytree(proved, place)
+        assert log(3)[0]["certificate"] == first["certificate"]
 
 
 def test_an_alarm_that_only_says_ends_no_promise(tmp_path: Path, bundle: Path) -> None:

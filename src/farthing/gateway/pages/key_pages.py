@@ -101,7 +101,7 @@ async def _listed(view: View, status: int = 200, **shown: Any) -> Response:
 
 async def _spent(view: View, records: Sequence[KeyRecord]) -> dict[str, dict[str, int]]:
     """Return what each key spent by period, in nano-dollars, in tokens and in calls."""
-    accounts = [f"key:{record.name}" for record in records]
+    accounts = [record.account for record in records]
     found = await view.pages.house.ledger.balances(accounts) if accounts else []
     names = {account: record.id for account, record in zip(accounts, records, strict=True)}
     spent: dict[str, dict[str, int]] = {record.id: {} for record in records}

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from farthing.gateway.pages.figures import EVER, Kind
 from farthing.gateway.pages.requests_read import PAGE, Line, Place, Whole, lines, whole
 from farthing.gateway.pages.view import NotShownError, View
+from farthing.gateway.passed import FALLBACK, STOPPED, Passed
 from farthing.gateway.traffic_rows import cost_of
 from farthing.gateway.watching.audits import find_audit
 
@@ -106,8 +107,8 @@ def stopped(view: View, found: Whole) -> str:
     """Say why nobody else was asked before the reply."""
     one = found.passed
     calls = one.trace.calls
-    if all(call.error is not None for call in calls):
-        return "Every call failed."
+    if why := _failed(one):
+        return why
     policy = view.pages.house.chat.policies.get(one.policy or "")
     if policy is None:
         return "A model was asked by its name, or the request was outside every task."
@@ -120,6 +121,16 @@ def stopped(view: View, found: Whole) -> str:
     if not left:
         return "Everybody in the pool had been asked."
     return f"The policy needed no more; {', '.join(left)} was not asked."
+
+
+def _failed(one: Passed) -> str:
+    """Say which failure ended a request; empty where none did."""
+    calls = one.trace.calls
+    if any(call.error is not None and call.error.type == STOPPED for call in calls):
+        return "The client stopped the stream, or its time ran out."
+    if any(FALLBACK in call.extra and call.error is None for call in calls):
+        return f"{one.answered_by} answered in the place of a model that had failed."
+    return "Every call failed." if all(call.error is not None for call in calls) else ""
 
 
 async def _kinds(view: View) -> list[Kind]:

@@ -3,15 +3,14 @@
 import asyncio
 from typing import Any
 
-import msgspec
-
 from farthing import plugins
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.passed import Passed
 from farthing.gateway.refusals import RefusedError
 from farthing.gateway.traffic import Traffic
+from farthing.gateway.watching import stored
 from farthing.gateway.watching.feedback import Grading, Noted, read_feedback
-from farthing.gateway.watching.stored import StoredWatch, meaning
+from farthing.gateway.watching.stored import StoredWatch
 from farthing.tasks.base import Task
 
 PATIENCE_S = 2.0
@@ -47,7 +46,7 @@ async def take_feedback(
 
 
 async def described(watch: StoredWatch | None) -> dict[str, Any]:
-    """Return what is watched, as JSON values.
+    """Return the body of a reply that says what is watched.
 
     Raises:
         RefusedError: nothing is recorded.
@@ -56,14 +55,7 @@ async def described(watch: StoredWatch | None) -> dict[str, Any]:
     if watch is None:
         said = "nothing is recorded here, so nothing is watched; the server needs [record]"
         raise RefusedError(404, said, code="not_recorded")
-    kept = [msgspec.to_builtins(one) | {"says": meaning(one)} for one in await watch.kept()]
-    return {
-        "object": "watch",
-        "kept": kept,
-        "alarms": msgspec.to_builtins(await watch.alarms()),
-        "deployments": msgspec.to_builtins(await watch.deployed()),
-        "ungraded": msgspec.to_builtins(await watch.ungraded()),
-    }
+    return {"object": "watch", **await stored.described(watch)}
 
 
 async def _found(traffic: Traffic, trace: str, patience_s: float) -> Passed | None:

@@ -20,7 +20,7 @@ import msgspec
 from farthing.budgets.accounts.base import LimitError
 from farthing.errors import FarthingError
 from farthing.gateway.database import Database, Step
-from farthing.gateway.passed import Passed
+from farthing.gateway.passed import Passed, is_own
 from farthing.gateway.sections import AUDIT
 from farthing.gateway.traffic import Traffic
 from farthing.gateway.traffic_rows import cost_of
@@ -138,10 +138,12 @@ class Auditor:
         """Ask the models that were not asked; what they say is bought once.
 
         One that failed while the client waited is asked no second time: that it gave no answer is
-        what a proof would have seen. One that fails here is.
+        what a proof would have seen. One that fails here is, and so is one that was left alone
+        then, or failed in the place of another.
         """
-        there = {call.role for call in written.trace.calls}
-        unwritten = [call for call in asked.trace.calls if call.role not in there]
+        there = _roles(written)
+        own = [call for call in asked.trace.calls if is_own(call)]
+        unwritten = [call for call in own if call.role not in there]
         known = there | {call.role for call in unwritten}
         others = [one for one in agents if one.role not in known]
         results = await asyncio.gather(*(self._ask(one, asked) for one in others))
@@ -210,7 +212,12 @@ class Auditor:
 
 def _with(passed: Passed, calls: Sequence[Call]) -> Passed:
     """Return what passed with later calls beside its own; of two in a role the first counts."""
-    known = {call.role for call in passed.trace.calls}
+    known = _roles(passed)
     more = [call for call in calls if call.role not in known]
     trace = msgspec.structs.replace(passed.trace, calls=[*passed.trace.calls, *more])
     return replace(passed, trace=trace)
+
+
+def _roles(passed: Passed) -> set[str]:
+    """Return which models were asked by themselves."""
+    return {call.role for call in passed.trace.calls if is_own(call)}

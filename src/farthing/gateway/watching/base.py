@@ -81,7 +81,7 @@ class Deployed:
     at: datetime
     certificate: str | None
     says: str
-    """The certificate's sentence; empty without one."""
+    """The certificate's sentence, or that nothing was proved; empty without a certificate."""
     how: Change
     by: str | None
     """Who did it: the name of a key, or a user of the machine; None: the gateway itself."""

@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS deployments (
 )""",
 )
 """Deployments of a policy's mode are numbered from 1."""
+UNPROVED = "Nothing is promised: nothing was proved of the bundle, so the strongest model answers."
 
 _LAST = """
 SELECT number, certificate, says, how FROM deployments WHERE policy = $1 AND mode = $2
@@ -54,6 +55,11 @@ def deployed(
     certificate = bundle.certificate
     says = certificate.sentence() if certificate else ""
     return Deployed(policy, mode, datetime.now(UTC), certificate_mark(certificate), says, how, by)
+
+
+def undecided(policy: str, mode: str) -> Deployed:
+    """Return what is noted where a bundle of which nothing was proved took a mode's place."""
+    return Deployed(policy, mode, datetime.now(UTC), None, UNPROVED, "loaded", None)
 
 
 async def note_deployment(database: Database, deployed: Deployed) -> None:

@@ -221,6 +221,8 @@ def _says(passed: Passed, audit: Audit | None, right: float | None, value: float
         return "It is kept and shown as volunteered: no audit drew this request for a grade."
     if value is not None:
         return "It grades an audit; of several grades the first enters the interval."
+    if audit is not None and audit.state == "failed":
+        return "It is kept; its audit was given up, since a model could not be asked."
     return (
         "It is kept. An accepted answer grades the audit once the other models were asked; where "
         "prompts are not kept, send it again then."

@@ -20,7 +20,7 @@ from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.gateway.drawing import Draw
-from farthing.gateway.passed import Decided
+from farthing.gateway.passed import Decided, is_own
 from farthing.runtime.answer import Answer
 from farthing.tasks.base import Task, is_answer
 from farthing.traces.base import Call
@@ -181,4 +181,4 @@ def same(one: str | None, other: str | None, task: Task) -> bool:
 
 def _of(calls: Sequence[Call], role: str | None) -> Call | None:
     """Return the call of a role; of two the first counts, as where a bundle was proved."""
-    return next((call for call in calls if call.role == role), None)
+    return next((call for call in calls if call.role == role and is_own(call)), None)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -135,9 +136,23 @@ async def open_watch(where: str, *, create: bool = True) -> StoredWatch:
     return StoredWatch(await open_database(where, SCHEMA, create=create))
 
 
+async def described(watch: StoredWatch) -> dict[str, Any]:
+    """Return what is watched, as JSON values.
+
+    Raises:
+        StoreError: the database does not answer.
+    """
+    return {
+        "kept": [msgspec.to_builtins(one) | {"says": meaning(one)} for one in await watch.kept()],
+        "alarms": msgspec.to_builtins(await watch.alarms()),
+        "deployments": msgspec.to_builtins(await watch.deployed()),
+        "ungraded": msgspec.to_builtins(await watch.ungraded()),
+    }
+
+
 def ended_by(alarm: Alarm) -> str:
-    """Say in a reply why nothing is promised."""
-    return f"Nothing is promised: since {alarm.at:%Y-%m-%d %H:%M} UTC an alarm says that {ALARM}."
+    """Say why nothing is promised any more, as a part of a sentence."""
+    return f"since {alarm.at:%Y-%m-%d %H:%M} UTC an alarm says that {ALARM}"
 
 
 def meaning(kept: Kept) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.sections import WatchSection
-from farthing.gateway.watching.deployments import deployed, note_deployment
+from farthing.gateway.watching.deployments import deployed, note_deployment, undecided
 from farthing.gateway.watching.monitoring import count
 from farthing.gateway.watching.stored import StoredWatch
 
@@ -38,7 +38,7 @@ class Watcher:
             StoreError: the database does not answer.
         """
         for policy in self.policies.values():
-            await self.note_loaded(policy, list(policy.loaded))
+            await self.note_loaded(policy, [*policy.loaded, *policy.unproved])
         await self.look_at_alarms()
         self.metrics.kept(await self.watch.kept(groups=False))
 
@@ -52,7 +52,7 @@ class Watcher:
             policy.ended = {(under.mode, under.certificate): why for under, why in own.items()}
 
     async def note_loaded(self, policy: GatewayPolicy, modes: Sequence[str]) -> None:
-        """Note bundles that were read: they decide from now on.
+        """Note bundles that were read: they decide from now on, or nobody does.
 
         Raises:
             StoreError: the database does not answer.
@@ -61,4 +61,8 @@ class Watcher:
             loaded = policy.loaded.get(mode)
             if loaded is not None:
                 found = deployed(policy.name, mode, loaded.bundle)
-                await note_deployment(self.watch.database, found)
+            elif mode in policy.unproved:
+                found = undecided(policy.name, mode)
+            else:
+                continue
+            await note_deployment(self.watch.database, found)

@@ -1,4 +1,4 @@
-"""What is known of promises, as it was written down: for tests, and where nothing is watched."""
+"""What is known of promises, as it was written down, for tests of the page."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
