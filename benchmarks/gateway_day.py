@@ -111,27 +111,28 @@ async def both_days(recorded: Sequence[Row], folder: Path, epsilon: str) -> dict
         second = await day(port, questions[FIRST_DAY:])
         await quiet(stub)
     await runner.cleanup()
-    all_nano, trials_nano = await ledger(folder)
+    all_nano, trials_nano, audits_nano = await ledger(folder)
     replies_nano = sum(one["cost_nano"] for one in (*first, *second))
     return report(first, second, calls, questions) | {
         "both days: the stub's books": dollars(stub.charged_nano),
         "both days: the ledger, all": dollars(all_nano),
         "both days: the ledger, trials in the background": dollars(trials_nano),
+        "both days: the ledger, audits in the background": dollars(audits_nano),
         "both days: the replies": dollars(replies_nano),
         "these agree to the nano-dollar": stub.charged_nano
         == all_nano
-        == trials_nano + replies_nano,
+        == trials_nano + audits_nano + replies_nano,
         "recommend": said,
     }
 
 
-async def ledger(folder: Path) -> tuple[int, int]:
-    """Return what the ledger says of all calls, and of trials, in nano-dollars."""
+async def ledger(folder: Path) -> tuple[int, int, int]:
+    """Return what the ledger says of all calls, of trials and of audits, in nano-dollars."""
     accounts = await open_accounts(str(folder / "farthing.db"))
-    balances = await accounts.balances(["all", "policy:shadow"])
+    balances = await accounts.balances(["all", "policy:shadow", "policy:audit"])
     await accounts.aclose()
-    whole, trials = (one.settled.nano for one in balances if one.period == "total")
-    return whole, trials
+    total = {one.account: one.settled.nano for one in balances if one.period == "total"}
+    return total["all"], total["policy:shadow"], total["policy:audit"]
 
 
 def report(

@@ -154,3 +154,23 @@ usd = 1
     assert "policies.lone has a pool of one model" in said
     assert "policies.lone names no system prompt" in said
     assert of_keys(read, []) == ["budgets[0] is of team:web, and no key is: it limits nothing yet"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("[page]\nhttps = true\n", "it needs keys"),
+        ("[policies.one]\npool = ['large']\naudit = 0.3\n", "nothing is audited without [record]"),
+        (
+            "[policies.one]\npool = ['large']\naudit = 0.3\n[record]\naudit_usd_per_day = 0\n",
+            "audit_usd_per_day under [record] is 0",
+        ),
+    ],
+)
+def test_what_is_watched_by_nobody_is_noted(more: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "serve.toml"
+    plain = GOOD.replace("[serve]", "[serve]\nkeys = false")
+    file.write_text(plain)
+    assert said not in "\n".join(remarks(read_config(file)))
+    file.write_text(f"{plain}\n{more}")
+    assert said in "\n".join(remarks(read_config(file)))

@@ -111,6 +111,7 @@ class Seen:
 
     folder: Path
     own: Any
+    read: Any
     whole: Any
     metrics: dict[str, float]
 
@@ -124,7 +125,7 @@ class Seen:
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     folder = tmp_path_factory.mktemp("seen")
     caller = keyed(folder, "app", "call", limits=(KeyLimit("usd", "day", 2_000_000_000),))
-    reader = keyed(folder, "see", "read")
+    reader, owner = keyed(folder, "see", "read"), keyed(folder, "owner", "admin")
     with Endpoint() as stub:
         text = serve_section(keys=True, default_max_output=1_000) + models(stub.url) + BUDGETS
         with gateway(folder, text + "[record]\nshare = 0.0\n") as running:
@@ -133,11 +134,15 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
             stub.faults = {"cut": 1.0}
             assert running.chat("large", "two words", headers=opens).status == 502
             own = running.get("/v1/spending", Authorization=caller).json
-            whole = running.get("/v1/spending", Authorization=reader).json
+            read = running.get("/v1/spending", Authorization=reader).json
+            whole = running.get("/v1/spending", Authorization=owner).json
             assert running.get("/v1/spending").status == 401
+            assert running.get("/ready", Authorization=caller).json == {"status": "ready"}
+            assert running.get("/ready").json == {"status": "ready"}
+            assert "policies" in running.get("/ready", Authorization=reader).json
             text = running.get("/metrics", Authorization=reader).body.decode()
     lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
-    return Seen(folder, own, whole, {name: float(value) for name, value in lines})
+    return Seen(folder, own, read, whole, {name: float(value) for name, value in lines})
 
 
 def test_a_key_is_told_its_own_limits(seen: Seen) -> None:
@@ -150,7 +155,18 @@ def test_a_key_is_told_its_own_limits(seen: Seen) -> None:
     assert limit["left"] == pytest.approx(2 - ANSWERED - seen.unknown)
 
 
-def test_who_may_read_is_told_everything(seen: Seen) -> None:
+def test_who_may_read_is_not_told_of_other_keys(seen: Seen) -> None:
+    accounts = {one["account"]: one for one in seen.read["accounts"]}
+    for name in ("all", "model:large"):
+        assert accounts[name]["today"]["usd"] == pytest.approx(ANSWERED + seen.unknown)
+    named = {*accounts, *(one["account"] for one in seen.read["limits"])}
+    assert {name for name in named if name.startswith(("key:", "team:"))} == {
+        "key:see",
+        "team:web",  # its own
+    }
+
+
+def test_an_admin_is_told_everything(seen: Seen) -> None:
     accounts = {one["account"]: one for one in seen.whole["accounts"]}
     for name in ("all", "key:app", "team:web", "model:large"):
         assert accounts[name]["today"]["usd"] == pytest.approx(ANSWERED + seen.unknown)

@@ -134,9 +134,11 @@ async def health(_: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """Say whether requests can be answered: the database is there."""
+    """Say whether requests can be answered: the database is there; who may read hears more."""
     house = house_of(request)
     await house.ledger.balances(["all"])
+    if house.keys is not None and not await _may_read(request):
+        return _json({"status": "ready"})
     policies = house.chat.policies
     bundles = {name: policy.certificates for name, policy in policies.items()}
     notes = [note for policy in policies.values() for note in policy.notes()]
@@ -148,16 +150,29 @@ async def ready(request: Request) -> Response:
     return _json(said)
 
 
+async def _may_read(request: Request) -> bool:
+    try:
+        return await admitted(request, "read") is not None
+    except RefusedError:
+        return False
+
+
 async def spending(request: Request) -> Response:
-    """Say what was charged and what is left: to who may read all of it, else of the key itself."""
+    """Say what was charged and what is left: of all, of all but other keys, or of the key alone.
+
+    An admin's key sees all; one that may read what no single key spent, and its own.
+    """
     house = house_of(request)
     key = await admitted(request, "call", "read")
     if key is not None and not key.scopes & {"read", "admin"}:
         return _json((await charged(house.ledger, [key.account], key.on_account)).to_json())
-    keys = [] if house.keys is None else await house.keys.list()
+    keys = [] if key is None else [key]
+    if house.keys is not None and key is not None and "admin" in key.scopes:
+        keys = await house.keys.list()
+    accounts = all_accounts(house.config, keys)
     limits = all_limits(house.config, keys, datetime.now(UTC))
-    found = await charged(house.ledger, all_accounts(house.config, keys), limits)
-    return _json(found.to_json())
+    shown = [limit for limit in limits if limit.account in accounts]
+    return _json((await charged(house.ledger, accounts, shown)).to_json())
 
 
 async def metrics(request: Request) -> Response:

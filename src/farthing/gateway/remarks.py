@@ -5,7 +5,7 @@ from pathlib import Path
 
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import KeyRecord
-from farthing.gateway.sections import PREFIX, PolicySection
+from farthing.gateway.sections import PREFIX, PageSection, PolicySection
 from farthing.models.base import Usage
 
 _USUAL = Usage(1_000, 200)
@@ -24,6 +24,7 @@ def remarks(config: ServeConfig) -> list[str]:
         )
     if not config.limits:
         found.append("note: there is no budget; [[budgets]] sets one")
+    found += [f"note: {said}" for said in _of_watching(config)]
     for name, policy in config.policies.items():
         missing = [path for path in policy.bundles.values() if not Path(path).is_dir()]
         if missing or not policy.bundles:
@@ -45,6 +46,16 @@ def of_keys(config: ServeConfig, keys: Iterable[KeyRecord]) -> list[str]:
         for at, budget in enumerate(config.budgets)
         if budget.of.startswith(("key:", "team:")) and budget.of not in known
     ]
+
+
+def _of_watching(config: ServeConfig) -> Iterator[str]:
+    if config.page != PageSection() and not config.has_page:
+        yield "[page] says how it is served, and it is not: it needs keys and enabled = true"
+    audited = any(policy.audit != PolicySection().audit for policy in config.policies.values())
+    if audited and config.record is None:
+        yield "a policy names a share of audits, and nothing is audited without [record]"
+    elif audited and config.record is not None and config.record.audit_usd_per_day == 0:
+        yield "audits are drawn and none is paid for: audit_usd_per_day under [record] is 0"
 
 
 def _of_policy(config: ServeConfig, policy: PolicySection) -> Iterator[str]:
