@@ -115,7 +115,10 @@ def test_batches_one_by_one_and_a_stop_in_between_come_to_the_same(
     assert np.allclose(signal.fortune.logs, of_signal.fortune.logs, atol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize(
+    "alpha",
+    [pytest.param(0.02, marks=pytest.mark.slow), 0.1, pytest.param(0.4, marks=pytest.mark.slow)],
+)
 def test_a_kept_promise_rarely_alarms(alpha: float) -> None:
     """Just kept: as many failures as the promise allows."""
     rng, runs = np.random.default_rng(2), 500
@@ -141,7 +144,16 @@ def test_a_kept_promise_that_is_audited_where_it_is_hard_needs_weights(weighted:
     assert rare_enough(alarms, runs) if weighted else alarms > 0.9 * runs
 
 
-@pytest.mark.parametrize("quiet", ["normal", "heavy", "binary", "few", "shuffled drift"])
+@pytest.mark.parametrize(
+    "quiet",
+    [
+        "normal",
+        pytest.param("heavy", marks=pytest.mark.slow),
+        pytest.param("binary", marks=pytest.mark.slow),
+        "few",
+        pytest.param("shuffled drift", marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_without_order_rarely_alarms(quiet: str) -> None:
     rng, runs = np.random.default_rng(4), 200
     alarms = 0

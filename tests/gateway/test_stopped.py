@@ -82,11 +82,12 @@ def test_where_nothing_bounds_it_a_stopped_stream_costs_the_most(
 ) -> None:
     database = str(tmp_path / "gateway.db")
     with (
-        Endpoint(lambda _: LONG, between_s=0.02) as stub,
+        Endpoint(lambda _: LONG) as stub,
         gateway(tmp_path, serve_section() + models(stub.url)) as running,
     ):
         if fields:  # else no whole stream of the model was seen
             running.chat("large", "short", stream=True)
+        stub.between_s = 0.02
         stop_after(running, 4, **fields)
         until(lambda: len(marked(database)) == 1)
     assert marked(database)[0].amount.nano > 4_096 * 20_000
