@@ -9,6 +9,7 @@ import typer
 
 from farthing import __version__
 from farthing.cli import (
+    allocate,
     ask,
     check,
     collect,
@@ -59,6 +60,7 @@ app.command("grade")(grade.grade)
 app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
+app.command("allocate")(allocate.allocate)
 app.command("serve")(serve.serve)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)

@@ -84,7 +84,8 @@ class Batch:
         """[n] each item's cheapest option; the better one of two that cost the same."""
         cost = np.where(self.offered, self.expected_nano, np.iinfo(np.int64).max)
         least = cost == cost.min(axis=1, keepdims=True)
-        return np.where(least & self.offered, self.value, -1.0).argmax(axis=1)
+        at: IntArray = np.where(least & self.offered, self.value, -1.0).argmax(axis=1)
+        return at
 
     @property
     def best(self) -> IntArray:
@@ -92,7 +93,8 @@ class Batch:
         worth = np.where(self.offered, self.value, -1.0)
         most = worth == worth.max(axis=1, keepdims=True)
         cost = np.where(most & self.offered, self.expected_nano, np.iinfo(np.int64).max)
-        return cost.argmin(axis=1)
+        at: IntArray = cost.argmin(axis=1)
+        return at
 
     @property
     def least_nano(self) -> int:

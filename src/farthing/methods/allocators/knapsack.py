@@ -86,7 +86,8 @@ def _cheapest(batch: Batch, worth: FloatArray) -> IntArray:
     """Return each item's cheapest option, [n]; of several the one worth most."""
     cost = np.where(batch.offered, batch.expected_nano, np.iinfo(np.int64).max)
     least = cost == cost.min(axis=1, keepdims=True)
-    return np.where(least, worth, -np.inf).argmax(axis=1)
+    at: IntArray = np.where(least, worth, -np.inf).argmax(axis=1)
+    return at
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class _Lists:
         order = order[self.more[item][order] > -np.inf]
         worth = self.more[item][order]
         before = np.append(-np.inf, np.maximum.accumulate(worth)[:-1])
-        return order[worth > before]
+        kept: IntArray = order[worth > before]
+        return kept
 
     def sums(self, items: Sequence[int]) -> list[int]:
         """Return how many sums of costs the first one, two, ... items have at most."""

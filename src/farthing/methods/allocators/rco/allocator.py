@@ -117,7 +117,8 @@ def _sum_of(batch: Batch) -> Objective:
 
 
 def _hard(batch: Batch, choice: IntArray) -> FloatArray:
-    return (choice[:, None] == np.arange(batch.value.shape[1])).astype(np.float64)
+    hard: FloatArray = (choice[:, None] == np.arange(batch.value.shape[1])).astype(np.float64)
+    return hard
 
 
 RCO = RiemannianOptimisation()

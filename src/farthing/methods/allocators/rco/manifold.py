@@ -38,7 +38,8 @@ def softmax(logits: FloatArray) -> FloatArray:
 def pulled_back(probability: FloatArray, gradient: FloatArray) -> FloatArray:
     """Return the gradient with respect to logits of what has this one with respect to p, [n, K]."""
     mean = np.einsum("nk,nk->n", probability, gradient)
-    return probability * (gradient - mean[:, None])
+    back: FloatArray = probability * (gradient - mean[:, None])
+    return back
 
 
 def tangent(direction: FloatArray, normal: FloatArray) -> FloatArray:
