@@ -37,7 +37,7 @@ def test_held_out_questions_money_first(farthing: Farthing, traces: Path) -> Non
     for part in (
         "allocated",
         "by price alone",
-        "best affordable model:",
+        "best affordable",
         "cheapest model: small",
         "strongest model: large",
         "drawn at random",

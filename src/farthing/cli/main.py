@@ -23,6 +23,7 @@ from farthing.cli import (
     methods,
     pipeline,
     recommend,
+    samples,
     serve,
     traces,
     traffic,
@@ -61,6 +62,7 @@ app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
+app.command("samples")(samples.samples)
 app.command("serve")(serve.serve)
 app.command("compare")(compare.compare)
 app.command("sweep")(tune.sweep)
