@@ -166,7 +166,7 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
     return [
         ("questions", f"{n:,}{incomplete}"),
         *([("missing", _missing(dict(lack)))] if lack else []),
-        ("rounds", f"{traces.horizon}"),
+        ("samples" if is_samples(traces) else "rounds", f"{traces.horizon}"),
         ("solvable", _said_solvable(traces)),
         *_grades(traces),
         ("cost", f"${usd_from_nano(total):,.4f} in all, ${each} a question"),
