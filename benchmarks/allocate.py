@@ -66,6 +66,8 @@ LOOKS = {
     "frugal-gpt": ("#e69f00", "-"),
     "ucci": ("#0072b2", "-"),
 }
+FAR_BELOW = "drawn at random"
+"""Not in the figure, whose other lines it would press together."""
 SAMPLES = "lastletters-forty-samples.jsonl.gz"
 WAYS = {
     "the same for each": ("#7d8590", ":"),
@@ -140,7 +142,6 @@ def pools(folder: Path, splits: int) -> None:
             rows = np.random.default_rng([seed, 3]).permutation(len(traces))
             cut = int(0.6 * len(rows))
             one_split(found, name, traces.take(rows[:cut]), traces.take(rows[cut:]), seed)
-            print(name, seed, flush=True, end="\r")
     for name in POOLS:
         table(found, name)
     with rc_context({**STYLE, "axes.grid": True}):
@@ -207,7 +208,7 @@ def paint(found: Figures, figure: Figure) -> None:
     every = figure.subplots(1, len(POOLS))
     for axes, name in zip(every, POOLS, strict=True):
         for who, (color, line) in LOOKS.items():
-            kept = [at for at in TIGHTNESS if (name, at, who) in found]
+            kept = [at for at in TIGHTNESS if (name, at, who) in found and who != FAR_BELOW]
             right = [100 * np.mean(found[name, at, who], axis=0)[1] for at in kept]
             if kept:
                 axes.plot(

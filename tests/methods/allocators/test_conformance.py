@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from batches import models, random_batch, random_budget, saturating, worths
+from allocator_batches import models, random_batch, random_budget, saturating, worths
 
 from farthing import plugins
 from farthing.errors import InputError

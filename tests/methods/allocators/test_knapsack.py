@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import models, random_batch, random_budget, worths
+from allocator_batches import models, random_batch, random_budget, worths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse

@@ -6,7 +6,7 @@ from math import factorial, prod
 
 import numpy as np
 import pytest
-from batches import saturating
+from allocator_batches import saturating
 
 from farthing.errors import InputError
 from farthing.methods.allocators.knapsack import pack

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from batches import models
+from allocator_batches import models
 
 from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.knapsack import pack
