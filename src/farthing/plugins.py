@@ -1,8 +1,8 @@
 """Look things up by name: built-in and third-party ones register alike, as entry points.
 
-The groups are `methods`, `guarantees`, `tasks`, `questions`, `importers`, `models`, `pacers`, and
-of a controller's training `rewards`, `samplers`, `logits_hooks` and `allocations`. A package adds
-to one with a line in its `pyproject.toml`::
+The groups are `methods`, `allocators`, `pacers`, `guarantees`, `tasks`, `questions`, `importers`,
+`models`, and of a controller's training `rewards`, `samplers`, `logits_hooks` and `allocations`. A
+package adds to one with a line in its `pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"
@@ -35,10 +35,16 @@ def load(group: str, name: str) -> Any:
     Raises:
         UnknownNameError: nothing has that name; the message lists the names there are.
     """
-    registered = _registered(group)
-    if name not in registered:
-        raise UnknownNameError(_one_of(group), name, registered)
-    return registered[name].load()
+    return _point(group, name).load()
+
+
+def target(group: str, name: str) -> str:
+    """Return where what is registered under a name stands, `module:name`, without loading it.
+
+    Raises:
+        UnknownNameError: nothing has that name; the message lists the names there are.
+    """
+    return _point(group, name).value
 
 
 def name_of(group: str, kind: type) -> str:
@@ -52,6 +58,13 @@ def name_of(group: str, kind: type) -> str:
         if point.value == target:
             return name
     raise UnknownNameError(_one_of(group), target, _registered(group))
+
+
+def _point(group: str, name: str) -> EntryPoint:
+    registered = _registered(group)
+    if name not in registered:
+        raise UnknownNameError(_one_of(group), name, registered)
+    return registered[name]
 
 
 def _one_of(group: str) -> str:

@@ -14,6 +14,13 @@ def several_methods(typed: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in methods(last)]
 
 
+def allocators(typed: str) -> list[str]:
+    """Offer the names of allocators."""
+    from farthing import plugins
+
+    return _begun(plugins.names("allocators"), typed)
+
+
 def presets(typed: str) -> list[str]:
     """Offer the names of presets."""
     from farthing.process.generator.presets import PRESETS

@@ -17,8 +17,15 @@ WITH_OPTIONS = "import it with such options first: farthing traces import {} --s
 
 
 def read_traces(path: Path) -> "TraceArrays":
-    """Read traces, or another tool's file, and say on stderr what it lacks; raises as `noted`."""
+    """Read traces, or another tool's file, and say on stderr what it lacks.
+
+    Raises:
+        InputError: as `noted`; or they are samples of one model, which few commands can use.
+    """
+    from farthing.traces.samples import refuse_samples
+
     arrays, notes = noted(path)
+    refuse_samples(arrays)
     for note in notes:
         remark(f"note: {note}")
     return arrays

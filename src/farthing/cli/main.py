@@ -9,6 +9,7 @@ import typer
 
 from farthing import __version__
 from farthing.cli import (
+    allocate,
     ask,
     check,
     collect,
@@ -23,6 +24,7 @@ from farthing.cli import (
     pipeline,
     recommend,
     redeploy,
+    samples,
     serve,
     spending,
     traces,
@@ -62,6 +64,8 @@ app.command("grade")(grade.grade)
 app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
+app.command("allocate")(allocate.allocate)
+app.command("samples")(samples.samples)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

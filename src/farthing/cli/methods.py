@@ -1,5 +1,6 @@
 """`farthing methods`: every method there is, from its card."""
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -10,24 +11,26 @@ from farthing.cli.console import show, show_json
 from farthing.cli.options import Json
 
 if TYPE_CHECKING:
-    from farthing.methods.base import Method
+    from farthing.methods.base import Method, SystemCard
 
 
 def methods(as_json: Json = False) -> None:
     """List every method: what it does, in which action spaces, and what it needs.
 
-    Those of other packages that are installed stand beside the built-in ones.
+    Policies first, then what shares a budget among many questions (allocators) or over a day
+    (pacers). Those of other packages that are installed stand beside the built-in ones.
 
     Example: farthing methods --json
     """
-    from farthing.methods.cards import cards
+    from farthing.methods.cards import cards, systems
 
-    found = cards()
+    found, others = cards(), systems()
     if as_json:
-        show_json([_record(card) for card in found])
+        show_json([*map(_record, found), *map(_system_record, others)])
         return
-    show(_table(found))
+    show(_table(found, others))
     show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))
+    show(Text("Share a budget among many questions: farthing allocate. Pacers: docs/pacing.md."))
 
 
 def _record(card: "Method") -> dict[str, Any]:
@@ -44,7 +47,20 @@ def _record(card: "Method") -> dict[str, Any]:
     }
 
 
-def _table(found: "list[Method]") -> Table:
+def _system_record(card: "SystemCard") -> dict[str, Any]:
+    return {
+        "name": card.name,
+        "label": card.label,
+        "kind": card.kind,
+        "paper": card.paper or None,
+        "meaning": card.meaning,
+        "page": card.page or None,
+        "extras": list(card.extras),
+    }
+
+
+def _table(found: "list[Method]", others: "list[SystemCard]") -> Table:
+    """Return one table, a section for each kind."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("Method", no_wrap=True)
     table.add_column("What it does", ratio=1)
@@ -54,4 +70,9 @@ def _table(found: "list[Method]") -> Table:
         needs = f" (needs {', '.join(card.needs)})" if card.needs else ""
         spaces = ", ".join(card.action_spaces[:1])
         table.add_row(card.name, f"{card.meaning}{needs}", spaces, card.paper or "ours")
+    for kind, systems in groupby(others, key=lambda other: other.kind):
+        table.add_section()
+        table.add_row(Text(f"{kind}s".capitalize(), style="bold"), "", "", "")
+        for other in systems:
+            table.add_row(other.name, other.meaning, "", other.paper or "ours")
     return table

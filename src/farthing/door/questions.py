@@ -25,6 +25,7 @@ from farthing.traces.importers.any_file import read_any
 from farthing.traces.pool import missing
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
+from farthing.traces.samples import refuse_samples
 from farthing.traces.splits import by_shares
 
 
@@ -148,7 +149,12 @@ def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "reco
 
 
 def _known(dataset: Dataset) -> Traces:
-    """Return recorded questions, with a warning where calls would count as free."""
+    """Return recorded questions, with a warning where calls would count as free.
+
+    Raises:
+        InputError: they are samples of one model.
+    """
+    refuse_samples(dataset.traces)
     if (found := doubt(dataset.traces)) is not None:
         warnings.warn(found, stacklevel=3)
     return Traces(dataset)

@@ -181,6 +181,32 @@ class Method:
         return [Variant(self.name, self.label, load(self.learner))]
 
 
+@dataclass(frozen=True)
+class SystemCard:
+    """The card of what is no policy: an allocator, a pacer, a planner or an estimator.
+
+    An entry point of its kind's group (`farthing.allocators`, ...) names it, and nothing else does.
+    """
+
+    name: str
+    """What the command line calls it, such as `rco`."""
+    label: str
+    """What tables call it."""
+    meaning: str
+    """What it does, in one line."""
+    kind: Kind
+    make: str
+    """`module:name` of the object that keeps the protocol of its kind; loaded when needed."""
+    paper: str = ""
+    """arXiv id; empty where it is ours or nobody's."""
+    page: str = ""
+    """Where it is documented, such as `docs/allocators.md`."""
+    extras: tuple[str, ...] = ()
+    """What must be installed to use it, as extras of this package."""
+    place: int = 90
+    """Where tables list it among those of its kind."""
+
+
 def load(place: str) -> Any:
     """Return what stands at `module:name`."""
     module, _, name = place.partition(":")

@@ -6,12 +6,17 @@ A package adds one with one line in its `pyproject.toml`::
     mine = "my_package:CARD"
 """
 
+from inspect import getdoc
+from typing import Any
+
 from farthing import plugins
 from farthing.errors import UnknownNameError
-from farthing.methods.base import Method, Saveable, load
+from farthing.methods.base import Method, Saveable, SystemCard, load
 from farthing.process.base import Policy
 
 GROUP = "methods"
+SYSTEMS = ("allocators",)
+"""Groups whose entry points are cards of systems that are no policies."""
 
 
 def cards() -> list[Method]:
@@ -55,3 +60,40 @@ def name_of(policy: Policy) -> str:
     if not names:
         raise UnknownNameError("method", place, plugins.names(GROUP))
     return names[0]
+
+
+def systems() -> list[SystemCard]:
+    """Return the cards of all that is no policy, kind by kind, in the order of tables.
+
+    A pacer is registered as itself, since money lies below methods; its card is made of it.
+
+    >>> [card.name for card in systems() if card.kind == "allocator"][:2]
+    ['lagrangian', 'rco']
+    """
+    pacers = [_of_pacer(name) for name in plugins.names("pacers")]
+    found = [plugins.load(group, name) for group in SYSTEMS for name in plugins.names(group)]
+    return sorted([*found, *pacers], key=lambda card: (card.kind, card.place, card.name))
+
+
+def system(kind: str, name: str) -> Any:
+    """Return what a card of a kind makes: for `allocator` an `Allocator`, and so on.
+
+    Raises:
+        UnknownNameError: nothing of that kind has the name; the message lists the names there are.
+    """
+    found: SystemCard = plugins.load(f"{kind}s", name)
+    return load(found.make)
+
+
+def _of_pacer(name: str) -> SystemCard:
+    pacer = plugins.load("pacers", name)
+    said = getattr(pacer, "meaning", "") or (getdoc(pacer) or "").partition("\n")[0]
+    return SystemCard(
+        name=name,
+        label=name,
+        meaning=said.rstrip("."),
+        kind="pacer",
+        make=plugins.target("pacers", name),
+        paper=getattr(pacer, "paper", ""),
+        page="docs/pacing.md",
+    )

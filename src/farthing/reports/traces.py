@@ -17,6 +17,7 @@ from farthing.money import significant, usd_from_nano
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
 from farthing.traces.grades import ungraded_questions
 from farthing.traces.pool import missing
+from farthing.traces.samples import is_samples, leaders, sampled
 
 LATENCIES = (0.5, 0.95)
 """The quantiles of a role's latencies that are said."""
@@ -30,15 +31,30 @@ def describe(source: str, traces: TraceArrays) -> Group:
     Costs and accuracies are per call that was made; features are those that training would use,
     where a pool of models is asked one after another.
     """
+    facts = [Text(f"{name:<10}{value}", overflow="fold") for name, value in _facts(traces)]
+    if is_samples(traces):
+        said = Text(_sampled(traces), overflow="fold")
+        return Group(Text(source, style="bold"), *facts, Text(""), _roles(traces), Text(""), said)
     rounds = Dataset(source, traces).arranged("rounds")
     return Group(
         Text(source, style="bold"),
-        *(Text(f"{name:<10}{value}", overflow="fold") for name, value in _facts(traces)),
+        *facts,
         Text(""),
         _roles(traces),
         Text(""),
         *_cascade(traces, rounds),
         *_features(rounds),
+    )
+
+
+def _sampled(traces: TraceArrays) -> str:
+    """Say what voting on samples comes to, which `farthing samples` says more of."""
+    answer, right, _ = sampled(traces)
+    vote = leaders(answer)[:, -1]
+    voted = ((answer == vote[:, None]) & right).any(axis=1).mean()
+    return (
+        f"{traces.horizon} samples of one model for each question: one is right {right.mean():.1%} "
+        f"of the time, the vote of all {voted:.1%}; `farthing samples` says how many to take"
     )
 
 
@@ -71,6 +87,7 @@ def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[
         "total_cost_usd": total,
         "independent": bool(traces.independent.all()),
         "pool": rounds.roles != traces.roles,
+        "samples": is_samples(traces),
         "splits": _splits(traces),
         "groups": _groups(traces),
         "missing": dict(missing(traces)),
@@ -149,7 +166,7 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
     return [
         ("questions", f"{n:,}{incomplete}"),
         *([("missing", _missing(dict(lack)))] if lack else []),
-        ("rounds", f"{traces.horizon}"),
+        ("samples" if is_samples(traces) else "rounds", f"{traces.horizon}"),
         ("solvable", _said_solvable(traces)),
         *_grades(traces),
         ("cost", f"${usd_from_nano(total):,.4f} in all, ${each} a question"),

@@ -3,6 +3,7 @@
 paper     [n, T, 2]   base and guide in each of T rounds
 pool      [n, 1, L]   L models side by side, the cheapest first
 cascade   [n, L, 1]   the same models one after another, so that round-based policies apply
+samples   [n, T, 1]   T samples of one role, none of which saw another
 episodes  [n, T, L]   a controller and its experts in each of T turns, the cheapest first
 """
 

@@ -1,7 +1,8 @@
-"""The shapes of a trace: the paper's protocol, a pool of models, or a controller's episode.
+"""The shapes of a trace: the paper's protocol, a pool, samples, or a controller's episode.
 
-The paper's has base and guide in each round; a pool asks every model in round 1. An episode has the
-controller's own call in each round, its turn, and beside it at most one call of an expert.
+The paper's has base and guide in each round; a pool asks every model in round 1. Samples are calls
+of one role alone, one a round, none of which saw another. An episode has the controller's own call
+in each round, its turn, and beside it at most one call of an expert.
 
 Roles `policy-NAME` and `exit-NAME` are no answers: they are replies of an LLM that was asked what
 to do, and they may accompany either shape.
@@ -15,7 +16,7 @@ from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
 from farthing.traces.grading import gold_problems
 
-Shape = Literal["paper", "pool", "controlled"]
+Shape = Literal["paper", "pool", "samples", "controlled"]
 Problem = tuple[str, str]
 """The field that is wrong, and what is wrong with it and how to mend it."""
 
@@ -43,13 +44,24 @@ def answering(trace: Trace) -> list[Call]:
 def shape_of(trace: Trace) -> Shape:
     """Return the shape of one trace: a controller makes it an episode, base or guide the paper's.
 
-    >>> shape_of(Trace(id="q", calls=[Call(round=1, role="gpt-4o", answer="4", correct=True)]))
-    'pool'
+    Independent calls of one role alone are samples, where there are several rounds of them; and of
+    base or guide also where there is one, unless more was to come.
+
+    >>> calls = [Call(round=n, role="gpt-4o", answer="4", correct=True) for n in (1, 2)]
+    >>> shape_of(Trace(id="q", calls=calls[:1])), shape_of(Trace(id="q", calls=calls))
+    ('pool', 'pool')
+    >>> shape_of(Trace(id="q", calls=calls, independent=True))
+    'samples'
     """
     roles = {call.role for call in trace.calls}
     if CONTROLLER in roles:
         return "controlled"
-    return "pool" if _PAIR.isdisjoint(roles) else "paper"
+    in_pair = not _PAIR.isdisjoint(roles)
+    if trace.independent and len(roles) == 1:
+        later = any(call.round > 1 for call in trace.calls)
+        if not trace.truncated if in_pair else later:
+            return "samples"
+    return "paper" if in_pair else "pool"
 
 
 def rounds_of(trace: Trace) -> int:
@@ -64,6 +76,8 @@ def recorded_rounds(trace: Trace) -> int:
     all were, as far as it went.
     """
     if not trace.truncated or shape_of(trace) == "controlled":
+        return rounds_of(trace)
+    if shape_of(trace) == "samples":
         return rounds_of(trace)
     if shape_of(trace) == "pool":
         return 0
@@ -80,7 +94,7 @@ class Checker:
 
     >>> call = Call(round=2, role="gpt-4o", answer="4", correct=True)
     >>> print(*Checker().problems(Trace(id="q", calls=[call]), line=1))
-    (1, 'calls[0].round', 'is 2; a pool asks every model in round 1')
+    (1, 'calls[0].round', 'is 2; a pool asks every model in round 1, and samples are "independent"')
     """
 
     before: str = ""
@@ -203,7 +217,15 @@ def _ungradable(trace: Trace) -> Iterator[Problem]:
 def _pool_problems(trace: Trace) -> Iterator[Problem]:
     for i, call in enumerate(trace.calls):
         if call.round != 1:
-            yield f"calls[{i}].round", f"is {call.round}; a pool asks every model in round 1"
+            problem = 'a pool asks every model in round 1, and samples are "independent"'
+            yield f"calls[{i}].round", f"is {call.round}; {problem}"
+
+
+def _sample_problems(trace: Trace) -> Iterator[Problem]:
+    present = {call.round for call in trace.calls}
+    for number in range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1):
+        if number not in present:
+            yield "calls", f"sample {number} is missing; number the rounds of samples from 1 on"
 
 
 def _paper_problems(trace: Trace) -> Iterator[Problem]:
@@ -250,5 +272,6 @@ def _controlled_problems(trace: Trace) -> Iterator[Problem]:
 _PROBLEMS: dict[Shape, Callable[[Trace], Iterator[Problem]]] = {
     "paper": _paper_problems,
     "pool": _pool_problems,
+    "samples": _sample_problems,
     "controlled": _controlled_problems,
 }

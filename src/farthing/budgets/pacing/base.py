@@ -102,6 +102,9 @@ class Pacer(Protocol):
 
     Prices are per even share of the budget, so that they mean the same whatever the currency of
     costs: at a price of 0.1 an option that costs a share more has to be worth 0.1 more.
+
+    It may also say its `meaning`, one line, and the arXiv id of its `paper`; `farthing methods`
+    lists them.
     """
 
     def first_price(self) -> float:

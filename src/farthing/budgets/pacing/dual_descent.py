@@ -33,6 +33,7 @@ from math import exp, log, sqrt
 
 from farthing.budgets.pacing.base import State
 
+PAPER = "2011.10124"
 LEAST, MOST = 1e-3, 1e3
 """Bounds of a price that is multiplied, which would not come back from 0 or infinity; ours."""
 FIRST = 0.1
@@ -79,6 +80,10 @@ class EuclideanDescent:
 
     step: float = 1.0
     """eta * sqrt(T)."""
+    meaning: str = "After each request the price rises by what it cost more than its share"
+    """What `farthing methods` says of it."""
+    paper: str = PAPER
+    """arXiv id."""
 
     def first_price(self) -> float:
         """Return mu of the first request."""
@@ -108,6 +113,10 @@ class EntropyDescent:
     """eta * sqrt(T)."""
     follow: bool = False
     """Whether rho is what is left for the requests that are still to come."""
+    meaning: str = "The same, in proportion to the price"
+    """What `farthing methods` says of it."""
+    paper: str = PAPER
+    """arXiv id."""
 
     def first_price(self) -> float:
         """Return mu of the first request."""
@@ -128,5 +137,7 @@ EUCLIDEAN = EuclideanDescent()
 """The pacer `dual-descent`."""
 ENTROPY = EntropyDescent()
 """The pacer `dual-descent-entropy`."""
-FOLLOWING = EntropyDescent(follow=True)
+FOLLOWING = EntropyDescent(
+    follow=True, meaning="The same, and the number of requests is learned as they come"
+)
 """The pacer `dual-descent-following`."""

@@ -1,9 +1,34 @@
 """The best that hindsight could have done with a day's budget: what pacers are measured by."""
 
+from dataclasses import dataclass, fields
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The steps of all requests' concave chains, S in all; those of one request in their order."""
+
+    gain: FloatArray
+    """[S] what a step is worth more."""
+    price: FloatArray
+    """[S] what it costs more."""
+    request: IntArray
+    """[S] whose step it is."""
+    option: IntArray
+    """[S] which of its options it leads to."""
+    rate: FloatArray
+    """[S] value per cost, which never rises along a request's chain; infinite where it is free."""
+
+    def in_order(self) -> "Chain":
+        """Return the steps of all requests in the order of value per cost."""
+        order = np.argsort(-self.rate, kind="stable")
+        return Chain(*(getattr(self, field.name)[order] for field in fields(self)))
 
 
 def optimum(values: FloatArray, costs: FloatArray, budget: float) -> float:
@@ -26,23 +51,28 @@ def optimum(values: FloatArray, costs: FloatArray, budget: float) -> float:
     >>> optimum(np.array([[0.5, 0.9], [0.5, 0.6]]), np.array([[1.0, 3.0], [1.0, 3.0]]), 3.0)
     1.2
     """
-    gains, prices = steps(values, costs)
-    order = np.argsort(-gains / np.maximum(prices, np.finfo(float).tiny), kind="stable")
-    gains, prices = gains[order], prices[order]
-    before = np.concatenate([[0.0], np.cumsum(prices)[:-1]])
-    part = np.clip((budget - before) / np.where(prices > 0, prices, 1.0), 0.0, 1.0)
-    return float((gains * np.where(prices > 0, part, 1.0)).sum())
+    steps = chain(values, costs).in_order()
+    before = np.concatenate([[0.0], np.cumsum(steps.price)[:-1]])
+    price = np.where(steps.price > 0.0, steps.price, 1.0)
+    part = np.clip((budget - before) / price, 0.0, 1.0)
+    return float((steps.gain * np.where(steps.price > 0.0, part, 1.0)).sum())
 
 
-def steps(values: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what each step of each request's concave chain gains and costs more, two of [S].
+def chain(values: FloatArray, costs: FloatArray) -> Chain:
+    """Return each request's concave chain of steps, which begins at nothing: worth 0, for 0.
 
     From where a request stands, the next step leads to the option with the largest gain per cost;
-    a gain that costs nothing comes first.
+    a gain that costs nothing comes first. An option worth minus infinity is never taken.
+
+    Args:
+        values: [T, K].
+        costs: [T, K], at least 0.
     """
     rows = np.arange(len(values))
     worth, spent = np.zeros(len(values)), np.zeros(len(values))
-    gains, prices = [], []
+    rate = np.full(len(values), np.inf)
+    none = np.zeros(0, dtype=np.int64)
+    found: list[tuple[NDArray[Any], ...]] = [(np.zeros(0), np.zeros(0), none, none, np.zeros(0))]
     for _ in range(values.shape[1] + 1):
         gain, price = values - worth[:, None], costs - spent[:, None]
         free = price <= 0.0
@@ -53,9 +83,10 @@ def steps(values: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray
             np.where(free, gain, -1.0).argmax(axis=1),
             per_cost.argmax(axis=1),
         )
-        taken = per_cost[rows, best] > -np.inf
-        gains.append(gain[rows, best][taken])
-        prices.append(price[rows, best][taken])
-        worth = np.where(taken, values[rows, best], worth)
-        spent = np.where(taken, costs[rows, best], spent)
-    return np.concatenate(gains), np.concatenate(prices)
+        at = rows, best
+        taken = per_cost[at] > -np.inf
+        rate = np.minimum(rate, per_cost[at])  # equal rates may differ by rounding
+        found.append(tuple(part[taken] for part in (gain[at], price[at], *at, rate)))
+        worth = np.where(taken, values[at], worth)
+        spent = np.where(taken, costs[at], spent)
+    return Chain(*map(np.concatenate, zip(*found, strict=True)))

@@ -30,6 +30,8 @@ class Proportional:
 
     gain: float = 10.0
     """Price at a lead as large as what is left; ours."""
+    meaning: str = "A dollar is the dearer the further spending is ahead of the day"
+    """What `farthing methods` says of it."""
 
     def first_price(self) -> float:
         """Return 0, which is not read."""

@@ -1,0 +1,115 @@
+"""`farthing allocate`: one budget for a batch of questions; who answers which."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farthing.cli import completion, files
+from farthing.cli.console import counted, interruptible, remark, show, show_json
+from farthing.cli.options import Json, Seed, TracesFile, read_usd
+
+if TYPE_CHECKING:
+    from farthing.methods.allocators.estimates import Asked
+    from farthing.traces.arrays import TraceArrays
+
+
+def allocate(
+    traces: TracesFile,
+    budget: Annotated[
+        Fraction,
+        typer.Option(parser=read_usd, metavar="USD", help="For the whole batch."),
+    ],
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The batch: JSON Lines with `id`, `question` and perhaps `group`. Without it, "
+            "recorded questions that nothing is learned from.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who answers what, as JSON Lines.")
+    ] = None,
+    allocator: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Who shares the budget.", autocompletion=completion.allocators
+        ),
+    ] = "lagrangian",
+    at_most: Annotated[
+        bool,
+        typer.Option("--at-most", help="Hold the largest costs to the budget, not the expected."),
+    ] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Share one budget among the questions of a batch: who answers which, before any is asked.
+
+    From recorded runs of several models it learns how likely each is right on a question, by the
+    question's words and group, and what it costs. Then each question gets one model, so that most
+    right answers are expected for the money.
+
+    Example: farthing allocate --traces pool.jsonl.gz --questions new.jsonl --budget 5.00
+    --out assignment.jsonl
+    """
+    from farthing.experiments import allocating
+    from farthing.methods.allocators.estimates import Asked, fit_estimates
+    from farthing.methods.cards import system
+    from farthing.money import NANO_PER_USD
+    from farthing.process.operating_points import on_offer
+    from farthing.reports import allocating as reports
+
+    if out is not None:
+        files.check_file(out)
+    chosen = system("allocator", allocator)
+    arrays = files.read_traces(traces)
+    learned, recorded = arrays, None
+    if questions is None:
+        learned, recorded = _held_out(arrays, seed)
+        ids, asked = recorded.ids.tolist(), Asked.of(recorded)
+    else:
+        ids, asked = _read(questions)
+    with interruptible("nothing was written"):
+        estimates = fit_estimates(learned)
+        batch = estimates.batch(asked, None if recorded is None else on_offer(recorded))
+        found = allocating.allocate(
+            estimates,
+            batch.at_most() if at_most else batch,
+            int(budget * NANO_PER_USD),
+            chosen,
+            recorded=recorded,
+            seed=seed,
+        )
+    remark(f"learned from {counted(len(learned), 'recorded question')}")
+    if out is not None:
+        lines = [json.dumps(one, ensure_ascii=False) for one in reports.assignments(found, ids)]
+        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        remark(f"assignment: {out}")
+    if as_json:
+        show_json(reports.to_json(found))
+    else:
+        show(reports.screen(found, (questions or traces).name, at_most=at_most))
+
+
+def _held_out(arrays: "TraceArrays", seed: int) -> "tuple[TraceArrays, TraceArrays]":
+    """Return what is learned from, and the batch."""
+    import numpy as np
+
+    from farthing.experiments.division import Split, divided
+
+    parts = divided(arrays, Split(seed))
+    learned = np.sort(np.concatenate([parts.train, parts.calibrate]))
+    return arrays.take(learned), arrays.take(parts.test)
+
+
+def _read(questions: Path) -> "tuple[list[str], Asked]":
+    from farthing.methods.allocators.estimates import Asked
+    from farthing.tasks.questions import load_questions
+
+    read = load_questions("text", questions, graded=False)
+    texts = tuple(question.text for question in read)
+    groups = tuple(question.group or "" for question in read)
+    return [question.id for question in read], Asked(texts, groups)
