@@ -17,6 +17,8 @@ from gateway_running import Running
 
 from farthing.budgets.accounts.base import Balance, Unknown
 from farthing.budgets.accounts.opening import open_accounts
+from farthing.gateway.passed import Passed
+from farthing.gateway.traffic import open_traffic
 
 
 @dataclass(frozen=True)
@@ -156,3 +158,16 @@ def _free() -> int:
 def request(model: str, content: str, **fields: Any) -> dict[str, Any]:
     """Return the body of a request."""
     return {"model": model, "messages": [{"role": "user", "content": content}], **fields}
+
+
+def recorded(folder: Path) -> list[Passed]:
+    """Return what was recorded."""
+
+    async def read() -> list[Passed]:
+        traffic = await open_traffic(str(folder / "gateway.db"), None, keep_prompts=True)
+        try:
+            return [one async for one in traffic.read()]
+        finally:
+            await traffic.aclose()
+
+    return asyncio.run(read())

@@ -1,6 +1,5 @@
 """A model fails: who answers in its place, what that costs, what is said and recorded of it."""
 
-import asyncio
 import json
 import re
 import time
@@ -13,11 +12,9 @@ from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import UPSTREAM, gateway, serve_section
 from policy_running import POLICY, SYSTEM, letter
-from serving import marked, total, until
+from serving import marked, recorded, total, until
 
 from farthing.cli.main import _run as farthing
-from farthing.gateway.passed import Passed
-from farthing.gateway.traffic import open_traffic
 from farthing.gateway.traffic_export import as_pool
 
 RECORD = "[record]\nshare = 0.0\n"
@@ -67,19 +64,6 @@ def broken() -> Endpoint:
 def wrong_key() -> Endpoint:
     """Return a provider that takes no key."""
     return Endpoint(reply=lambda _: web.json_response({"error": {"message": "no"}}, status=401))
-
-
-def recorded(folder: Path) -> list[Passed]:
-    """Return what was recorded."""
-
-    async def read() -> list[Passed]:
-        traffic = await open_traffic(str(folder / "gateway.db"), None, keep_prompts=True)
-        try:
-            return [one async for one in traffic.read()]
-        finally:
-            await traffic.aclose()
-
-    return asyncio.run(read())
 
 
 def said_in(stream: bytes) -> Any:

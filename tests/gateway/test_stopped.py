@@ -1,6 +1,5 @@
 """A client stops a stream: it pays for what it had, as far as that is known, and it is counted."""
 
-import asyncio
 import json
 import socket
 import time
@@ -11,11 +10,9 @@ import msgspec
 import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
-from serving import marked, total, until
+from serving import marked, recorded, total, until
 
-from farthing.gateway.passed import Passed
 from farthing.gateway.streamed_text import AHEAD, Heard, Shown
-from farthing.gateway.traffic import open_traffic
 from farthing.models.base import Usage
 
 RECORD = "[record]\nshare = 0.0\n"
@@ -33,19 +30,6 @@ def stop_after(running: Running, pieces: int, **fields: Any) -> None:
         heard = b""
         while heard.count(b"data: ") < pieces:
             heard += connection.recv(4_096)
-
-
-def recorded(folder: Path) -> list[Passed]:
-    """Return what was recorded."""
-
-    async def read() -> list[Passed]:
-        traffic = await open_traffic(str(folder / "gateway.db"), None, keep_prompts=True)
-        try:
-            return [one async for one in traffic.read()]
-        finally:
-            await traffic.aclose()
-
-    return asyncio.run(read())
 
 
 def test_a_stream_that_is_stopped_costs_what_its_text_can_have_cost(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def _table(found: "Summary") -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("Asked for", ratio=1, overflow="fold")
-    for title in ("Requests", "Spent", "In shadow", "Saved"):
+    for title in ("Requests", "Spent", "In background", "Saved"):
         table.add_column(title, justify="right", no_wrap=True)
     for line in found.lines:
         name = line.model if line.policy in (None, line.model) else f"{line.model} ({line.policy})"

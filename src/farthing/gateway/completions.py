@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -43,7 +43,8 @@ class Receipt:
     certificate: str | None = None
     mode: str | None = None
     under: str | None = None
-    """The certificate that decided, also one whose promise ended since; not said to clients."""
+    """The certificate that decided, also one that holds no more (an alarm rang, or a model is
+    another): audits go on, as a new one is made of them. Not said to clients."""
     stopped: bool = False
     """Whether the client did not stay for the end."""
     answers: tuple[Mapping[str, Any], ...] = ()
@@ -175,8 +176,9 @@ def given(
         ended: why what was promised is promised no more.
     """
     calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
-    under = answer.guaranteed and not why
-    promises = under and not ended
+    own = tuple(one for one in answer.caveats if one not in loaded.orchestrator.doubts)
+    under = replace(answer, caveats=own).guaranteed and not why
+    promises = under and answer.guaranteed and not ended
     certificate = answer.certificate
     whole_set = certificate is not None and isinstance(certificate.promise, OF_SETS)
     some = answer.answers if whole_set else answer.answers[:1]

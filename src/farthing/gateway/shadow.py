@@ -82,9 +82,8 @@ class Shadow:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _try(self, trial: Trial) -> None:
-        known = {
-            call.role for call in trial.trace.calls if is_own(call)
-        }  # the first of a role counts
+        # Of two calls in a role the first counts.
+        known = {call.role for call in trial.trace.calls if is_own(call)}
         others = [one for one in trial.policy.to_try if one.role not in known]
         found = await asyncio.gather(*(self._ask(one, trial) for one in others))
         calls = [call for call in found if call is not None]

@@ -62,3 +62,23 @@ def test_a_running_gateway_takes_up_what_is_recalibrated_and_rolled_back(tmp_pat
             with sqlite3.connect(tmp_path / "gateway.db") as database:
                 log = database.execute(deployed).fetchall()
     assert log == [("loaded", first), ("recalibrated", second), ("rolled back", first)]
+
+
+def test_where_a_model_is_another_audits_go_on_and_make_a_certificate_that_holds(
+    tmp_path: Path,
+) -> None:
+    made_bundle(tmp_path)
+    place = tmp_path / "bundle"
+    with Endpoint(letter) as stub:
+        text = config(stub, place).replace('task = "', 'audit = 1.0\ntask = "') + RECORD
+        with gateway(tmp_path, text.replace("small-2026", "small-2027"), watch=True) as running:
+            for number in range(REQUESTS):
+                said = running.chat("farthing/letters", SYSTEM, f"number {number}").json["farthing"]
+                assert (said["promise"], said["certificate"]) == ("none", None)
+            until(lambda: done(tmp_path) == REQUESTS)
+            assert (
+                farthing(["recalibrate", str(tmp_path / "serve.toml"), "--policy", "letters"]) == 0
+            )
+            until(lambda: in_force(running) != "None")
+            said = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
+            assert said["promise"] == "agreement"

@@ -11,7 +11,7 @@ from watched_traffic import AGREEMENT, RIGHT, later, reply
 
 from farthing.gateway.database import Step
 from farthing.gateway.kept_text import Keeping
-from farthing.gateway.passed import Decided, Passed
+from farthing.gateway.passed import FALLBACK, Decided, Passed
 from farthing.gateway.redaction import contacts
 from farthing.gateway.refusals import RefusedError
 from farthing.gateway.traffic import Traffic, open_traffic
@@ -124,6 +124,17 @@ def test_an_agreement_is_graded_by_no_user(where: str) -> None:
         assert not (await desk.say("a", 0.0)).audit
         found = await desk.kept()
         assert (found.drawn, found.graded, found.volunteered) == (1, 0, 1)
+
+    playing(where, play)
+
+
+def test_a_trial_of_who_stood_in_for_another_says_nothing_of_the_reply(where: str) -> None:
+    async def play(desk: Desk) -> None:
+        one = replace(reply("a", answer="7"), certificate=None, decided=None)
+        stood_in = msgspec.structs.replace(one.trace.calls[0], extra={FALLBACK: 1.0})
+        await desk.put(replace(one, trace=msgspec.structs.replace(one.trace, calls=[stood_in])))
+        await desk.traffic.attach("a", [call("small", answer="4")])
+        assert (await desk.say("a", gold="4")).grade == 0.0
 
     playing(where, play)
 

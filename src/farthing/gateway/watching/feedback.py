@@ -158,7 +158,7 @@ def _grade(said: Feedback, passed: Passed, task: Task) -> float | None:
         return None if right is None else float(right)
     answers = [call.answer for call in passed.trace.calls if call.role == passed.answered_by]
     known = [answer for answer in answers if answer is not None]
-    return float(any(task.grade(answer, [gold]) for answer in known)) if known else None
+    return float(task.grade(known[0], [gold])) if known else None  # the first is the reply's
 
 
 def _value(
