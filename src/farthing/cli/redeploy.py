@@ -36,7 +36,7 @@ def recalibrate(
         typer.Option(
             metavar="DATE",
             help="Audits from then on (UTC).",
-            show_default="the last open alarm, else since the bundle decides",
+            show_default="the last alarm about the promise, else since the bundle decides",
         ),
     ] = None,
     seed: Seed = 0,
