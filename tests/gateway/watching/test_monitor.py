@@ -1,14 +1,16 @@
 """What enters which number: counted by hand."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy.stats import binomtest
 from watched_traffic import event
 
 from farthing.calibration.anytime import MeanState, estimate, interval, observe
+from farthing.calibration.base import FloatArray
 from farthing.gateway.watching.events import (
     AnyEvent,
     Asked,
@@ -17,6 +19,7 @@ from farthing.gateway.watching.events import (
     Replied,
     Volunteered,
 )
+from farthing.gateway.watching.lately import LATELY
 from farthing.gateway.watching.monitor import (
     MOST_GROUPS,
     OTHERS,
@@ -247,6 +250,52 @@ def test_a_signal_that_shifts_rings_its_own_alarm_alone(signal: str) -> None:
     assert raised == []
     _, raised = after(state, [event(some(0.7)) for _ in range(150)])
     assert [one.signal for one in raised] == [signal]
+
+
+@pytest.mark.parametrize(
+    ("signal", "middle", "unit"),
+    [
+        ("agreement", np.mean, "{}"),
+        ("confidence", np.mean, "{}"),
+        ("cost", np.mean, "${}"),
+        ("latency", np.median, "{} s"),
+    ],
+)
+def test_a_signals_alarm_says_what_it_was_and_what_it_is(
+    signal: str, middle: Callable[[FloatArray], float], unit: str
+) -> None:
+    generator = np.random.default_rng(5)
+    field = {"cost": "cost_usd", "latency": "latency_s"}.get(signal, signal)
+    values = np.concatenate([generator.gamma(2, 0.1, 1_500), generator.gamma(2, 0.2, 100)])
+    state = State(begin(REPLY, DELTA), {})
+    raised: list[Raised] = []
+    seen = 0
+    while not raised:
+        some = [replied_with(field, value) for value in values[seen : seen + 10].tolist()]
+        state, raised = after(state, some)
+        seen += 10
+    (alarm,) = raised
+    before, lately = values[: seen - LATELY], values[seen - LATELY : seen]
+    found = re.search(
+        rf"The {signal} of replies is no longer what it was: of the last 50 the (\w+) is (.+), "
+        r"of the ([0-9,]+) before (.+)\. Whether",
+        alarm.says,
+    )
+    assert found is not None
+    assert found[1] == middle.__name__
+    assert found[2] == unit.format(f"{middle_of(middle, lately):.3g}")
+    assert found[3] == f"{len(before):,}"
+    number = float(found[4].strip("$ s"))
+    assert number == pytest.approx(middle(before), rel=0.01)
+
+
+def middle_of(middle: Callable[[FloatArray], float], values: FloatArray) -> float:
+    """Return the mean, or the lower of two medians, which is a value that came."""
+    return float(middle(values) if middle is np.mean else np.sort(values)[(len(values) - 1) // 2])
+
+
+def replied_with(field: str, value: float) -> tuple[str, AnyEvent]:
+    return event(replace(Replied(kind="agreement", promised=0.9, audited=True), **{field: value}))
 
 
 def test_latency_is_that_of_audited_replies_alone() -> None:

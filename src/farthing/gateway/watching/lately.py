@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from farthing.calibration.anytime import MeanState, estimate
-from farthing.calibration.base import FloatArray
+from farthing.calibration.base import FloatArray, IntArray
+from farthing.calibration.drift import ExchangeabilityTest, rounded, unrounded
 from farthing.gateway.watching.promises import PARITY
 
 LATELY = 50
@@ -54,3 +55,44 @@ def promise_said(
         f"strong would ever come with probability {odds} at most. "
         "Recalibrate from recorded traffic, or put the bundle before it back."
     )
+
+
+def signal_said(signal: str, window: Window, test: ExchangeabilityTest) -> str:
+    """Say that a signal changed, from what to what.
+
+    Latency is the median, since some replies take very long; the others are means. What was before
+    is known as it was rounded.
+
+    Args:
+        signal: its name.
+        window: its last values, one or more.
+        test: of all values that came, those of the window among them.
+    """
+    last = np.array(window)[:, 0]
+    seen = np.array(test.seen, dtype=np.int64)
+    counts = np.array(test.counts, dtype=np.int64)
+    np.subtract.at(counts, np.searchsorted(seen, rounded(last)), 1)
+    number = int(counts.sum())
+    middle = "the median" if signal == "latency" else "the mean"
+    said = f"The {signal} of replies is no longer what it was"
+    if number:
+        lately = _middle(signal, last, np.ones(len(last), dtype=np.int64))
+        before = _middle(signal, unrounded(seen), counts)
+        unit = "{:.3g} s" if signal == "latency" else "${:.3g}" if signal == "cost" else "{:.3g}"
+        said += (
+            f": of the last {len(last)} {middle} is {unit.format(lately)}, of the {number:,} "
+            f"before {unit.format(before)}"
+        )
+    return (
+        f"{said}. Whether the promise is kept it does not say: look at the audits, or draw more of "
+        "them."
+    )
+
+
+def _middle(signal: str, values: FloatArray, counts: IntArray) -> float:
+    """Return the median of latencies, else the mean; values came as often as counts say."""
+    if signal != "latency":
+        return float(values @ counts / counts.sum())
+    order = np.argsort(values)
+    reached = np.cumsum(counts[order]) * 2 >= counts.sum()
+    return float(values[order][np.argmax(reached)])

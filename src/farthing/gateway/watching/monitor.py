@@ -21,7 +21,7 @@ from farthing.gateway.watching.events import (
     Replied,
     Volunteered,
 )
-from farthing.gateway.watching.lately import Window, promise_said, with_last
+from farthing.gateway.watching.lately import Window, promise_said, signal_said, with_last
 
 PROMISE = "promise"
 SIGNALS = ("agreement", "confidence", "cost", "latency")
@@ -74,7 +74,8 @@ class Whole(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     is graded in it misses a mean that stays the same, ever, with probability at most `delta`. That
     is of each stretch and not of all of them together, and beside the interval of the life."""
     lately: dict[str, Window] = {}
-    """The last grades (`promise`); nothing of before its alarm was closed."""
+    """The last grades (`promise`) and the last values of each signal; nothing of before its alarm
+    was closed."""
 
 
 @dataclass(frozen=True)
@@ -236,10 +237,12 @@ def _tested(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> tuple[Whole
         if signal in whole.open or not shown:
             continue
         uniforms = np.array([lot(name, signal) for name, _ in shown])
-        test = signals[signal].observe(np.array([value for _, value in shown]), uniforms)
-        signals[signal] = test
+        new = np.array([value for _, value in shown])
+        test = signals[signal] = signals[signal].observe(new, uniforms)
+        lately[signal] = with_last(lately.get(signal, ()), new, np.ones_like(new))
         if test.alarms(level):
-            raised.append(_raised(whole, signal, test.evidence(), _changed(signal)))
+            said = signal_said(signal, lately[signal], test)
+            raised.append(_raised(whole, signal, test.evidence(), said))
     rung = whole.rung | {one.signal: one.number for one in raised}
     whole = msgspec.structs.replace(
         whole,
@@ -282,10 +285,3 @@ def _reopened(whole: Whole, signal: str) -> Whole:
 
 def _raised(whole: Whole, signal: str, evidence: float, says: str) -> Raised:
     return Raised(signal, whole.rung.get(signal, 0) + 1, evidence, says)
-
-
-def _changed(signal: str) -> str:
-    return (
-        f"The {signal} of replies is no longer what it was. Whether the promise is kept it "
-        "does not say: look at the audits, or draw more of them."
-    )
