@@ -105,8 +105,8 @@ def main() -> None:
 
 async def made(where: str, number: int) -> tuple[str, str]:
     """Record requests of thirty days, and make a key for the page and one for chat."""
-    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
-    schema = (*schema, *requests_read.SCHEMA, *promised.SCHEMA)
+    recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
+    schema = (*recorded, *requests_read.SCHEMA, *promised.SCHEMA)
     database = await open_database(where, schema)
     generator, now = np.random.default_rng(0), microseconds(datetime.now(UTC))
     latency: dict[tuple[Any, ...], int] = {}

@@ -227,6 +227,36 @@ def test_a_promise_is_kept_or_broken_where_its_interval_proves_it() -> None:
     assert promise(replace(one, promised=None)).verdict == "open"
 
 
+def test_no_interval_is_told_where_something_changed_on_the_way(tmp_path: Path) -> None:
+    one = replace(watched(now()).promises[0], changed=True, low=0.978, high=0.979)
+    assert promise(one).span is None
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([one])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        for path in ("/admin", "/admin/certificates"):
+            said = words(browser, path)
+            assert "No one share fits all these replies: something changed on the way." in said
+            assert "97.8 %" not in said
+            assert "sure to" not in said
+            assert 'class="span"' not in browser.get(path).text
+
+
+def test_groups_are_folded_under_their_certificate(tmp_path: Path) -> None:
+    one, group, none, _ = watched(now()).promises
+    broken = replace(group, group="refunds", share=0.5, low=0.4, high=0.6)
+    other = replace(one, policy="support")
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([one, other, none, group, broken])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        text = browser.get("/admin").text
+        (folded,) = re.findall(r"<details><summary>[^<]*group.*?</details>", text, re.DOTALL)
+        assert "2 groups of these replies, 1 broken" in folded
+        assert folded.count("billing") == text.count("billing") == 1
+        assert text.index("refunds") < text.index(">support<")
+
+
 def test_bars_are_as_high_as_the_dearer_of_what_was_and_would_be_paid() -> None:
     days = [Day(moment(0), 30, 70, 3), Day(moment(0), 80, -20, 1), Day(moment(0), 0, 0, 0)]
     drawn = bars(days)
