@@ -2,6 +2,8 @@
 
 import html
 import re
+import sqlite3
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -31,7 +33,7 @@ from farthing.gateway.pages.charts import bars, floor_of, scale
 from farthing.gateway.pages.figures import Day, week
 from farthing.gateway.pages.overview import budget, promise
 from farthing.gateway.pages.rendering import money
-from farthing.gateway.passed import FALLBACK, STOPPED
+from farthing.gateway.passed import FALLBACK, STOPPED, Decided
 from farthing.gateway.traffic_rows import cost_of
 from farthing.traces.base import CallError
 
@@ -135,6 +137,86 @@ def test_why_it_stopped_is_said_where_a_stream_was_left_or_a_fallback_answered(
         one = replace(passed(name, at=now(), calls=calls), policy="letters", mode="default")
         put(str(browser.running.folder / "gateway.db"), replace(one, answered_by="small"))
         assert says in words(browser, f"/admin/requests/{name}")
+
+
+def test_a_reply_of_which_nothing_was_promised_says_why(tmp_path: Path) -> None:
+    watch = watched(now())
+    alarm = replace(watch.rung[0], signal="promise")
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    decided = Decided(kind="agreement", graded_by="reference", promised=0.95, reference="large")
+    one = replace(
+        passed("a" * 32, at=now()), policy="letters", mode="default", decided=decided,
+        certificate=alarm.certificate,
+    )  # fmt: skip
+    ended = msgspec.structs.replace(decided, ended_by="budget")
+    bare = replace(one, certificate=None, decided=None)
+    cases = [
+        (one, f"since {alarm.at:%Y-%m-%d %H:%M} UTC an alarm says that what was promised is not"),
+        (replace(one, id="b" * 32, at=alarm.at - timedelta(days=1)), "the certificate did not"),
+        (replace(one, id="c" * 32, decided=ended), "the money that it could spend ended"),
+        (replace(bare, id="d" * 32), "the bundle that decided promises nothing"),
+        (replace(bare, id="e" * 32, mode=None), "no bundle decided it"),
+        (replace(bare, id="f" * 32, mode=None, policy=None), "a model was asked by its name"),
+    ]
+    put(str(tmp_path / "gateway.db"), *[case for case, _ in cases])
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([], [alarm])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        for case, why in cases:
+            said = words(browser, f"/admin/requests/{case.id}")
+            assert f"What was promised Nothing: {why}" in said, said
+            assert "on at least" not in said
+
+
+def test_feedback_is_shown_with_its_words_to_those_who_may_see_prompts(tmp_path: Path) -> None:
+    where, one = str(tmp_path / "gateway.db"), "a" * 32
+    owner, reader = made_key(where, "owner", "admin"), made_key(where, "reader", "read")
+    put(where, replace(passed(one, at=now()), answered_by="large"))
+    with page(tmp_path, NO_BUNDLE) as running:
+        browser, other = Browser(running), Browser(running)
+        browser.login(owner)
+        other.login(reader)
+        assert "What a user says" not in words(browser, f"/admin/requests/{one}")
+        body = {"trace_id": one, "gold": "seventeen", "comment": "<b>not four</b>"}
+        opens = {"Authorization": f"Bearer {owner}", "Content-Type": "application/json"}
+        data = msgspec.json.encode(body)
+        sent = urllib.request.Request(f"{running.url}/v1/feedback", data, opens)
+        assert running.send(sent).status == 200
+        said = words(browser, f"/admin/requests/{one}")
+        assert "Grade ✕ wrong" in said
+        assert "By key owner Accepted answer seventeen" in said
+        assert "&lt;b&gt;not four&lt;/b&gt;" in browser.get(f"/admin/requests/{one}").text
+        less = words(other, f"/admin/requests/{one}")
+        assert "Grade ✕ wrong" in less
+        assert "seventeen" not in less
+        assert "not four" not in less
+        assert "By key" not in less
+
+
+@pytest.mark.parametrize(
+    ("state", "says"), [("done", "Nobody was left to ask"), ("waiting", "Nobody was asked in")]
+)
+def test_an_audit_of_which_nobody_was_left_to_ask_says_so(
+    tmp_path: Path, state: str, says: str
+) -> None:
+    where = str(tmp_path / "gateway.db")
+    owner = made_key(where, "owner", "admin")
+    decided = Decided(kind="agreement", graded_by="reference")
+    one = replace(passed("a" * 32, at=now()), policy="letters", mode="default", certificate="c")
+    put(where, replace(one, audit=0.5, audited=True, decided=decided, promise="agreement"))
+    with page(tmp_path, NO_BUNDLE) as running:
+        execute(where, f"UPDATE audits SET state = '{state}'")
+        browser = Browser(running)
+        browser.login(owner)
+        assert says in words(browser, f"/admin/requests/{one.id}")
+
+
+def execute(where: str, sql: str) -> None:
+    """Change an SQLite database from beside the gateway."""
+    connection = sqlite3.connect(where)
+    with connection:
+        connection.execute(sql)
+    connection.close()
 
 
 def test_alarms_are_closed_by_whom(browser: Browser) -> None:

@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import Response
 
+from farthing.gateway.completions import NONE
 from farthing.gateway.pages.figures import EVER, Kind
 from farthing.gateway.pages.requests_read import PAGE, Line, Place, Whole, lines, whole
+from farthing.gateway.pages.told import feedback_on, why_nothing
 from farthing.gateway.pages.view import NotShownError, View
 from farthing.gateway.passed import FALLBACK, STOPPED, Passed
 from farthing.gateway.traffic_rows import cost_of
@@ -72,7 +74,8 @@ async def request(view: View) -> Response:
     if found is None:
         raise NotShownError(404, "There is no such request; it may have been deleted by its age.")
     keys = await view.pages.keys.list() if view.by.is_admin else []
-    names = {key.id: key.name for key in keys}
+    names: dict[str | None, str] = {key.id: key.name for key in keys}
+    alarms = await view.pages.watch.alarms() if found.passed.promise == NONE else []
     return view.show(
         "request.html",
         found=found,
@@ -82,7 +85,9 @@ async def request(view: View) -> Response:
         messages=[said(message) for message in found.passed.messages or ()],
         stopped=stopped(view, found),
         audit=await find_audit(view.pages.database, found.passed.id),
-        key=names.get(found.passed.key or "", found.passed.key),
+        why_nothing=why_nothing(found.passed, alarms),
+        feedback=await feedback_on(view.pages.database, found.passed.id),
+        names=names,
         strongest=view.pages.house.config.serve.strongest,
     )
 
