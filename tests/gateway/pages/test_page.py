@@ -229,6 +229,24 @@ def test_alarms_are_closed_by_whom(browser: Browser) -> None:
     assert browser.submit("/admin/alarms", "/admin/alarms/close", id="gone").status == 303
 
 
+def test_closing_an_alarm_asks_first(tmp_path: Path) -> None:
+    alarm = watched(now()).rung[0]
+    promised = replace(alarm, id="a2", signal="promise")
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([], [alarm, promised])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        for path in ("/admin", "/admin/alarms"):
+            text = browser.get(path).text
+            forms = re.findall(r'<form[^>]*alarms/close".*?</form>', text, re.DOTALL)
+            assert len(forms) == 2
+            for form in forms:
+                assert form.index("<summary>Close") < form.index("<button"), "a click asks first"
+                assert ("Replies under this certificate will promise again" in form) == (
+                    'value="a2"' in form
+                )
+
+
 def test_what_decided_when_is_told(browser: Browser) -> None:
     said = words(browser, "/admin/certificates")
     assert "rolled back" in said
