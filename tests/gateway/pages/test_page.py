@@ -247,6 +247,42 @@ def test_closing_an_alarm_asks_first(tmp_path: Path) -> None:
                 )
 
 
+def test_keys_that_ended_say_what_they_had_spent(browser: Browser) -> None:
+    browser.submit("/admin/keys", "/admin/keys", name="idle", scope="call", most="0", unit="usd")
+    said = words(browser, "/admin/keys")
+    assert "$0 in total $0 spent of it; every request is refused" in said
+    assert "of it; every" not in said.replace("$0 spent of it; every", "")
+    assert "revoked or expired" not in said
+    text = browser.get("/admin/keys").text
+    (shop,) = re.findall(r'name="id" value="(\w+)">\s*<details class="sure"><summary>Revoke'
+                         r'<span class="unseen"> shop<', text)  # fmt: skip
+    assert browser.submit("/admin/keys", "/admin/keys/revoke", id=shop).status == 303
+    said = words(browser, "/admin/keys")
+    assert "1 key revoked or expired shop" in said
+    assert "$15.00 spent in all" in said
+    assert "of this name" not in said
+    browser.submit("/admin/keys", "/admin/keys", name="shop", scope="call")
+    assert "spent in all, with the key of this name that is valid" in words(browser, "/admin/keys")
+
+
+def test_an_unknown_address_answers_with_a_page(browser: Browser) -> None:
+    reply = browser.get("/admin/gone")
+    assert (reply.status, reply.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no such page." in reply.text
+    assert 'href="/admin/requests"' in reply.text
+    for path, to in (
+        ("/admin/", "/admin"),
+        ("/admin/keys/", "/admin/keys"),
+        ("/admin//", "/admin"),
+    ):
+        reply = browser.get(path)
+        assert (reply.status, reply.headers["Location"]) == (303, to), path
+    stranger = Browser(browser.running).get("/admin/gone")
+    assert stranger.status == 404
+    assert "There is no such page." in stranger.text
+    assert 'href="/admin/requests"' not in stranger.text
+
+
 def test_what_decided_when_is_told(browser: Browser) -> None:
     said = words(browser, "/admin/certificates")
     assert "rolled back" in said
