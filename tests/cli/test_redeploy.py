@@ -192,6 +192,9 @@ def test_where_nothing_is_proved_nothing_is_written_and_it_says_how_many_would_d
     assert "audits since" in line
     assert "calibration questions" in line
     assert "would probably do" in line
+    export = "farthing traffic export --config serve.toml --policy letters --out day.db"
+    assert f"{export}, then farthing recommend --traces day.db." in line
+    assert "take `bundle` out of the policy's section" in line  # no version is before this one
     assert content(bundle) == before
     assert not versions_of(bundle).exists()
     document = farthing(*AGAIN, "--json")
@@ -309,6 +312,20 @@ def logged() -> list[Deployed]:
             await database.aclose()
 
     return asyncio.run(go())
+
+
+def test_where_nothing_more_is_proved_the_version_before_is_named(
+    farthing: Farthing, bundle: Path
+) -> None:
+    begin = soon()
+    write(DATABASE, live(3_000, begin, agree=0.8))
+    said(farthing(*AGAIN, "--json"))
+    late = begin + timedelta(seconds=2_950)
+    done = farthing(*AGAIN, "--since", late.isoformat())
+    assert done.code == 1
+    (line,) = (one for one in done.err.splitlines() if "nothing is proved" in one)
+    back = " ".join(("farthing", *BACK))
+    assert line.endswith(f"Or put the version before back: {back}.")
 
 
 def test_going_back_to_a_certificate_that_an_alarm_ended_warns(

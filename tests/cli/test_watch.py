@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ def test_what_is_watched_is_shown_and_an_alarm_closed(
     assert found.code == 0
     assert "sums agreement c 1,500 90 80 0.500" in text
     assert "less than the 0.9 that was promised" in text
+    assert "since alarm 0 ?" in text
+    assert "Since the alarm was raised (" in text
     assert "1 open alarm, 0 closed" in text
     assert max(map(len, found.out.splitlines())) <= 100
     document = json.loads(farthing("watch", config, "--json").out)
@@ -72,7 +75,26 @@ def test_what_is_watched_is_shown_and_an_alarm_closed(
     closed = farthing("watch", config, "--close", alarm["id"])
     assert (closed.code, closed.out) == (0, "")
     assert "0 open alarms, 1 closed" in farthing("watch", config).out
+    again_graded()
+    text = " ".join(farthing("watch", config).out.split())
+    assert "since closing 1,200 0.950 (0.9" in text
+    assert "0.95 of 1,200 graded audits kept it: 0.9" in text
     assert "there is no open alarm" in refused("watch", config, "--close", alarm["id"])
+
+
+def again_graded() -> None:
+    """Grade more audits, of which one in twenty breaks the promise."""
+
+    async def go() -> None:
+        watch = await open_watch("farthing.db")
+        under, now = Under("sums", "default", "c"), datetime.now(UTC)
+        grades = [Graded(value=float(k % 20 > 0), probability=0.5) for k in range(1_200)]
+        rows = [event_row(f"s{k}", under, one, now) for k, one in enumerate(grades)]
+        await watch.database.write(*(inserted(row, "") for row in rows))
+        await count(watch.database, 0.05)
+        await watch.aclose()
+
+    asyncio.run(go())
 
 
 def test_without_traffic_there_is_nothing_to_watch(refused: Refused, tmp_path: Path) -> None:

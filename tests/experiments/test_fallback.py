@@ -216,6 +216,23 @@ def test_so_does_that_of_a_selective_promise(pool: TraceArrays, tmp_path: Path) 
     assert said.startswith("About 120 calibration questions (40 more) would probably do, or alpha ")
 
 
+@pytest.mark.parametrize(
+    ("policy", "ends"),
+    [
+        ("fixed-2", " These 80 would probably do for epsilon 0."),
+        ("always-small", " may be."),  # none that is below 1/2 would do
+    ],
+)
+def test_where_more_is_lost_than_may_be_no_number_of_questions_is_named(
+    pool: TraceArrays, tmp_path: Path, policy: str, ends: str
+) -> None:
+    said = tried(pool, tmp_path / "b", Agreement("large", "0.05", "0.1"), policy).outlook
+    assert "More questions would not help: 0." in said
+    assert " was lost here, and 0.05 may be." in said
+    assert ends in said
+    assert "calibration questions" not in said
+
+
 def test_what_is_proved_needs_no_outlook(pool: TraceArrays, tmp_path: Path) -> None:
     done = tried(pool, tmp_path / "b", Parity("large", "0.4", "0.1"))
     assert done.certificate.promises

@@ -242,6 +242,17 @@ def rounded(values: FloatArray) -> IntArray:
     return np.where(size < _LEAST, 0, np.sign(values) * number).astype(np.int64)
 
 
+def unrounded(numbers: IntArray) -> FloatArray:
+    """Return the values that `rounded` numbers so, within 0.4 % of what they were.
+
+    >>> unrounded(rounded(np.array([-1.0, 0.0, 0.75, 2.0]))).tolist()
+    [-1.0, 0.0, 0.75, 2.0]
+    """
+    doublings, part = np.divmod(np.abs(numbers) - 1, _STEPS)
+    size = _LEAST * (1 + part / _STEPS) * 2.0**doublings
+    return np.where(numbers == 0, 0.0, np.sign(numbers) * size)
+
+
 def densities(p_values: FloatArray) -> FloatArray:
     """Return the density at p-values that each bet supposes, [k, J]; it integrates to 1.
 

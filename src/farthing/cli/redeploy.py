@@ -36,7 +36,7 @@ def recalibrate(
         typer.Option(
             metavar="DATE",
             help="Audits from then on (UTC).",
-            show_default="the last open alarm, else since the bundle decides",
+            show_default="the last alarm about the promise, else since the bundle decides",
         ),
     ] = None,
     seed: Seed = 0,
@@ -67,7 +67,8 @@ def recalibrate(
         show(Group(*map(Text, _lines(done))))
     if not found.proved:
         asked_of = f"{counted(found.proving, 'audit')} {done.period}"
-        remark(f"nothing is proved by {asked_of}, and nothing is written. {found.outlook}".strip())
+        said = f"nothing is proved by {asked_of}, and nothing is written. {found.outlook}".strip()
+        remark(f"{said} {_instead(done, config)}")
         raise typer.Exit(1)
     if dry_run:
         remark("dry run: nothing is written")
@@ -128,6 +129,19 @@ def _lines(done: "Anew") -> list[str]:
         found.certificate.sentence(),
         f"Threshold: {_threshold(found.bundle)}; it was {_threshold(done.before)}.",
     ]
+
+
+def _instead(done: "Anew", config: Path) -> str:
+    """Say what else there is to do where nothing is proved."""
+    of = f"--policy {done.place.policy}"
+    if len(done.place.section.bundles) > 1:
+        of += f" --mode {done.place.mode}"
+    export = f"farthing traffic export --config {config} --policy {done.place.policy} --out day.db"
+    other = f"The level stays. For another one: {export}, then farthing recommend --traces day.db."
+    if done.history.before is None:
+        alone = f"the model asked for, or {done.strongest}, answers then"
+        return f"{other} Or take `bundle` out of the policy's section: {alone}."
+    return f"{other} Or put the version before back: farthing rollback {config} {of}."
 
 
 def _money(done: "Anew") -> str:

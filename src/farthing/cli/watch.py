@@ -130,16 +130,25 @@ def _said(kept: "Sequence[Kept]") -> Iterable[RenderableType]:
 def _kept(kept: "Sequence[Kept]") -> Table:
     table = _table("Promise", "Replies", "Drawn", "Graded", "Kept", "Promised", "Sent")
     for one in kept:
-        between = "" if one.low is None else f" ({one.low:.3f}-{one.high:.3f})"
         sent = "" if one.volunteered_share is None else f": {one.volunteered_share:.2f}"
+        ends = (None, None) if one.changed else (one.low, one.high)
         table.add_row(
             Text(_name(one)),
             *(f"{number:,}" for number in (one.replies, one.drawn, one.graded)),
-            "?" if one.share is None else f"{one.share:.3f}{between}",
+            _share(one.share, *ends),
             "" if one.promised is None else f"{one.promised:g}",
             f"{one.volunteered:,}{sent}",
         )
+        if (recent := one.recent) is not None:
+            since = f"{'  ' if one.group else ''}  since {'closing' if recent.closed else 'alarm'}"
+            share = _share(recent.share, recent.low, recent.high)
+            table.add_row(since, "", "", f"{recent.graded:,}", share, "", "")
     return table
+
+
+def _share(share: float | None, low: float | None, high: float | None) -> str:
+    between = "" if low is None or high is None else f" ({low:.3f}-{high:.3f})"
+    return "?" if share is None else f"{share:.3f}{between}"
 
 
 def _name(one: "Kept") -> str:

@@ -137,7 +137,7 @@ def recalibrated(file: str | Path, asked: Asked) -> Anew:
         found=found,
         history=history,
         deployed=False,
-        notes=(*audits.notes, *found.notes),
+        notes=(*period.notes, *audits.notes, *found.notes),
     )
     if asked.dry_run or not found.proved:
         return done
@@ -199,7 +199,7 @@ async def _audits(
 ) -> tuple[Period, Audits]:
     watch = await open_watch(config.serve.database, create=False)
     try:
-        rang = _about(place, begin.certificate, await watch.alarms(only_open=True))
+        rang = _about(place, begin.certificate, await watch.alarms())
         period = period_of(begin.given, rang, begin.history)
         found = await audited_traces(watch.database, place, period.since, gold=gold, seed=seed)
     finally:

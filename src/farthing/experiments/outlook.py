@@ -86,11 +86,13 @@ def _said(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) -> 
         return "The first operating point answered none of them, so nothing can be foretold."
     needed = questions_needed(rates, level, delta, n)
     provable = level_provable(rates, n, delta)
+    enough = None if provable is None else f"{name} {exact_text(provable)}"
+    chance = f" (a chance of {100 * PROBABLY:.0f} %, if losses stay as they were)."
+    if needed is None and rates.loss >= level:
+        lost = f"{rates.loss:.3f} was lost here, and {exact_text(level)} may be"
+        said = f"More questions would not help: {lost}."
+        return f"{said} These {n:,} would probably do for {enough}{chance}" if enough else said
+    first = f"More than {MOST:,} calibration questions would be needed"
     if needed is not None:
         first = f"About {needed:,} calibration questions ({needed - n:,} more) would probably do"
-    elif rates.loss >= level:
-        first = f"No number of questions would probably do, since {rates.loss:.3f} was lost here"
-    else:
-        first = f"More than {MOST:,} calibration questions would be needed"
-    second = "" if provable is None else f", or {name} {exact_text(provable)} with these {n:,}"
-    return f"{first}{second} (a chance of {100 * PROBABLY:.0f} %, if losses stay as they were)."
+    return f"{first}, or {enough} with these {n:,}{chance}" if enough else f"{first}{chance}"

@@ -119,7 +119,7 @@ def test_thinned_audits_are_equally_likely_and_the_draw_depends_on_the_seed() ->
     assert thin([], 0) == ([], 0)
 
 
-def test_the_period_begins_with_the_open_alarm_else_with_the_version_that_decides() -> None:
+def test_the_period_begins_with_the_promise_alarm_else_with_the_version_that_decides() -> None:
     history = History(
         present=2,
         versions=(
@@ -132,18 +132,42 @@ def test_the_period_begins_with_the_open_alarm_else_with_the_version_that_decide
         ),
     )
     assert period_of(None, [], history).since == NOW + timedelta(hours=3)
-    closed = alarm("closed", 5, closed=True)
-    rang = [alarm("first", 4), alarm("last", 6), closed]
+    rang = [alarm("promise", 4), alarm("promise", 6), alarm("latency", 5)]
     found = period_of(None, rang, history)
     assert found.since == NOW + timedelta(hours=6)
-    assert "when the alarm about last rang" in str(found)
-    assert period_of(None, [closed], history).since == NOW + timedelta(hours=3)
+    assert "when the alarm about promise rang" in str(found)
+    assert found.notes == ()
     assert period_of(NOW, rang, history).since == NOW
+    assert [note.split(" rang")[0] for note in period_of(NOW, rang, history).notes] == [
+        f"an alarm about {name}" for name in ("promise", "latency", "promise")
+    ]
 
 
-def alarm(signal: str, hours: int, *, closed: bool = False) -> Alarm:
+def test_traffic_since_a_promise_alarm_was_closed_counts_whatever_signals_rang() -> None:
+    history = History(
+        present=1,
+        versions=(Version(number=1, before=None, digest="a"),),
+        changes=(Change(at=NOW, how="loaded", version=1),),
+    )
+    early, late = alarm("latency", 2), alarm("cost", 9)
+    closed = alarm("promise", 4, closed=7)
+    found = period_of(None, [early, closed], history)
+    assert found.since == NOW + timedelta(hours=7)
+    assert "when the alarm about promise was closed" in str(found)
+    assert found.notes == ()
+    (note,) = period_of(None, [early, closed, late], history).notes
+    assert "an alarm about cost rang within the period" in note
+    assert "give a later --since" in note
+    # A signal alone bounds nothing: it says nothing of the promise.
+    found = period_of(None, [early], history)
+    assert (found.since, len(found.notes)) == (NOW, 1)
+    again = alarm("promise", 8)
+    assert period_of(None, [closed, again], history).since == NOW + timedelta(hours=8)
+
+
+def alarm(signal: str, hours: int, *, closed: int | None = None) -> Alarm:
     at = NOW + timedelta(hours=hours)
-    end = at if closed else None
+    end = None if closed is None else NOW + timedelta(hours=closed)
     return Alarm(signal, "letters", "default", "c", signal, at, "it fell", 20.0, end, None)
 
 

@@ -105,6 +105,26 @@ def test_what_is_sent_again_is_kept_and_counted_no_second_time(where: str) -> No
     playing(where, play)
 
 
+def test_a_later_grade_without_a_comment_leaves_the_one_before(where: str) -> None:
+    async def play(desk: Desk) -> None:
+        await desk.put(reply("v", RIGHT))
+
+        async def comment(*said: Feedback) -> str | None:
+            for one in said:
+                passed = await desk.traffic.find("v")
+                assert passed is not None
+                await desk.grading.note(one, passed, TEXT, "key")
+            ((kept,),) = await desk.watch.database.read("SELECT comment FROM feedback")
+            return str(kept) if kept is not None else None
+
+        plain = Feedback(trace_id="v", grade=1.0)
+        assert await comment(plain) is None
+        assert await comment(Feedback(trace_id="v", grade=0.0, comment="late"), plain) == "late"
+        assert await comment(Feedback(trace_id="v", grade=0.0, comment="no")) == "no"
+
+    playing(where, play)
+
+
 def test_many_at_once_about_one_request_count_once(where: str) -> None:
     async def play(desk: Desk) -> None:
         await desk.put(reply("a", RIGHT, audited=True), reply("v", RIGHT))
@@ -121,9 +141,13 @@ def test_many_at_once_about_one_request_count_once(where: str) -> None:
 def test_an_agreement_is_graded_by_no_user(where: str) -> None:
     async def play(desk: Desk) -> None:
         await desk.put(reply("a", AGREEMENT, audited=True))
-        assert not (await desk.say("a", 0.0)).audit
+        await desk.put(reply("e", AGREEMENT))
+        noted = await desk.say("a", 0.0)
+        assert not noted.audit
+        assert "for which chance drew this request is graded by the reference's" in noted.says
+        assert "no audit drew this request" in (await desk.say("e", 0.0)).says
         found = await desk.kept()
-        assert (found.drawn, found.graded, found.volunteered) == (1, 0, 1)
+        assert (found.drawn, found.graded, found.volunteered) == (1, 0, 2)
 
     playing(where, play)
 

@@ -1,10 +1,16 @@
 """What enters which number: counted by hand."""
 
+import re
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
+from msgspec.structs import replace
+from scipy.stats import binomtest
 from watched_traffic import event
 
 from farthing.calibration.anytime import MeanState, estimate, interval, observe
+from farthing.calibration.base import FloatArray
 from farthing.gateway.watching.events import (
     AnyEvent,
     Asked,
@@ -13,12 +19,14 @@ from farthing.gateway.watching.events import (
     Replied,
     Volunteered,
 )
+from farthing.gateway.watching.lately import LATELY
 from farthing.gateway.watching.monitor import (
     MOST_GROUPS,
     OTHERS,
     PROMISE,
     SHARES,
     SIGNALS,
+    Raised,
     State,
     after,
     begin,
@@ -127,6 +135,90 @@ def test_a_broken_promise_rings_once_and_again_after_it_was_seen_to() -> None:
     assert [(one.signal, one.number) for one in second] == [(PROMISE, 2)]
 
 
+def test_the_alarm_names_the_last_grades_and_no_interval_that_misses_them() -> None:
+    generator = np.random.default_rng(3)
+    before, later = generator.random(1_000) < 0.98, generator.random(400) < 0.6
+    state, none = after(State(begin(REPLY, DELTA), {}), graded(before))
+    assert none == []
+    rang: list[Raised] = []
+    seen = 0
+    while not rang:
+        state, rang = after(state, graded(later[seen : seen + 1]))
+        seen += 1
+    all_of_it = np.concatenate([before, later[:seen]])
+    (alarm,) = rang
+    assert (
+        f"0.9 was promised, and of the last 50 graded audits {all_of_it[-50:].mean():.3g} kept it, "
+        f"of all {len(all_of_it):,} {all_of_it.mean():.3g}. Were it kept" in alarm.says
+    )
+    found = re.search(r"1 in ([0-9,]+) at most", alarm.says)
+    assert found is not None
+    assert SHARES / DELTA <= int(found[1].replace(",", "")) <= alarm.evidence
+    assert "(" not in alarm.says  # an interval of the life, as it was named once
+
+
+def test_the_alarm_of_parity_names_differences() -> None:
+    first = Replied(kind="parity", promised=0.49)  # accuracy may be 0.02 below the reference's
+    _, (alarm,) = after(State(begin(first, DELTA), {}), graded([0.0, 0.5] * 60))
+    assert "an accuracy of at least -0.02 beside the reference's was promised" in alarm.says
+    assert "of the last 50 graded audits it is -0.5, of all 120 -0.5." in alarm.says
+
+
+def test_what_is_graded_since_the_alarm_and_since_it_was_closed_is_known_apart() -> None:
+    state, raised = after(State(begin(REPLY, DELTA), {}), graded([1.0, 0.0] * 30, group="g"))
+    assert len(raised) == 1
+    assert recent(state) == (None, None)
+    low = [0.0, 1.0, 0.0]
+    state, _ = after(state, graded(low, group="g"))
+    since = observe(MeanState.begin(DELTA), np.array(low))
+    assert recent(state) == (since, since)
+    good = [1.0] * 5
+    closed = event(Closed(signal=PROMISE))
+    # What came before it was closed is of the stretch before, in whatever batch they are counted.
+    at_once = after(state, [*graded(low), closed, *graded(good)])[0]
+    state, _ = after(state, graded(low))
+    state, _ = after(state, [closed])
+    assert recent(state) == (None, None)
+    state, _ = after(state, graded(good))
+    repaired = observe(MeanState.begin(DELTA), np.array(good))
+    assert recent(state) == recent(at_once) == (repaired, None)
+    assert state.whole.all.mean.n == 60 + 3 + 3 + 5
+    assert state.whole.lately[PROMISE] == at_once.whole.lately[PROMISE] == ((1.0, 1.0),) * 5
+    state, _ = after(state, [event(Closed(signal="cost"))])
+    assert recent(state) == (repaired, None)
+
+
+def test_the_interval_since_the_alarm_is_right_at_every_moment() -> None:
+    generator, share, missed = np.random.default_rng(4), 0.7, 0
+    streams = 120
+    for _ in range(streams):
+        state, _ = after(State(begin(REPLY, DELTA), {}), graded(generator.random(300) < 0.97))
+        wrong, mean = False, None
+        for _ in range(25):
+            state, _ = after(state, graded(generator.random(16) < share))
+            mean, _ = recent(state)
+            if mean is not None:
+                low, high = interval(mean)
+                wrong |= not low <= share <= high
+        assert mean is not None
+        assert mean.n > 100
+        missed += wrong
+    assert binomtest(missed, streams, DELTA, alternative="greater").pvalue > 1e-3
+
+
+def graded(
+    values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.bool_]], group: str | None = None
+) -> list[tuple[str, AnyEvent]]:
+    return [event(Graded(value=float(one), probability=1.0, group=group)) for one in values]
+
+
+def recent(state: State) -> tuple[MeanState | None, MeanState | None]:
+    """Return what is known of the present stretch, of all and of the group `g`."""
+    parts = (state.whole.all, state.groups.get("g", state.whole.all))
+    of_all, of_group = (one.recent if one.stretch == state.whole.stretch else None for one in parts)
+    return of_all, of_group
+
+
 def test_what_cannot_be_tested_rings_no_alarm() -> None:
     missed = [Graded(value=0.0, probability=1.0)] * 200
     untested = Replied(kind="split", promised=0.9, tested=False)
@@ -158,6 +250,52 @@ def test_a_signal_that_shifts_rings_its_own_alarm_alone(signal: str) -> None:
     assert raised == []
     _, raised = after(state, [event(some(0.7)) for _ in range(150)])
     assert [one.signal for one in raised] == [signal]
+
+
+@pytest.mark.parametrize(
+    ("signal", "middle", "unit"),
+    [
+        ("agreement", np.mean, "{}"),
+        ("confidence", np.mean, "{}"),
+        ("cost", np.mean, "${}"),
+        ("latency", np.median, "{} s"),
+    ],
+)
+def test_a_signals_alarm_says_what_it_was_and_what_it_is(
+    signal: str, middle: Callable[[FloatArray], float], unit: str
+) -> None:
+    generator = np.random.default_rng(5)
+    field = {"cost": "cost_usd", "latency": "latency_s"}.get(signal, signal)
+    values = np.concatenate([generator.gamma(2, 0.1, 1_500), generator.gamma(2, 0.2, 100)])
+    state = State(begin(REPLY, DELTA), {})
+    raised: list[Raised] = []
+    seen = 0
+    while not raised:
+        some = [replied_with(field, value) for value in values[seen : seen + 10].tolist()]
+        state, raised = after(state, some)
+        seen += 10
+    (alarm,) = raised
+    before, lately = values[: seen - LATELY], values[seen - LATELY : seen]
+    found = re.search(
+        rf"The {signal} of replies is no longer what it was: of the last 50 the (\w+) is (.+), "
+        r"of the ([0-9,]+) before (.+)\. Whether",
+        alarm.says,
+    )
+    assert found is not None
+    assert found[1] == middle.__name__
+    assert found[2] == unit.format(f"{middle_of(middle, lately):.3g}")
+    assert found[3] == f"{len(before):,}"
+    number = float(found[4].strip("$ s"))
+    assert number == pytest.approx(middle(before), rel=0.01)
+
+
+def middle_of(middle: Callable[[FloatArray], float], values: FloatArray) -> float:
+    """Return the mean, or the lower of two medians, which is a value that came."""
+    return float(middle(values) if middle is np.mean else np.sort(values)[(len(values) - 1) // 2])
+
+
+def replied_with(field: str, value: float) -> tuple[str, AnyEvent]:
+    return event(replace(Replied(kind="agreement", promised=0.9, audited=True), **{field: value}))
 
 
 def test_latency_is_that_of_audited_replies_alone() -> None:

@@ -87,7 +87,44 @@ def test_where_no_one_share_fits_all_audits_that_is_said(where: str) -> None:
         await count(watch.database, DELTA)
         changed = await the_only(watch)
         assert changed.changed
-        assert "No one share fits all of them" in meaning(changed)
+        said = meaning(changed)
+        assert "0.5 of 600 graded audits kept it. No one share fits all of them" in said
+        assert "confidence" not in said  # of the life: it says nothing any more
+
+    playing(where, play)
+
+
+def test_since_the_alarm_and_since_it_was_closed_have_figures_of_their_own(where: str) -> None:
+    async def play(traffic: Traffic, watch: StoredWatch) -> None:
+        await put(traffic, *(reply(f"q{k}", group="g") for k in range(2)))
+        await grade(watch, [1.0] * 300 + [0.0] * 100)
+        await count(watch.database, DELTA)
+        (alarm,) = await watch.alarms()
+        whole, group = await watch.kept()
+        assert whole.recent is not None
+        assert (whole.recent.since, whole.recent.closed) == (alarm.at, False)
+        assert (whole.recent.graded, whole.recent.share, whole.recent.low) == (0, None, None)
+        assert "UTC) no audit was graded." in meaning(whole)
+        await grade(watch, [1.0, 0.0] * 40, start=400)
+        await count(watch.database, DELTA)
+        whole, group = await watch.kept()
+        assert whole.recent is not None
+        assert (whole.recent.graded, whole.recent.share) == (80, 0.5)
+        assert whole.recent.low is not None
+        assert whole.recent.high is not None
+        assert 0.3 < whole.recent.low < 0.5 < whole.recent.high < 0.7
+        assert " UTC) 0.5 of 80 graded audits kept it: 0.3" in meaning(whole)
+        assert (await watch.close_alarm(alarm.id, "ann")) is True
+        (alarm,) = await watch.alarms()
+        await count(watch.database, DELTA)
+        await grade(watch, [1.0] * 20, start=480)
+        await count(watch.database, DELTA)
+        whole, group = await watch.kept()
+        assert whole.recent is not None
+        assert group.recent is not None
+        assert (whole.recent.since, whole.recent.closed) == (alarm.closed_at, True)
+        assert (whole.recent.graded, whole.recent.share, group.recent.graded) == (20, 1.0, 0)
+        assert "Since the alarm was closed (" in meaning(whole)
 
     playing(where, play)
 

@@ -9,6 +9,24 @@ Change = Literal["loaded", "recalibrated", "rolled back"]
 
 
 @dataclass(frozen=True)
+class Recent:
+    """How a promise is kept since its alarm was raised or closed, whichever was last."""
+
+    since: datetime
+    closed: bool
+    """Whether the alarm was closed then; else it was raised, and is open."""
+    graded: int
+    """Audits that were graded since."""
+    share: float | None
+    """Of them, as in `Kept`; None without any."""
+    low: float | None
+    """The interval since then alone: each such one holds at every moment at once, at confidence 1 -
+    `Kept.delta`, where the share stays the same since then; None without a graded audit, or where
+    no one share fits them either."""
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Kept:
     """How a certificate's promise is kept by the replies that were given under it."""
 
@@ -49,7 +67,10 @@ class Kept:
     explored_nano: int = 0
     """What exploration cost, in nano-dollars. Of all, not of groups."""
     changed: bool = False
-    """Whether no one share fits all graded audits: something changed on the way."""
+    """Whether no one share fits all graded audits: something changed on the way, and the interval
+    says nothing any more."""
+    recent: Recent | None = None
+    """How it is kept since the last alarm about the promise; None: none ever rang."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Feedback: what somebody who knows says of a reply, at once or days later.
 
 A grade of an audited request enters the interval once, the first that comes; what is sent later is
-kept in its place and shown, and moves no interval. A grade of any other request is volunteered: who
-sends one may have chosen which.
+kept in its place and shown, and moves no interval. Without a comment it leaves the one before. A
+grade of any other request is volunteered: who sends one may have chosen which.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from farthing.gateway.database import Database, Step, microseconds
 from farthing.gateway.kept_text import Keeping
 from farthing.gateway.passed import Passed
 from farthing.gateway.refusals import RefusedError
+from farthing.gateway.sections import AUDIT
 from farthing.gateway.traffic import Traffic
 from farthing.gateway.traffic_rows import plain
 from farthing.gateway.watching.audits import Audit, find_audit, grade
@@ -36,8 +37,8 @@ _INSERT = """
 INSERT INTO feedback (id, at_us, key_id, grade, gold, comment, revision, writer)
 VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT DO NOTHING"""
 _UPDATE = """
-UPDATE feedback SET at_us = $2, key_id = $3, grade = $4, gold = $5, comment = $6,
-    revision = revision + 1, writer = $7
+UPDATE feedback SET at_us = $2, key_id = $3, grade = $4, gold = $5,
+    comment = COALESCE($6, comment), revision = revision + 1, writer = $7
 WHERE id = $1 AND revision = $8"""
 _MINE = "WHERE EXISTS (SELECT 1 FROM feedback WHERE id = $1 AND writer = $8)"
 _WRITTEN = "UPDATE feedback SET writer = $2 WHERE id = $1 AND writer = $2"
@@ -64,7 +65,8 @@ class Noted:
     grade: float | None
     """As it was given, or as the task says; None where the answers were not kept."""
     audit: bool
-    """Whether chance had drawn the request to be graded: then the grade is in the interval."""
+    """Whether chance had drawn the request to be graded by feedback: then the grade is in the
+    interval."""
     says: str
 
     def to_json(self) -> dict[str, Any]:
@@ -194,7 +196,7 @@ def _counted(
 
 def _is_drawn(audit: Audit | None) -> bool:
     """Return whether chance drew a request to be graded by feedback."""
-    return audit is not None and audit.purpose == "audit" and audit.graded_by == "feedback"
+    return audit is not None and audit.purpose == AUDIT and audit.graded_by == "feedback"
 
 
 def _kept(keeping: Keeping, said: Feedback) -> tuple[str | None, str | None]:
@@ -218,7 +220,12 @@ def _says(passed: Passed, audit: Audit | None, right: float | None, value: float
     if passed.certificate is None:
         return "It is kept; nothing was promised of this reply."
     if not _is_drawn(audit):
-        return "It is kept and shown as volunteered: no audit drew this request for a grade."
+        why = "no audit drew this request for a grade."
+        if audit is not None and audit.purpose == AUDIT:
+            why = (
+                "the audit for which chance drew this request is graded by the reference's answer."
+            )
+        return f"It is kept and shown as volunteered: {why}"
     if value is not None:
         return "It grades an audit; of several grades the first enters the interval."
     if audit is not None and audit.state == "failed":

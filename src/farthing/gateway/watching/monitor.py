@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from farthing.calibration.anytime import MeanState, estimate, interval, observe
+from farthing.calibration.anytime import MeanState, observe
 from farthing.calibration.drift import ExchangeabilityTest, PromiseTest
 from farthing.gateway.drawing import lot
 from farthing.gateway.watching.events import (
@@ -21,6 +21,7 @@ from farthing.gateway.watching.events import (
     Replied,
     Volunteered,
 )
+from farthing.gateway.watching.lately import Window, promise_said, signal_said, with_last
 
 PROMISE = "promise"
 SIGNALS = ("agreement", "confidence", "cost", "latency")
@@ -40,6 +41,10 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drawn: int = 0
     volunteered: int = 0
     volunteered_sum: float = 0.0
+    stretch: int = 0
+    """The stretch of time that `recent` is of; see `Whole.stretch`."""
+    recent: MeanState | None = None
+    """Of the audits graded in that stretch; None: of none."""
 
 
 class Whole(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -63,6 +68,14 @@ class Whole(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     audits_nano: int = 0
     explored_nano: int = 0
     groups: tuple[str, ...] = ()
+    stretch: int = 0
+    """How often the promise's alarm was raised or closed: a stretch of time begins with each. When
+    it begins depends on what came before alone, so that, whatever that was, the interval of what
+    is graded in it misses a mean that stays the same, ever, with probability at most `delta`. That
+    is of each stretch and not of all of them together, and beside the interval of the life."""
+    lately: dict[str, Window] = {}
+    """The last grades (`promise`) and the last values of each signal; nothing of before its alarm
+    was closed."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +132,19 @@ def group_of(whole: Whole, event: AnyEvent) -> str | None:
 def after(state: State, events: Sequence[tuple[str, AnyEvent]]) -> tuple[State, list[Raised]]:
     """Return what is known after events, and the alarms that they raise.
 
+    What comes before an alarm is closed is counted as if it had come by itself.
+
     Args:
         state: before; with those groups that it has seen and the events name.
         events: each with the id of its request, in their order.
     """
+    if (at := _closing(events)) > 0:
+        between, first = after(state, events[:at])
+        last, then = after(between, events[at:])
+        return last, [*first, *then]
     whole, groups = state.whole, dict(state.groups)
-    for _, event in events:
-        if isinstance(event, Closed):
-            whole = _reopened(whole, event.signal)
+    if events and isinstance(closed := events[0][1], Closed):
+        whole = _reopened(whole, closed.signal)
     named: dict[str, list[AnyEvent]] = {}
     for _, event in events:
         name = group_of(whole, event)
@@ -137,25 +155,37 @@ def after(state: State, events: Sequence[tuple[str, AnyEvent]]) -> tuple[State, 
     whole = _asked(whole, events)
     own = [event for _, event in events]
     floor = whole.floor or next((e.probability for e in own if isinstance(e, Graded)), None)
-    whole = msgspec.structs.replace(whole, floor=floor, all=_part(whole.all, own, floor))
+    whole = msgspec.structs.replace(whole, floor=floor)
+    whole = msgspec.structs.replace(whole, all=_part(whole.all, own, whole))
     for name, some in named.items():
         before = groups.get(name) or Part(MeanState.begin(whole.delta))
-        groups[name] = _part(before, some, floor)
+        groups[name] = _part(before, some, whole)
     whole, raised = _tested(whole, events)
     return State(whole, groups), raised
 
 
-def _part(part: Part, events: Sequence[AnyEvent], floor: float | None) -> Part:
-    """Count events; audits alone make the interval."""
+def _closing(events: Sequence[tuple[str, AnyEvent]]) -> int:
+    """Return where the last alarm is closed; 0 also where none is."""
+    places = (k for k, (_, event) in enumerate(events) if isinstance(event, Closed))
+    return max(places, default=0)
+
+
+def _part(part: Part, events: Sequence[AnyEvent], whole: Whole) -> Part:
+    """Count events; audits alone make the intervals."""
     replies = [one for one in events if isinstance(one, Replied)]
     users = [one for one in events if isinstance(one, Volunteered)]
-    values, weights = _graded(events, floor)
+    values, weights = _graded(events, whole.floor)
+    recent = part.recent if part.stretch == whole.stretch else None
+    if whole.stretch and len(values):
+        recent = observe(recent or MeanState.begin(whole.delta), values, weights)
     return Part(
         mean=observe(part.mean, values, weights) if len(values) else part.mean,
         replies=part.replies + len(replies),
         drawn=part.drawn + sum(one.audited for one in replies),
         volunteered=part.volunteered + sum(one.was is None for one in users),
         volunteered_sum=part.volunteered_sum + sum(one.value - (one.was or 0.0) for one in users),
+        stretch=whole.stretch,
+        recent=recent,
     )
 
 
@@ -186,12 +216,20 @@ def _asked(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> Whole:
 def _tested(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> tuple[Whole, list[Raised]]:
     """Test the promise against grades, and each signal against having changed."""
     level, raised = whole.delta / SHARES, []
-    promise, signals = whole.promise, dict(whole.signals)
+    promise, signals, lately = whole.promise, dict(whole.signals), dict(whole.lately)
     values, weights = _graded([event for _, event in events], whole.floor)
+    lately[PROMISE] = with_last(lately.get(PROMISE, ()), values, weights)
     if promise is not None and PROMISE not in whole.open and len(values):
         promise = promise.observe(1 - values, weights)
         if promise.alarms(level):
-            raised.append(_raised(whole, PROMISE, promise.evidence()))
+            said = promise_said(
+                whole.kind,
+                1 - promise.alpha,
+                lately[PROMISE],
+                whole.all.mean,
+                promise.evidence(),
+            )
+            raised.append(_raised(whole, PROMISE, promise.evidence(), said))
     replies = [(name, event) for name, event in events if isinstance(event, Replied)]
     for signal in SIGNALS:
         known = [(name, _of(event, signal)) for name, event in replies]
@@ -199,15 +237,23 @@ def _tested(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> tuple[Whole
         if signal in whole.open or not shown:
             continue
         uniforms = np.array([lot(name, signal) for name, _ in shown])
-        test = signals[signal].observe(np.array([value for _, value in shown]), uniforms)
-        signals[signal] = test
+        new = np.array([value for _, value in shown])
+        test = signals[signal] = signals[signal].observe(new, uniforms)
+        lately[signal] = with_last(lately.get(signal, ()), new, np.ones_like(new))
         if test.alarms(level):
-            raised.append(_raised(whole, signal, test.evidence()))
+            said = signal_said(signal, lately[signal], test)
+            raised.append(_raised(whole, signal, test.evidence(), said))
     rung = whole.rung | {one.signal: one.number for one in raised}
-    still = (*whole.open, *(one.signal for one in raised))
-    return msgspec.structs.replace(
-        whole, promise=promise, signals=signals, rung=rung, open=still
-    ), raised
+    whole = msgspec.structs.replace(
+        whole,
+        promise=promise,
+        signals=signals,
+        rung=rung,
+        open=(*whole.open, *(one.signal for one in raised)),
+        stretch=whole.stretch + any(one.signal == PROMISE for one in raised),
+        lately=lately,
+    )
+    return whole, raised
 
 
 def _of(reply: Replied, signal: str) -> float | None:
@@ -222,29 +268,20 @@ def _reopened(whole: Whole, signal: str) -> Whole:
     """Begin a signal's test anew, once somebody saw to its alarm."""
     if signal not in whole.open:
         return whole
-    left = tuple(one for one in whole.open if one != signal)
     promise, signals = whole.promise, dict(whole.signals)
     if signal == PROMISE:
         promise = None if whole.promise is None else PromiseTest.begin(whole.promise.alpha)
     else:
         signals[signal] = ExchangeabilityTest.begin()
-    return msgspec.structs.replace(whole, open=left, promise=promise, signals=signals)
-
-
-def _raised(whole: Whole, signal: str, evidence: float) -> Raised:
-    number = whole.rung.get(signal, 0) + 1
-    return Raised(signal, number, evidence, _says(whole, signal))
-
-
-def _says(whole: Whole, signal: str) -> str:
-    if signal != PROMISE:
-        return (
-            f"The {signal} of replies is no longer what it was. Whether the promise is kept it "
-            "does not say: look at the audits, or draw more of them."
-        )
-    share, (low, high) = estimate(whole.all.mean), interval(whole.all.mean)
-    return (
-        f"The promise is not kept any more: {whole.promised:.4g} was promised, and of "
-        f"{whole.all.mean.n} graded audits {share:.3g} kept it ({low:.3g} to {high:.3g}). "
-        "Recalibrate from recorded traffic, or put the bundle before it back."
+    return msgspec.structs.replace(
+        whole,
+        open=tuple(one for one in whole.open if one != signal),
+        promise=promise,
+        signals=signals,
+        stretch=whole.stretch + (signal == PROMISE),
+        lately={name: window for name, window in whole.lately.items() if name != signal},
     )
+
+
+def _raised(whole: Whole, signal: str, evidence: float, says: str) -> Raised:
+    return Raised(signal, whole.rung.get(signal, 0) + 1, evidence, says)

@@ -1,14 +1,14 @@
 """What is watched, read from the database: for the page, the commands and the metrics."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from farthing.calibration.anytime import estimate, interval
+from farthing.calibration.anytime import MeanState, estimate, interval
 from farthing.gateway.database import Database, Row, Step, microseconds, moment, open_database
-from farthing.gateway.watching.base import Alarm, Deployed, Kept
+from farthing.gateway.watching.base import Alarm, Deployed, Kept, Recent
 from farthing.gateway.watching.deployments import deployments
 from farthing.gateway.watching.events import Closed, Under, event_row, inserted
 from farthing.gateway.watching.monitor import PROMISE, Part, Whole
@@ -63,12 +63,21 @@ class StoredWatch:
         """
         rows = await self.database.read(_STATES, int(groups))
         wholes = {row[:3]: msgspec.json.decode(row[4], type=Whole) for row in rows if not row[3]}
+        rang = {
+            (one.policy, one.mode, one.certificate): one
+            for one in reversed(await self.alarms())
+            if one.signal == PROMISE
+        }
         found = []
         for *row, part, text in rows:
             under = Under(*row)
             whole = wholes[under.row]
             own = msgspec.json.decode(text, type=Part) if part else whole.all
-            found.append(_kept(under, whole, own, part or None))
+            kept = _kept(under, whole, own, part or None)
+            alarm = rang.get((under.policy, under.mode, under.certificate))
+            found.append(
+                kept if alarm is None else replace(kept, recent=_recent(whole, own, alarm))
+            )
         latest = await self._in_force()
         return sorted(found, key=lambda one: (one.policy, one.mode, one.certificate) not in latest)
 
@@ -165,26 +174,42 @@ def meaning(kept: Kept) -> str:
     """
     if kept.share is None or kept.low is None or kept.high is None:
         return UNGRADED
-    sure = f"{kept.low:.3g} to {kept.high:.3g} at confidence {1 - kept.delta:g}"
-    said = f"{kept.share:.3g} of {kept.graded:,} graded audits kept it; of all replies {sure}"
+    said = f"{kept.share:.3g} of {kept.graded:,} graded audits kept it"
     if kept.kind == PARITY:
-        said = f"the accuracy is {kept.share:+.3g} beside the reference's; {sure}"
+        said = f"the accuracy is {kept.share:+.3g} beside the reference's"
     if kept.changed:
-        return f"{said}. No one share fits all of them: something changed on the way."
+        said = f"{said}. No one share fits all of them: something changed on the way."
+        return f"{said}{_since(kept)}"
+    sure = f"{kept.low:.3g} to {kept.high:.3g} at confidence {1 - kept.delta:g}"
+    said = f"{said}; {'' if kept.kind == PARITY else 'of all replies '}{sure}"
     if kept.promised is None:
-        return f"{said}."
+        return f"{said}.{_since(kept)}"
     if kept.high < kept.promised:
-        return f"{said}: less than the {kept.promised:g} that was promised."
-    return f"{said}; {kept.promised:g} was promised."
+        return f"{said}: less than the {kept.promised:g} that was promised.{_since(kept)}"
+    return f"{said}; {kept.promised:g} was promised.{_since(kept)}"
+
+
+def _since(kept: Kept) -> str:
+    """Say how it is kept since the last alarm about it; empty where none rang."""
+    recent = kept.recent
+    if recent is None:
+        return ""
+    what = "closed" if recent.closed else "raised"
+    since = f" Since the alarm was {what} ({recent.since:%Y-%m-%d %H:%M} UTC)"
+    if recent.share is None:
+        return f"{since} no audit was graded."
+    of = f"{recent.graded:,} graded audits"
+    said = f"{since} {recent.share:.3g} of {of} kept it"
+    if kept.kind == PARITY:
+        said = f"{since} it is {recent.share:+.3g}, by {of}"
+    if recent.low is None or recent.high is None:
+        return f"{said}; no one share fits them either."
+    return f"{said}: {recent.low:.3g} to {recent.high:.3g} at confidence {1 - kept.delta:g}."
 
 
 def _kept(under: Under, whole: Whole, part: Part, group: str | None) -> Kept:
-    share, ends = estimate(part.mean), interval(part.mean)
-    outside = share is not None and not ends[0] <= share <= ends[1]
-    low, high = ends if share is not None else (None, None)
     parity = whole.kind == PARITY
-    if parity:  # a difference, which was watched as a number in [0, 1]
-        share, low, high = (None if one is None else 2 * one - 1 for one in (share, low, high))
+    share, low, high = _shown(part.mean, parity=parity)
     users = part.volunteered_sum / part.volunteered if part.volunteered else None
     return Kept(
         policy=under.policy,
@@ -206,8 +231,44 @@ def _kept(under: Under, whole: Whole, part: Part, group: str | None) -> Kept:
         explored=0 if group else whole.explored,
         audits_nano=0 if group else whole.audits_nano,
         explored_nano=0 if group else whole.explored_nano,
-        changed=outside or part.mean.refuted,
+        changed=_is_dead(part.mean),
     )
+
+
+def _recent(whole: Whole, part: Part, alarm: Alarm) -> Recent | None:
+    """Return how it is kept since the last alarm about it was raised or, counted so, closed."""
+    if not whole.stretch:  # it was raised, and the state that says so is about to be read
+        return None
+    closed_at = None if PROMISE in whole.open else alarm.closed_at
+    mean = part.recent if part.stretch == whole.stretch else None
+    share, low, high = (None, None, None)
+    if mean is not None:
+        share, low, high = _shown(mean, parity=whole.kind == PARITY)
+        low, high = (None, None) if _is_dead(mean) else (low, high)
+    return Recent(
+        since=closed_at or alarm.at,
+        closed=closed_at is not None,
+        graded=0 if mean is None else mean.n,
+        share=share,
+        low=low,
+        high=high,
+    )
+
+
+def _shown(mean: MeanState, *, parity: bool) -> tuple[float | None, float | None, float | None]:
+    """Return the share and the ends of its interval; None each without observations."""
+    share, (low, high) = estimate(mean), interval(mean)
+    if share is None:
+        return None, None, None
+    if parity:  # a difference, which was watched as a number in [0, 1]
+        share, low, high = (2 * one - 1 for one in (share, low, high))
+    return share, low, high
+
+
+def _is_dead(mean: MeanState) -> bool:
+    """Return whether observations do not have one mean: the interval misses their own."""
+    share, (low, high) = estimate(mean), interval(mean)
+    return mean.refuted or (share is not None and not low <= share <= high)
 
 
 def _alarm(row: Row) -> Alarm:
