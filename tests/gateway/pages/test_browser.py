@@ -178,6 +178,7 @@ def test_a_key_is_made_and_revoked_by_the_keyboard_alone(window: Watched) -> Non
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Revoke by-hand")).to_be_focused()
     page.keyboard.press("Enter")
+    expect(page.get_by_text("1 key revoked or expired")).to_be_visible()
     reach(page, "1 key revoked or expired")
     page.keyboard.press("Enter")
     expect(page.get_by_role("listitem").filter(has_text="by-hand")).to_contain_text("revoked")

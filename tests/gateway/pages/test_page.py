@@ -35,6 +35,7 @@ from farthing.gateway.pages.overview import budget, promise
 from farthing.gateway.pages.rendering import money
 from farthing.gateway.passed import FALLBACK, STOPPED, Decided
 from farthing.gateway.traffic_rows import cost_of
+from farthing.gateway.watching.base import Recent
 from farthing.traces.base import CallError
 
 NO_BUNDLE = config().replace('bundle = "bundle"', "")
@@ -376,6 +377,24 @@ def test_no_interval_is_told_where_something_changed_on_the_way(tmp_path: Path) 
             assert "97.8 %" not in said
             assert "sure to" not in said
             assert 'class="span"' not in browser.get(path).text
+
+
+def test_how_a_promise_is_kept_since_its_alarm_is_told(tmp_path: Path) -> None:
+    one = replace(watched(now()).promises[0], changed=True)
+    rang = Recent(moment(0), closed=False, graded=212, share=0.69, low=0.61, high=0.77)
+    closed = Recent(moment(0), closed=True, graded=0, share=None, low=None, high=None)
+    mixed = Recent(moment(0), closed=True, graded=9, share=0.5, low=None, high=None)
+    cases = [(rang, "rang: 69.0 % of 212 graded audits, 61.0 % to 77.0 %, sure to 95 % at every"),
+             (closed, "was closed: no audit has a grade yet."),
+             (mixed, "was closed: 50.0 % of 9 graded audits; no one share fits these")]  # fmt: skip
+    watch = ScriptedWatch([replace(one, recent=recent) for recent, _ in cases])
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, watch) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        said = words(browser, "/admin")
+        for _, words_of in cases:
+            assert f"Since 1970-01-01 00:00:00 , when its alarm {words_of}" in said
 
 
 def test_groups_are_folded_under_their_certificate(tmp_path: Path) -> None:
