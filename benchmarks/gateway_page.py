@@ -32,7 +32,7 @@ import uvloop
 from farthing.gateway import traffic_rows, traffic_sums
 from farthing.gateway.database import Step, microseconds, open_database
 from farthing.gateway.keys import open_keys
-from farthing.gateway.pages import requests_read
+from farthing.gateway.pages import promised, requests_read
 from farthing.gateway.traffic_sums import HOUR_US, bucket_of
 from farthing.gateway.watching import tables
 from farthing.traces.base import Call, Trace
@@ -105,7 +105,8 @@ def main() -> None:
 
 async def made(where: str, number: int) -> tuple[str, str]:
     """Record requests of thirty days, and make a key for the page and one for chat."""
-    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA, *requests_read.SCHEMA)
+    recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
+    schema = (*recorded, *requests_read.SCHEMA, *promised.SCHEMA)
     database = await open_database(where, schema)
     generator, now = np.random.default_rng(0), microseconds(datetime.now(UTC))
     latency: dict[tuple[Any, ...], int] = {}

@@ -20,6 +20,7 @@ from farthing.gateway.pages.figures import Figures, Totals, midnight, week
 from farthing.gateway.pages.requests_read import PAGE, Place, lines, query, whole
 from farthing.gateway.passed import Passed
 from farthing.gateway.traffic_rows import cost_of
+from farthing.gateway.watching import tables
 
 REQUESTS = [
     replace(one, saved_nano=None if at % 7 == 0 else one.saved_nano)
@@ -29,7 +30,8 @@ REQUESTS = [
 
 def playing(where: str, play: Callable[[Database], Awaitable[None]]) -> None:
     async def go() -> None:
-        schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *requests_read.SCHEMA)
+        recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
+        schema = (*recorded, *requests_read.SCHEMA)
         database = await open_database(where, schema)
         await play(database)
         await database.aclose()

@@ -2,6 +2,8 @@
 
 import html
 import re
+import sqlite3
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -31,8 +33,9 @@ from farthing.gateway.pages.charts import bars, floor_of, scale
 from farthing.gateway.pages.figures import Day, week
 from farthing.gateway.pages.overview import budget, promise
 from farthing.gateway.pages.rendering import money
-from farthing.gateway.passed import FALLBACK, STOPPED
+from farthing.gateway.passed import FALLBACK, STOPPED, Decided
 from farthing.gateway.traffic_rows import cost_of
+from farthing.gateway.watching.base import Recent
 from farthing.traces.base import CallError
 
 NO_BUNDLE = config().replace('bundle = "bundle"', "")
@@ -137,6 +140,86 @@ def test_why_it_stopped_is_said_where_a_stream_was_left_or_a_fallback_answered(
         assert says in words(browser, f"/admin/requests/{name}")
 
 
+def test_a_reply_of_which_nothing_was_promised_says_why(tmp_path: Path) -> None:
+    watch = watched(now())
+    alarm = replace(watch.rung[0], signal="promise")
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    decided = Decided(kind="agreement", graded_by="reference", promised=0.95, reference="large")
+    one = replace(
+        passed("a" * 32, at=now()), policy="letters", mode="default", decided=decided,
+        certificate=alarm.certificate,
+    )  # fmt: skip
+    ended = msgspec.structs.replace(decided, ended_by="budget")
+    bare = replace(one, certificate=None, decided=None)
+    cases = [
+        (one, f"since {alarm.at:%Y-%m-%d %H:%M} UTC an alarm says that what was promised is not"),
+        (replace(one, id="b" * 32, at=alarm.at - timedelta(days=1)), "the certificate did not"),
+        (replace(one, id="c" * 32, decided=ended), "the money that it could spend ended"),
+        (replace(bare, id="d" * 32), "the bundle that decided promises nothing"),
+        (replace(bare, id="e" * 32, mode=None), "no bundle decided it"),
+        (replace(bare, id="f" * 32, mode=None, policy=None), "a model was asked by its name"),
+    ]
+    put(str(tmp_path / "gateway.db"), *[case for case, _ in cases])
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([], [alarm])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        for case, why in cases:
+            said = words(browser, f"/admin/requests/{case.id}")
+            assert f"What was promised Nothing: {why}" in said, said
+            assert "on at least" not in said
+
+
+def test_feedback_is_shown_with_its_words_to_those_who_may_see_prompts(tmp_path: Path) -> None:
+    where, one = str(tmp_path / "gateway.db"), "a" * 32
+    owner, reader = made_key(where, "owner", "admin"), made_key(where, "reader", "read")
+    put(where, replace(passed(one, at=now()), answered_by="large"))
+    with page(tmp_path, NO_BUNDLE) as running:
+        browser, other = Browser(running), Browser(running)
+        browser.login(owner)
+        other.login(reader)
+        assert "What a user says" not in words(browser, f"/admin/requests/{one}")
+        body = {"trace_id": one, "gold": "seventeen", "comment": "<b>not four</b>"}
+        opens = {"Authorization": f"Bearer {owner}", "Content-Type": "application/json"}
+        data = msgspec.json.encode(body)
+        sent = urllib.request.Request(f"{running.url}/v1/feedback", data, opens)
+        assert running.send(sent).status == 200
+        said = words(browser, f"/admin/requests/{one}")
+        assert "Grade ✕ wrong" in said
+        assert "By key owner Accepted answer seventeen" in said
+        assert "&lt;b&gt;not four&lt;/b&gt;" in browser.get(f"/admin/requests/{one}").text
+        less = words(other, f"/admin/requests/{one}")
+        assert "Grade ✕ wrong" in less
+        assert "seventeen" not in less
+        assert "not four" not in less
+        assert "By key" not in less
+
+
+@pytest.mark.parametrize(
+    ("state", "says"), [("done", "Nobody was left to ask"), ("waiting", "Nobody was asked in")]
+)
+def test_an_audit_of_which_nobody_was_left_to_ask_says_so(
+    tmp_path: Path, state: str, says: str
+) -> None:
+    where = str(tmp_path / "gateway.db")
+    owner = made_key(where, "owner", "admin")
+    decided = Decided(kind="agreement", graded_by="reference")
+    one = replace(passed("a" * 32, at=now()), policy="letters", mode="default", certificate="c")
+    put(where, replace(one, audit=0.5, audited=True, decided=decided, promise="agreement"))
+    with page(tmp_path, NO_BUNDLE) as running:
+        execute(where, f"UPDATE audits SET state = '{state}'")
+        browser = Browser(running)
+        browser.login(owner)
+        assert says in words(browser, f"/admin/requests/{one.id}")
+
+
+def execute(where: str, sql: str) -> None:
+    """Change an SQLite database from beside the gateway."""
+    connection = sqlite3.connect(where)
+    with connection:
+        connection.execute(sql)
+    connection.close()
+
+
 def test_alarms_are_closed_by_whom(browser: Browser) -> None:
     assert "closed 20" in words(browser, "/admin/alarms")
     assert browser.submit("/admin/alarms", "/admin/alarms/close", id="a1").status == 303
@@ -145,6 +228,60 @@ def test_alarms_are_closed_by_whom(browser: Browser) -> None:
     assert "by owner" in said
     assert "open alarm" not in words(browser, "/admin")
     assert browser.submit("/admin/alarms", "/admin/alarms/close", id="gone").status == 303
+
+
+def test_closing_an_alarm_asks_first(tmp_path: Path) -> None:
+    alarm = watched(now()).rung[0]
+    promised = replace(alarm, id="a2", signal="promise")
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([], [alarm, promised])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        for path in ("/admin", "/admin/alarms"):
+            text = browser.get(path).text
+            forms = re.findall(r'<form[^>]*alarms/close".*?</form>', text, re.DOTALL)
+            assert len(forms) == 2
+            for form in forms:
+                assert form.index("<summary>Close") < form.index("<button"), "a click asks first"
+                assert ("Replies under this certificate will promise again" in form) == (
+                    'value="a2"' in form
+                )
+
+
+def test_keys_that_ended_say_what_they_had_spent(browser: Browser) -> None:
+    browser.submit("/admin/keys", "/admin/keys", name="idle", scope="call", most="0", unit="usd")
+    said = words(browser, "/admin/keys")
+    assert "$0 in total $0 spent of it; every request is refused" in said
+    assert "of it; every" not in said.replace("$0 spent of it; every", "")
+    assert "revoked or expired" not in said
+    text = browser.get("/admin/keys").text
+    (shop,) = re.findall(r'name="id" value="(\w+)">\s*<details class="sure"><summary>Revoke'
+                         r'<span class="unseen"> shop<', text)  # fmt: skip
+    assert browser.submit("/admin/keys", "/admin/keys/revoke", id=shop).status == 303
+    said = words(browser, "/admin/keys")
+    assert "1 key revoked or expired shop" in said
+    assert "$15.00 spent in all" in said
+    assert "of this name" not in said
+    browser.submit("/admin/keys", "/admin/keys", name="shop", scope="call")
+    assert "spent in all, with the key of this name that is valid" in words(browser, "/admin/keys")
+
+
+def test_an_unknown_address_answers_with_a_page(browser: Browser) -> None:
+    reply = browser.get("/admin/gone")
+    assert (reply.status, reply.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no such page." in reply.text
+    assert 'href="/admin/requests"' in reply.text
+    for path, to in (
+        ("/admin/", "/admin"),
+        ("/admin/keys/", "/admin/keys"),
+        ("/admin//", "/admin"),
+    ):
+        reply = browser.get(path)
+        assert (reply.status, reply.headers["Location"]) == (303, to), path
+    stranger = Browser(browser.running).get("/admin/gone")
+    assert stranger.status == 404
+    assert "There is no such page." in stranger.text
+    assert 'href="/admin/requests"' not in stranger.text
 
 
 def test_what_decided_when_is_told(browser: Browser) -> None:
@@ -225,6 +362,54 @@ def test_a_promise_is_kept_or_broken_where_its_interval_proves_it() -> None:
     found = [promise(each).verdict for each in (one, group, none, broken)]
     assert found == ["kept", "open", "no grades", "broken"]
     assert promise(replace(one, promised=None)).verdict == "open"
+
+
+def test_no_interval_is_told_where_something_changed_on_the_way(tmp_path: Path) -> None:
+    one = replace(watched(now()).promises[0], changed=True, low=0.978, high=0.979)
+    assert promise(one).span is None
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([one])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        for path in ("/admin", "/admin/certificates"):
+            said = words(browser, path)
+            assert "No one share fits all these replies: something changed on the way." in said
+            assert "97.8 %" not in said
+            assert "sure to" not in said
+            assert 'class="span"' not in browser.get(path).text
+
+
+def test_how_a_promise_is_kept_since_its_alarm_is_told(tmp_path: Path) -> None:
+    one = replace(watched(now()).promises[0], changed=True)
+    rang = Recent(moment(0), closed=False, graded=212, share=0.69, low=0.61, high=0.77)
+    closed = Recent(moment(0), closed=True, graded=0, share=None, low=None, high=None)
+    mixed = Recent(moment(0), closed=True, graded=9, share=0.5, low=None, high=None)
+    cases = [(rang, "rang: 69.0 % of 212 graded audits, 61.0 % to 77.0 %, sure to 95 % at every"),
+             (closed, "was closed: no audit has a grade yet."),
+             (mixed, "was closed: 50.0 % of 9 graded audits; no one share fits these")]  # fmt: skip
+    watch = ScriptedWatch([replace(one, recent=recent) for recent, _ in cases])
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, watch) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        said = words(browser, "/admin")
+        for _, words_of in cases:
+            assert f"Since 1970-01-01 00:00:00 , when its alarm {words_of}" in said
+
+
+def test_groups_are_folded_under_their_certificate(tmp_path: Path) -> None:
+    one, group, none, _ = watched(now()).promises
+    broken = replace(group, group="refunds", share=0.5, low=0.4, high=0.6)
+    other = replace(one, policy="support")
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([one, other, none, group, broken])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        text = browser.get("/admin").text
+        (folded,) = re.findall(r"<details><summary>[^<]*group.*?</details>", text, re.DOTALL)
+        assert "2 groups of these replies, 1 broken" in folded
+        assert folded.count("billing") == text.count("billing") == 1
+        assert text.index("refunds") < text.index(">support<")
 
 
 def test_bars_are_as_high_as_the_dearer_of_what_was_and_would_be_paid() -> None:

@@ -11,6 +11,7 @@ from farthing.gateway.pages.view import (
     HOME,
     LOGIN,
     THEMES,
+    NotShownError,
     View,
     clock,
     cookie_of,
@@ -92,6 +93,14 @@ async def theme(view: View) -> Response:
         samesite="strict",
     )
     return response
+
+
+async def missing(view: View) -> Response:
+    """Say that there is no such page; an address with a slash at its end is that without it."""
+    path = view.http.url.path
+    if path != path.rstrip("/"):
+        return RedirectResponse(local(path.rstrip("/")), 303)
+    raise NotShownError(404, "There is no such page.")
 
 
 async def static(http: Request) -> Response:

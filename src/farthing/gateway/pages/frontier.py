@@ -1,19 +1,18 @@
 """The frontier: what 1,000 requests cost against the share that keeps the promise."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from starlette.responses import Response
 
-from farthing.gateway.completions import NONE
 from farthing.gateway.loaded import Loaded
 from farthing.gateway.pages.charts import Tick, floor_of, scale
-from farthing.gateway.pages.figures import Asked, Kind, week
+from farthing.gateway.pages.figures import Asked, week
+from farthing.gateway.pages.promised import MOST, Promised, promised
 from farthing.gateway.pages.view import View
 from farthing.gateway.policies import GatewayPolicy
-from farthing.gateway.watching.base import Kept
-from farthing.gateway.watching.promises import PARITY
+from farthing.gateway.watching.promises import watched
 
 What = Literal["now", "mode", "alone"]
 
@@ -23,7 +22,8 @@ class Point:
     """Something that may answer a policy's requests."""
 
     what: What
-    """`now`: live replies under a promise; `mode`: a bundle as it was proved; `alone`: a model."""
+    """`now`: live replies under the promise in force; `mode`: a bundle as it was proved; `alone`: a
+    model."""
     name: str
     nano: float
     """What 1,000 requests cost."""
@@ -55,25 +55,35 @@ class Chart:
 async def frontier(view: View) -> Response:
     """Show what each policy, mode and model costs and keeps."""
     house, since = view.pages.house, week(view.now)
-    kept = await view.pages.watch.kept()
-    kinds, asked = await view.pages.figures.kinds(since), await view.pages.figures.asked(since)
+    asked = await view.pages.figures.asked(since)
     found = {
-        policy.name: points(policy, kept, kinds, asked) for policy in house.chat.policies.values()
+        policy.name: points(policy, await _live(view, policy), asked)
+        for policy in house.chat.policies.values()
     }
     charts = {name: chart(some) for name, some in found.items()}
     return view.show("frontier.html", found=found, charts=charts, policies=house.chat.policies)
 
 
+async def _live(view: View, policy: GatewayPolicy) -> dict[str, Promised]:
+    """Return by mode what its replies under the promise in force came to."""
+    found = {}
+    for one in policy.loaded.values():
+        certificate = one.bundle.certificate
+        if certificate is None or one.certificate_id is None:
+            continue
+        kind = watched(certificate).kind
+        since, database = week(view.now), view.pages.database
+        live = await promised(database, policy.name, one.certificate_id, kind, since)
+        if live is not None:
+            found[one.mode] = live
+    return found
+
+
 def points(
-    policy: GatewayPolicy, kept: Sequence[Kept], kinds: Sequence[Kind], asked: Sequence[Asked]
+    policy: GatewayPolicy, live: Mapping[str, Promised], asked: Sequence[Asked]
 ) -> list[Point]:
     """Return what is known of a policy, what is live first, then modes, then models alone."""
-    live = [one for one in kinds if one.policy == policy.name and one.promise != NONE]
-    found = []
-    if live:
-        nano = 1_000 * sum(one.cost_nano for one in live) / sum(one.requests for one in live)
-        says = "replies under a promise in the last 7 days; the share is of audited ones"
-        found.append(Point("now", "now", nano, _share(policy, kept), says))
+    found = [_now(mode, one) for mode, one in live.items()]
     modes = policy.loaded.values()
     found += [point for mode in modes if (point := _of_mode(mode)) is not None]
     measured = [point for mode in modes if (point := _of_reference(mode)) is not None]
@@ -112,23 +122,14 @@ def chart(found: Sequence[Point]) -> Chart | None:
     )
 
 
-def _share(policy: GatewayPolicy, kept: Sequence[Kept]) -> float | None:
-    """Return the share of audited replies that keep it, of all modes together.
-
-    Parity has none: it is about a difference of accuracies.
-    """
-    marks = {one.certificate_id for one in policy.loaded.values()}
-    some = [
-        (one.share, one.replies)
-        for one in kept
-        if (one.policy, one.group) == (policy.name, None)
-        and one.certificate in marks
-        and one.kind != PARITY
-    ]
-    known = [(share, replies) for share, replies in some if share is not None and replies]
-    if not known:
-        return None
-    return sum(share * number for share, number in known) / sum(number for _, number in known)
+def _now(mode: str, live: Promised) -> Point:
+    newest = "the newest " if live.replies == MOST else ""
+    says = (
+        f"{newest}{live.replies:,} replies of the last 7 days that carried the promise of the "
+        "certificate in force; "
+    )
+    says += f"the share is of {live.graded:,} graded audits of them"
+    return Point("now", mode, 1_000 * live.cost_nano / live.replies, live.share, says)
 
 
 def _of_mode(mode: Loaded) -> Point | None:

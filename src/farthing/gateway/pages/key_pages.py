@@ -91,7 +91,7 @@ async def _listed(view: View, status: int = 200, **shown: Any) -> Response:
         status,
         keys=valid,
         ended=[record for record in reversed(records) if record not in valid],
-        spent=await _spent(view, valid),
+        spent=await _spent(view, records),
         own=view.by.key.id,
         models=view.pages.house.chat.models,
         periods=get_args(Period),
@@ -100,13 +100,15 @@ async def _listed(view: View, status: int = 200, **shown: Any) -> Response:
 
 
 async def _spent(view: View, records: Sequence[KeyRecord]) -> dict[str, dict[str, int]]:
-    """Return what each key spent by period, in nano-dollars, in tokens and in calls."""
-    accounts = [record.account for record in records]
+    """Return what each account spent by period, in nano-dollars, in tokens and in calls.
+
+    A key's account is its name's: one that was made anew goes on where the one before it ended.
+    """
+    accounts = sorted({record.account for record in records})
     found = await view.pages.house.ledger.balances(accounts) if accounts else []
-    names = {account: record.id for account, record in zip(accounts, records, strict=True)}
-    spent: dict[str, dict[str, int]] = {record.id: {} for record in records}
+    spent: dict[str, dict[str, int]] = {account: {} for account in accounts}
     for one in found:
         for unit in UNITS:
             amount = one.settled.of(unit) + one.held.of(unit)
-            spent[names[one.account]][f"{unit} {one.period}"] = amount
+            spent[one.account][f"{unit} {one.period}"] = amount
     return spent

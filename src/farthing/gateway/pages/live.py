@@ -4,12 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlencode
+from zlib import crc32
 
 import msgspec
 from starlette.responses import Response
 
+from farthing.gateway.completions import NONE
+from farthing.gateway.pages.audits_read import OUTCOMES
 from farthing.gateway.pages.figures import EVER, Kind
-from farthing.gateway.pages.requests_read import PAGE, Line, Place, Whole, lines, whole
+from farthing.gateway.pages.requests_read import (
+    PAGE,
+    Line,
+    Place,
+    Whole,
+    audited_lines,
+    lines,
+    whole,
+)
+from farthing.gateway.pages.told import feedback_on, why_nothing
 from farthing.gateway.pages.view import NotShownError, View
 from farthing.gateway.passed import FALLBACK, STOPPED, Passed
 from farthing.gateway.traffic_rows import cost_of
@@ -32,8 +44,8 @@ class Listed:
     lines: tuple[Line, ...]
     chosen: Mapping[str, str]
     """What is filtered by."""
-    newest: str
-    """The place of the first of them."""
+    mark: str
+    """Another one wherever something else is shown."""
     is_first: bool
     """Whether nothing newer is left out: then it goes on by itself."""
     older: str | None
@@ -54,6 +66,7 @@ async def requests(view: View) -> Response:
         choices={name: _choices(kinds, name) for name in FIELDS},
         records=view.pages.house.config.record is not None,
         address=f"{view.http.url.scheme}://{view.http.url.netloc}",
+        outcomes=OUTCOMES,
         nobody=NOBODY,
     )
 
@@ -61,7 +74,7 @@ async def requests(view: View) -> Response:
 async def rows(view: View) -> Response:
     """Show the list alone, or say that nothing is new."""
     listed = await _listed(view, await _kinds(view) if _chosen(view) else [])
-    if listed.newest == view.http.query_params.get("newest", ""):
+    if listed.mark == view.http.query_params.get("mark", ""):
         return Response(status_code=204)
     return view.show("rows.html", listed=listed)
 
@@ -72,7 +85,8 @@ async def request(view: View) -> Response:
     if found is None:
         raise NotShownError(404, "There is no such request; it may have been deleted by its age.")
     keys = await view.pages.keys.list() if view.by.is_admin else []
-    names = {key.id: key.name for key in keys}
+    names: dict[str | None, str] = {key.id: key.name for key in keys}
+    alarms = await view.pages.watch.alarms() if found.passed.promise == NONE else []
     return view.show(
         "request.html",
         found=found,
@@ -82,7 +96,9 @@ async def request(view: View) -> Response:
         messages=[said(message) for message in found.passed.messages or ()],
         stopped=stopped(view, found),
         audit=await find_audit(view.pages.database, found.passed.id),
-        key=names.get(found.passed.key or "", found.passed.key),
+        why_nothing=why_nothing(found.passed, alarms),
+        feedback=await feedback_on(view.pages.database, found.passed.id),
+        names=names,
         strongest=view.pages.house.config.serve.strongest,
     )
 
@@ -143,21 +159,31 @@ async def _kinds(view: View) -> list[Kind]:
 async def _listed(view: View, kinds: list[Kind]) -> Listed:
     chosen = _chosen(view)
     after = Place.read(view.http.query_params.get("before", ""))
-    some = [kind for kind in kinds if _fits(kind, chosen)] if chosen else None
-    found = await lines(view.pages.database, some, after)
+    found = await _found(view, chosen, kinds, after)
     shown = tuple(found[:PAGE])
     return Listed(
         shown,
         chosen,
-        str(shown[0].place) if shown else "",
+        f"{crc32(repr([(one.id, one.came) for one in shown]).encode()):08x}",
         after == Place(),
         str(shown[-1].place) if len(found) > PAGE else None,
     )
 
 
+async def _found(
+    view: View, chosen: Mapping[str, str], kinds: list[Kind], after: Place
+) -> list[Line]:
+    database = view.pages.database
+    if "audits" in chosen:
+        outcome = next((one for one in OUTCOMES if one == chosen["audits"]), None)
+        return [] if outcome is None else await audited_lines(database, outcome, chosen, after)
+    some = [kind for kind in kinds if _fits(kind, chosen)] if chosen else None
+    return await lines(database, some, after)
+
+
 def _chosen(view: View) -> dict[str, str]:
     query = view.http.query_params
-    return {name: query[name] for name in FIELDS if query.get(name)}
+    return {name: query[name] for name in (*FIELDS, "audits") if query.get(name)}
 
 
 def _choices(kinds: list[Kind], name: str) -> list[str]:

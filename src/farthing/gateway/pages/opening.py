@@ -11,7 +11,7 @@ from farthing.gateway import traffic_rows, traffic_sums
 from farthing.gateway.database import Database, open_database
 from farthing.gateway.house import House
 from farthing.gateway.keys import Keys
-from farthing.gateway.pages import requests_read, sessions
+from farthing.gateway.pages import promised, requests_read, sessions
 from farthing.gateway.pages.attempts import Attempts
 from farthing.gateway.pages.figures import Figures
 from farthing.gateway.pages.rendering import environment
@@ -56,7 +56,7 @@ async def opened_pages(house: House, watch: Watch | None = None) -> AsyncIterato
         raise InputError("the page is opened by keys, and none are needed here; set keys = true")
     where = house.config.serve.database
     recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
-    schema = (*recorded, *requests_read.SCHEMA)
+    schema = (*recorded, *requests_read.SCHEMA, *promised.SCHEMA)
     async with contextlib.AsyncExitStack() as stack:
         database = await open_database(where, schema)
         stack.push_async_callback(database.aclose)

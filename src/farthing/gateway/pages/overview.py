@@ -60,7 +60,17 @@ class Promise:
     kept: Kept
     verdict: Verdict
     span: Span | None
-    """None where nothing is known, and of parity, whose share is a difference."""
+    """None where nothing is known, where no one share fits, and of parity: a difference."""
+
+    def is_group_of(self, whole: "Promise") -> bool:
+        """Return whether this is of a group of the replies that another is of."""
+        one, other = self.kept, whole.kept
+        same = (one.policy, one.mode, one.certificate) == (
+            other.policy,
+            other.mode,
+            other.certificate,
+        )
+        return one.group is not None and same
 
 
 async def overview(view: View) -> Response:
@@ -122,5 +132,6 @@ def promise(kept: Kept) -> Promise:
             verdict = "broken"
         elif kept.low >= kept.promised:
             verdict = "kept"
-    drawn = None if kept.kind == PARITY else span(kept.low, kept.share, kept.high, kept.promised)
-    return Promise(kept, verdict, drawn)
+    if kept.changed or kept.kind == PARITY:
+        return Promise(kept, verdict, None)
+    return Promise(kept, verdict, span(kept.low, kept.share, kept.high, kept.promised))

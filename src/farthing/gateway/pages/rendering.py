@@ -35,6 +35,7 @@ def environment() -> Environment:
         "amount": lambda number, unit: said(unit, number),
         "kind": lambda promise: promise.__struct_config__.tag,
     }
+    found.tests["group_of"] = lambda one, whole: one.is_group_of(whole)
     found.globals["static"] = partial(_address, _digests())
     return found
 

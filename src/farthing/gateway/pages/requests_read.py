@@ -5,7 +5,7 @@ for is merged out of the kinds of requests that there are (`Kind`), each read fr
 order: so a page costs the same at a thousand requests and at a million, whatever the filter.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from farthing.gateway.database import Database, Row, moment
+from farthing.gateway.pages import audits_read
+from farthing.gateway.pages.audits_read import Came, Outcome, outcomes
 from farthing.gateway.pages.figures import Kind
 from farthing.gateway.passed import Passed
 from farthing.gateway.traffic_rows import FIND, live_and_later, passed_from
@@ -24,6 +26,7 @@ SCHEMA = (
     """
 CREATE INDEX IF NOT EXISTS traffic_by_kind
 ON traffic_requests (policy, model, promise, at_us, id)""",
+    *audits_read.SCHEMA,
 )
 _LINE = """id, at_us, policy, model, promise, cost_nano, later_nano, saved_nano, latency_s, audited,
     trace"""
@@ -80,6 +83,8 @@ class Line:
     audited: bool
     calls: tuple[Called, ...]
     """Those before the reply."""
+    came: Came | None = None
+    """What became of its audit; None: it was not drawn."""
 
     @property
     def place(self) -> Place:
@@ -105,8 +110,23 @@ async def lines(database: Database, kinds: Sequence[Kind] | None, after: Place) 
         kinds: those that are asked for; None: all that there is.
         after: where the page before ended.
     """
-    sql, values = query(kinds, after)
-    return [_line(row) for row in await database.read(sql, *values)] if sql else []
+    return await _read(database, *query(kinds, after))
+
+
+async def audited_lines(
+    database: Database, outcome: Outcome, wanted: Mapping[str, str], after: Place
+) -> list[Line]:
+    """Return a page of requests whose audits came to something; see `lines`.
+
+    Args:
+        database: with recorded traffic.
+        outcome: what the audits came to.
+        wanted: the policy, the model and the promise that are asked for.
+        after: where the page before ended.
+    """
+    place = (after.at_us, after.id)
+    sql, values = audits_read.query(_LINE, outcome, wanted, place, PAGE + 1)
+    return await _read(database, sql, values)
 
 
 def query(kinds: Sequence[Kind] | None, after: Place) -> tuple[str, Row]:
@@ -135,6 +155,12 @@ async def whole(database: Database, name: str) -> Whole | None:
         return None
     live, later = live_and_later(rows[0])
     return Whole(replace(passed_from(rows[0]), trace=live), tuple(later))
+
+
+async def _read(database: Database, sql: str, values: Row) -> list[Line]:
+    found = [_line(row) for row in await database.read(sql, *values)] if sql else []
+    came = await outcomes(database, [one.id for one in found if one.audited])
+    return [replace(one, came=came.get(one.id)) for one in found]
 
 
 def _line(row: Row) -> Line:

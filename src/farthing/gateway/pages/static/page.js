@@ -12,7 +12,7 @@ if (button) {
   button.hidden = false;
   button.addEventListener("click", () => {
     paused = !paused;
-    button.setAttribute("aria-pressed", String(paused));
+    button.textContent = paused ? "Go on" : "Pause";
     say(paused ? "Paused" : "New ones come by themselves");
   });
 }
