@@ -35,5 +35,5 @@ def routes() -> list[Route]:
         Route("/admin/keys", viewed(key_pages.keys, "admin"), methods=get),
         Route("/admin/keys", viewed(key_pages.make, "admin"), methods=post),
         Route("/admin/keys/revoke", viewed(key_pages.revoke, "admin"), methods=post),
-        Route("/admin/{rest:path}", viewed(entering.missing, None), methods=get),
+        Route("/admin/{rest:path}", viewed(entering.missing), methods=get),
     ]
