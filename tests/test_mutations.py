@@ -759,9 +759,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
-        "proofs:down_from_the_best",
-        "trained_points(plays, train)",
-        "trained_points(plays, calibrate)",
+        "proofs:promise",
+        "down_from_the_best(plays, train) if row is None else row\n            return _parity",
+        "down_from_the_best(plays, calibrate) if row is None else row\n            return _parity",
         "test_held_out_questions",
     ),
     Mutation(
