@@ -760,8 +760,8 @@ MUTATIONS = (
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
         "proofs:promise",
-        "down_from_the_best(plays, train) if row is None else row\n            return _parity",
-        "down_from_the_best(plays, calibrate) if row is None else row\n            return _parity",
+        "down_from_the_best(plays, train)",
+        "down_from_the_best(plays, calibrate)",
         "test_held_out_questions",
     ),
     Mutation(

@@ -107,11 +107,10 @@ def promise(
             from farthing.experiments.selective_proof import selective  # noqa: PLC0415 - scikit-learn
 
             return selective(asked, plays, train, calibrate)
-        case Parity():
+        case Parity() | Agreement():
             row = down_from_the_best(plays, train) if row is None else row
-            return _parity(asked, plays, train, calibrate, row)
-        case Agreement():
-            row = down_from_the_best(plays, train) if row is None else row
+            if isinstance(asked, Parity):
+                return _parity(asked, plays, train, calibrate, row)
             return _agreement(asked, plays, calibrate, row)
         case Budget():
             return Promised(_budget(asked, plays, train, calibrate), policy, empty)
