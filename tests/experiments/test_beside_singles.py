@@ -144,6 +144,7 @@ def test_the_level_is_shared_among_the_models() -> None:
     assert two.row(row).instead == ""
 
 
+@pytest.mark.slow
 def test_splits_of_the_same_cost_seldom_make_a_model_look_cheaper() -> None:
     repeats = 1_500
     named = 0

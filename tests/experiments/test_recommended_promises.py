@@ -79,6 +79,7 @@ def borderline(seed: int) -> TraceArrays:
     )
 
 
+@pytest.mark.slow
 def test_whoever_looks_best_is_falsely_proved_as_rarely_as_the_promise_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
