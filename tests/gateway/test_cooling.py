@@ -106,6 +106,20 @@ def test_a_whole_line_that_would_be_left_alone_is_asked(tmp_path: Path) -> None:
     assert cooling.ready(["large"]) == ["large"]
 
 
+def test_who_is_not_asked_is_not_tried(tmp_path: Path) -> None:
+    """A line's first model answers: what follows it is not taken for tried by that request."""
+    with Endpoint() as well, Endpoint(faults={"500": 1.0}) as bad:
+        text = config(well.url, bad.url, 0.4)
+        text = text.replace("large = ['small']", "large = ['small']\nsmall = ['large']")
+        with gateway(tmp_path, text) as running:
+            for _ in range(FAILURES):
+                running.chat("small", "x")
+            bad.faults = {}
+            time.sleep(0.45)
+            assert running.chat("large", "x").json["farthing"]["answered_by"] == "large"
+            assert running.chat("small", "x").json["farthing"]["answered_by"] == "small"
+
+
 def test_latency_counts_from_the_request_to_the_reply(tmp_path: Path) -> None:
     with (
         Endpoint(faults={"500": 1.0}, latency_s=0.15) as bad,

@@ -44,7 +44,7 @@ def hurry(models: ModelsConfig, fallbacks: Collection[str]) -> ModelsConfig:
 class Cooling:
     """Which models are left alone now.
 
-    >>> clock = iter([0.0, 1.0, 10.0, 10.1]).__next__  # when it is asked
+    >>> clock = iter([0.0, 1.0, 10.0, 10.0, 10.1]).__next__  # when it is asked
     >>> cooling = Cooling(10.0, {"large"}, clock)
     >>> for _ in range(FAILURES):
     ...     cooling.failed("large")
@@ -63,17 +63,22 @@ class Cooling:
 
     def skips(self, name: str) -> bool:
         """Return whether a model is left alone; after the pause one request may try it."""
-        if name not in self._until:
-            return False
-        now = self.now()
-        if now < self._until[name]:
+        if self._rests(name):
             return True
-        self._until[name] = now + self.seconds  # the others wait for what this one finds
+        self.begin(name)
         return False
 
     def ready(self, line: Sequence[str]) -> list[str]:
-        """Return who of a line is asked: all, where each one would be left alone."""
-        return [name for name in line if not self.skips(name)] or list(line)
+        """Return who of a line may be asked: all, where each one would be left alone."""
+        return [name for name in line if not self._rests(name)] or list(line)
+
+    def begin(self, name: str) -> None:
+        """Note that a request tries a model: after a pause the others wait for what it finds."""
+        if name in self._until:
+            self._until[name] = self.now() + self.seconds
+
+    def _rests(self, name: str) -> bool:
+        return name in self._until and self.now() < self._until[name]
 
     def failed(self, name: str) -> None:
         """Count a request that a model failed."""

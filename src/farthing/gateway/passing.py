@@ -133,6 +133,7 @@ class Passing:
         ready = self.cooling.ready(line)
         for one in line:
             if one in ready:
+                self.cooling.begin(one)
                 call = Call(self.upstreams[one], request, self.default_max_output, deadline.until)
                 yield call, one == ready[-1]
             else:

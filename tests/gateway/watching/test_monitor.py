@@ -11,6 +11,7 @@ from watched_traffic import event
 
 from farthing.calibration.anytime import MeanState, estimate, interval, observe
 from farthing.calibration.base import FloatArray
+from farthing.calibration.drift import PromiseTest
 from farthing.gateway.watching.events import (
     AnyEvent,
     Asked,
@@ -66,9 +67,75 @@ def test_what_was_drawn_twice_as_often_counts_half() -> None:
         REPLY,
         *[Graded(value=1.0, probability=0.1)] * 4,
         *[Graded(value=0.0, probability=0.2)] * 4,
-        *[Graded(value=0.0, probability=0.05)] * 1,  # less often than at first: counts as one
+        *[Graded(value=0.0, probability=0.05)] * 1,  # the least so far: counts as one
     )
     assert estimate(state.whole.all.mean) == pytest.approx(4 / (4 + 4 / 2 + 1))
+    state, _ = after(state, [event(Graded(value=0.0, probability=0.1))] * 2)  # from now on a half
+    assert estimate(state.whole.all.mean) == pytest.approx(4 / (4 + 4 / 2 + 1 + 2 / 2))
+
+
+def test_the_promise_is_tested_with_the_weights_of_the_interval() -> None:
+    grades = [
+        Graded(value=float(k % 12 > 0), probability=[0.5, 0.1, 0.2][k % 3]) for k in range(90)
+    ]
+    weights = np.array([1.0, *[[0.2, 1.0, 0.5][k % 3] for k in range(1, 90)]])
+    values = np.array([one.value for one in grades])
+    state = counted(REPLY)
+    for start in range(0, 90, 13):
+        some = [event(one) for one in grades[start : start + 13]]
+        state, _ = after(state, some)
+    assert interval(state.whole.all.mean) == interval(
+        observe(MeanState.begin(DELTA), values, weights)
+    )
+    by_hand = PromiseTest.begin(0.1).observe(1 - values, weights)
+    assert state.whole.promise is not None
+    assert state.whole.promise.evidence() == pytest.approx(by_hand.evidence())
+
+
+@pytest.mark.parametrize("share", [(0.1, 0.5), (0.5, 0.1), (0.5, 0.1, 0.5)], ids=str)
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
+def test_the_interval_is_right_where_audit_is_changed(
+    share: tuple[float, ...], *, late: bool
+) -> None:
+    """Raised, lowered, both; grades may come in any order, some from before the change."""
+    generator, mean, missed = np.random.default_rng(6), 0.9, 0
+    streams, n = 150, 900
+    for _ in range(streams):
+        probability = np.repeat(share, n // len(share))
+        at = np.arange(n) + (generator.exponential(300, n) if late else 0)
+        drawn = np.flatnonzero(generator.random(n) < probability)
+        drawn = drawn[np.argsort(at[drawn])]
+        right = generator.random(n) < mean
+        state, ever = counted(REPLY), False
+        for some in np.array_split(drawn, 8):
+            grades = [Graded(value=float(right[k]), probability=probability[k]) for k in some]
+            state, _ = after(state, [event(one) for one in grades])
+            low, high = interval(state.whole.all.mean)
+            ever |= not low <= mean <= high
+        missed += ever
+    assert binomtest(missed, streams, DELTA, alternative="greater").pvalue > 1e-3
+
+
+def test_two_gateways_that_draw_unequally_have_one_right_interval() -> None:
+    """One of hard requests draws five times as often, and its audit is graded first."""
+    generator, missed = np.random.default_rng(7), 0
+    streams, n, mean = 40, 3_000, 0.5 * 0.98 + 0.5 * 0.7
+    for _ in range(streams):
+        hard = generator.random(n) < 0.5
+        hard[0] = True
+        probability = np.where(hard, 0.5, 0.1)
+        right = generator.random(n) < np.where(hard, 0.7, 0.98)
+        drawn = generator.random(n) < probability
+        drawn[0] = True
+        grades = [
+            Graded(value=float(right[k]), probability=float(probability[k]), group="g")
+            for k in np.flatnonzero(drawn)
+        ]
+        state = counted(REPLY, *grades)
+        for part in (state.whole.all, state.groups["g"]):
+            low, high = interval(part.mean)
+            missed += not low <= mean <= high
+    assert binomtest(missed, 2 * streams, DELTA, alternative="greater").pvalue > 1e-3
 
 
 def test_a_group_has_its_own_requests_and_no_others() -> None:

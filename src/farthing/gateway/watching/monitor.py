@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from farthing.calibration.anytime import MeanState, observe
+from farthing.calibration.base import FloatArray
 from farthing.calibration.drift import ExchangeabilityTest, PromiseTest
 from farthing.gateway.drawing import lot
 from farthing.gateway.watching.events import (
@@ -45,6 +46,8 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The stretch of time that `recent` is of; see `Whole.stretch`."""
     recent: MeanState | None = None
     """Of the audits graded in that stretch; None: of none."""
+    floor: float | None = None
+    """The least probability with which one of the graded audits was drawn: a weight of 1."""
 
 
 class Whole(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,8 +58,6 @@ class Whole(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     tested: bool
     delta: float
     all: Part
-    floor: float | None = None
-    """The probability of the first graded audit's draw: a weight of 1."""
     promise: PromiseTest | None = None
     signals: dict[str, ExchangeabilityTest] = {}
     rung: dict[str, int] = {}
@@ -154,13 +155,11 @@ def after(state: State, events: Sequence[tuple[str, AnyEvent]]) -> tuple[State, 
                 whole = msgspec.structs.replace(whole, groups=(*whole.groups, name))
     whole = _asked(whole, events)
     own = [event for _, event in events]
-    floor = whole.floor or next((e.probability for e in own if isinstance(e, Graded)), None)
-    whole = msgspec.structs.replace(whole, floor=floor)
     whole = msgspec.structs.replace(whole, all=_part(whole.all, own, whole))
     for name, some in named.items():
         before = groups.get(name) or Part(MeanState.begin(whole.delta))
         groups[name] = _part(before, some, whole)
-    whole, raised = _tested(whole, events)
+    whole, raised = _tested(whole, events, state.whole.all.floor)
     return State(whole, groups), raised
 
 
@@ -174,7 +173,7 @@ def _part(part: Part, events: Sequence[AnyEvent], whole: Whole) -> Part:
     """Count events; audits alone make the intervals."""
     replies = [one for one in events if isinstance(one, Replied)]
     users = [one for one in events if isinstance(one, Volunteered)]
-    values, weights = _graded(events, whole.floor)
+    values, weights, floor = _graded(events, part.floor)
     recent = part.recent if part.stretch == whole.stretch else None
     if whole.stretch and len(values):
         recent = observe(recent or MeanState.begin(whole.delta), values, weights)
@@ -186,16 +185,25 @@ def _part(part: Part, events: Sequence[AnyEvent], whole: Whole) -> Part:
         volunteered_sum=part.volunteered_sum + sum(one.value - (one.was or 0.0) for one in users),
         stretch=whole.stretch,
         recent=recent,
+        floor=floor,
     )
 
 
 def _graded(
     events: Sequence[AnyEvent], floor: float | None
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...]:
-    """Return the grades of audits and their weights: what was drawn twice as often counts half."""
+) -> tuple[FloatArray, FloatArray, float | None]:
+    """Return the grades of audits, their weights, [k] each, and the least probability so far.
+
+    What was drawn twice as often counts half. A probability below all before it, as where `audit`
+    was lowered, is the floor from then on: were the floor to stay, requests of low probability
+    would count too little beside others for as long as both come.
+    """
     grades = [one for one in events if isinstance(one, Graded)]
-    weights = [min(1.0, (floor or 1.0) / one.probability) for one in grades]
-    return np.array([one.value for one in grades]), np.array(weights)
+    if not grades:
+        return np.zeros(0), np.zeros(0), floor
+    likely = np.array([one.probability for one in grades])
+    least = np.minimum.accumulate(likely if floor is None else np.minimum(likely, floor))
+    return np.array([one.value for one in grades]), least / likely, float(least[-1])
 
 
 def _asked(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> Whole:
@@ -213,11 +221,19 @@ def _asked(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> Whole:
     )
 
 
-def _tested(whole: Whole, events: Sequence[tuple[str, AnyEvent]]) -> tuple[Whole, list[Raised]]:
-    """Test the promise against grades, and each signal against having changed."""
+def _tested(
+    whole: Whole, events: Sequence[tuple[str, AnyEvent]], floor: float | None
+) -> tuple[Whole, list[Raised]]:
+    """Test the promise against grades, and each signal against having changed.
+
+    Args:
+        whole: after the events were counted.
+        events: what happened.
+        floor: of all audits that were graded before.
+    """
     level, raised = whole.delta / SHARES, []
     promise, signals, lately = whole.promise, dict(whole.signals), dict(whole.lately)
-    values, weights = _graded([event for _, event in events], whole.floor)
+    values, weights, _ = _graded([event for _, event in events], floor)
     lately[PROMISE] = with_last(lately.get(PROMISE, ()), values, weights)
     if promise is not None and PROMISE not in whole.open and len(values):
         promise = promise.observe(1 - values, weights)
