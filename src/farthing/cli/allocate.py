@@ -77,10 +77,10 @@ def allocate(
         batch = estimates.batch(asked, None if recorded is None else on_offer(recorded))
         found = allocating.allocate(
             estimates,
-            batch.at_most() if at_most else batch,
-            int(budget * NANO_PER_USD),
+            batch,
+            allocating.Budget(int(budget * NANO_PER_USD), at_most),
             chosen,
-            recorded=recorded,
+            recorded=None if recorded is None else _if_graded(recorded),
             seed=seed,
         )
     remark(f"learned from {counted(len(learned), 'recorded question')}")
@@ -91,7 +91,7 @@ def allocate(
     if as_json:
         show_json(reports.to_json(found))
     else:
-        show(reports.screen(found, (questions or traces).name, at_most=at_most))
+        show(reports.screen(found, (questions or traces).name))
 
 
 def _held_out(arrays: "TraceArrays", seed: int) -> "tuple[TraceArrays, TraceArrays]":
@@ -103,6 +103,20 @@ def _held_out(arrays: "TraceArrays", seed: int) -> "tuple[TraceArrays, TraceArra
     parts = divided(arrays, Split(seed))
     learned = np.sort(np.concatenate([parts.train, parts.calibrate]))
     return arrays.take(learned), arrays.take(parts.test)
+
+
+def _if_graded(recorded: "TraceArrays") -> "TraceArrays | None":
+    """Return the batch where what really came of it is known; else say that it is not."""
+    from farthing.traces.grades import ungraded_questions
+
+    lacking = int(ungraded_questions(recorded).sum())
+    if not lacking:
+        return recorded
+    remark(
+        f"note: {lacking:,} of the batch's {counted(len(recorded), 'question')} have answers that "
+        "nobody graded, so what really came of it is not shown"
+    )
+    return None
 
 
 def _read(questions: Path) -> "tuple[list[str], Asked]":

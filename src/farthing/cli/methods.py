@@ -35,26 +35,24 @@ def methods(as_json: Json = False) -> None:
 
 def _record(card: "Method") -> dict[str, Any]:
     return {
-        "name": card.name,
-        "label": card.label,
-        "kind": card.kind,
-        "paper": card.paper or None,
-        "meaning": card.meaning,
+        **_common(card),
         "action_spaces": list(card.action_spaces),
         "needs": list(card.needs),
         "replayable": card.replayable,
-        "extras": list(card.extras),
     }
 
 
 def _system_record(card: "SystemCard") -> dict[str, Any]:
+    return {**_common(card), "page": card.page or None}
+
+
+def _common(card: "Method | SystemCard") -> dict[str, Any]:
     return {
         "name": card.name,
         "label": card.label,
         "kind": card.kind,
         "paper": card.paper or None,
         "meaning": card.meaning,
-        "page": card.page or None,
         "extras": list(card.extras),
     }
 

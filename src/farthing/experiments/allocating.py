@@ -4,7 +4,7 @@ Whoever is asked is chosen before anything is paid. What each row expects comes 
 questions; where the batch is of recorded questions, what really came of it stands beside.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,19 @@ from farthing.traces.arrays import IntArray, TraceArrays
 SURE = 0.05
 """How often the interval of accuracy may miss."""
 NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a batch may cost, and which of its costs are held to it."""
+
+    nano: int
+    at_most: bool = False
+    """Whether the largest costs are held to it, and not the expected ones."""
+
+    def held(self, batch: Batch) -> Batch:
+        """Return the batch with the costs that are held to it as the expected ones."""
+        return batch.at_most() if self.at_most else batch
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,7 @@ class Row:
     allocation: Allocation | None
     """None: it costs more than the budget, or some question lacks its model."""
     within: bool
-    """Whether its expected cost is within the budget."""
+    """Whether what is held to the budget is within it."""
     real: Real | None = None
 
 
@@ -50,7 +63,7 @@ class Allocated:
 
     models: tuple[str, ...]
     batch: Batch
-    budget_nano: int
+    budget: Budget
     allocation: Allocation
     rows: tuple[Row, ...]
     """The allocation first."""
@@ -59,7 +72,7 @@ class Allocated:
 def allocate(
     estimates: Estimates,
     batch: Batch,
-    budget_nano: int,
+    budget: Budget,
     allocator: Allocator,
     *,
     recorded: TraceArrays | None = None,
@@ -70,34 +83,35 @@ def allocate(
     Args:
         estimates: what was learned of the models.
         batch: the questions, with these models as options.
-        budget_nano: for all of them.
+        budget: for all of them.
         allocator: who shares it.
-        recorded: the same questions as they were answered, where they were.
+        recorded: the same questions as they were answered and graded, where they were.
         seed: of the row that draws.
 
     Raises:
         InputError: not even the cheapest models fit the budget.
     """
-    allocation = allocator.allocate(batch, budget_nano)
-    blind = np.broadcast_to(estimates.mean, batch.value.shape)
-    unread = Batch(blind, batch.expected_nano, batch.largest_nano, batch.offered)
-    fixed = _fixed(batch, estimates, budget_nano)
+    held = budget.held(batch)
+    found = allocator.allocate(held, budget.nano)
+    unread = replace(held, value=np.broadcast_to(estimates.mean, batch.value.shape))
+    fixed = _fixed(held, estimates, budget.nano)
     choices: list[tuple[str, IntArray | None]] = [
-        ("allocated", allocation.choice),
-        ("by price alone", allocator.allocate(unread, budget_nano).choice),
+        ("allocated", found.choice),
+        ("by price alone", allocator.allocate(unread, budget.nano).choice),
         *(
             (f"{what}: {estimates.models[m]}" if m != NOBODY else what, _all(batch, m))
             for what, m in fixed
         ),
-        ("drawn at random", drawn(batch, budget_nano, seed)),
+        ("drawn at random", drawn(held, budget.nano, seed)),
     ]
     rows = [
         Row(name, None, within=False)
         if choice is None
-        else _row(name, batch, choice, within=batch.cost_of(choice) <= budget_nano, of=recorded)
+        else _row(name, batch, choice, within=held.cost_of(choice) <= budget.nano, of=recorded)
         for name, choice in choices
     ]
-    return Allocated(estimates.models, batch, budget_nano, allocation, tuple(rows))
+    allocation = chosen(batch, found.choice, found.bound)
+    return Allocated(estimates.models, batch, budget, allocation, tuple(rows))
 
 
 def drawn(batch: Batch, budget_nano: int, seed: int) -> IntArray:

@@ -14,6 +14,7 @@ from farthing.errors import InputError
 from farthing.methods.allocators.pets.allocator import FIRST, Pets, Plan
 from farthing.methods.base import Progress
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.grades import ungraded_questions
 from farthing.traces.samples import leaders, sampled
 
 UNIFORM, ADAPTIVE = "the same for each", "adaptive consistency"
@@ -32,6 +33,7 @@ class Sampled:
     samples: FloatArray
     cost_nano: FloatArray
     right: FloatArray
+    """NaN where a sample of the question was not graded."""
     same: FloatArray
     """Whether the vote is that of all recorded samples."""
 
@@ -76,7 +78,8 @@ def compare(
             f"{most} each; give fewer than {most}, and at least 4 questions"
         )
     ways = _ways(per_question)
-    rng, graded = np.random.default_rng(seed), _grades(answer, right)
+    rng = np.random.default_rng(seed)
+    graded = np.where(ungraded_questions(traces)[:, None], np.nan, _grades(answer, right))
     vote = leaders(answer)[:, -1]
     sums = {name: np.zeros((4, len(answer))) for name in ways}
     for order in range(orders):

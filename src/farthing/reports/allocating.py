@@ -17,21 +17,21 @@ KEY = (
 )
 
 
-def screen(found: Allocated, source: str, *, at_most: bool = False) -> Group:
+def screen(found: Allocated, source: str) -> Group:
     """Say what the batch costs and brings, beside what is done without looking."""
     n, measured = len(found.batch), found.rows[0].real is not None
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("Who answers", overflow="fold")
     for heading in (
-        "at most, USD" if at_most else "costs, USD",
+        "at most, USD" if found.budget.at_most else "costs, USD",
         "right",
         *(["really, USD", "right", "95 %"] * measured),
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     for at, row in enumerate(found.rows):
-        table.add_row(*_cells(row, n, measured=measured), style="bold" if at == 0 else None)
+        table.add_row(*_cells(row, found, measured=measured), style="bold" if at == 0 else None)
     drawn: list[RenderableType] = [
-        Text(f"{source}: {n:,} questions, a budget of {dollars(found.budget_nano)}", style="bold"),
+        Text(f"{source}: {n:,} questions, a budget of {dollars(found.budget.nano)}", style="bold"),
         Text(""),
         table,
         Text(""),
@@ -53,7 +53,7 @@ def to_json(found: Allocated) -> dict[str, Any]:
     """Return the table's figures."""
     return {
         "questions": len(found.batch),
-        "budget_usd": usd_from_nano(found.budget_nano),
+        "budget_usd": usd_from_nano(found.budget.nano),
         "bound": found.allocation.bound,
         "largest_cost_usd": usd_from_nano(found.allocation.largest_nano),
         "asked": dict(zip(found.models, _counts(found), strict=True)),
@@ -76,11 +76,13 @@ def assignments(found: Allocated, ids: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _cells(row: Row, n: int, *, measured: bool) -> list[str]:
+def _cells(row: Row, found: Allocated, *, measured: bool) -> list[str]:
     if row.allocation is None:
         return [row.name, "none fits", *[""] * (4 if measured else 1)]
     star = "" if row.within else " *"
-    cells = [row.name + star, _usd(row.allocation.expected_nano), f"{row.allocation.value / n:.1%}"]
+    spent = row.allocation
+    nano = spent.largest_nano if found.budget.at_most else spent.expected_nano
+    cells = [row.name + star, _usd(nano), f"{spent.value / len(found.batch):.1%}"]
     if row.real is not None:
         low, high = row.real.interval
         share = row.real.right / row.real.questions
@@ -92,6 +94,7 @@ def _record(row: Row) -> dict[str, Any]:
     record: dict[str, Any] = {"name": row.name, "within_budget": row.within}
     if row.allocation is not None:
         record["expected_cost_usd"] = usd_from_nano(row.allocation.expected_nano)
+        record["largest_cost_usd"] = usd_from_nano(row.allocation.largest_nano)
         record["expected_right"] = row.allocation.value
     if row.real is not None:
         record["cost_usd"] = usd_from_nano(row.real.cost_nano)

@@ -1,5 +1,6 @@
 """How many samples to take, as a table, money first, and as JSON."""
 
+from math import isnan
 from typing import Any
 
 from rich import box
@@ -60,7 +61,7 @@ def _cells(one: Sampled) -> list[str]:
     return [
         significant(usd_from_nano(float(one.cost_nano.mean()))),
         f"{one.samples.mean():.1f}",
-        f"{100 * right:.1f} ± {100 * right_half:.1f}",
+        "not graded" if isnan(right) else f"{100 * right:.1f} ± {100 * right_half:.1f}",
         f"{100 * same:.1f} ± {100 * same_half:.1f}",
     ]
 

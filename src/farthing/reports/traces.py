@@ -52,9 +52,10 @@ def _sampled(traces: TraceArrays) -> str:
     answer, right, _ = sampled(traces)
     vote = leaders(answer)[:, -1]
     voted = ((answer == vote[:, None]) & right).any(axis=1).mean()
+    said = f"one is right {right.mean():.1%} of the time, the vote of all {voted:.1%}; "
     return (
-        f"{traces.horizon} samples of one model for each question: one is right {right.mean():.1%} "
-        f"of the time, the vote of all {voted:.1%}; `farthing samples` says how many to take"
+        f"{traces.horizon} samples of one model for each question: "
+        f"{'' if traces.ungraded.any() else said}`farthing samples` says how many to take"
     )
 
 
