@@ -14,7 +14,9 @@ from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.pool import cascade, is_pool
 from farthing.traces.system import System
 
-Kind = Literal["policy", "allocator", "pacer", "planner", "estimator"]
+Kind = Literal["policy", "allocator", "pacer", "bandit", "planner", "estimator", "agent"]
+"""What decides about one question; shares a budget in a batch; prices money over time; learns from
+grades as they come; simulates before it acts; says how likely a reply is right; uses tools."""
 Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", "text", "generator"]
 """What recorded questions must have for a method to be of use there."""
 Space = Literal["rounds", "cascade", "calls", "pool", "text"]
@@ -183,7 +185,7 @@ class Method:
 
 @dataclass(frozen=True)
 class SystemCard:
-    """The card of what is no policy: an allocator, a pacer, a planner or an estimator.
+    """The card of what is no policy: an allocator, a pacer, a bandit, a planner, ...
 
     An entry point of its kind's group (`farthing.allocators`, ...) names it, and nothing else does.
     """

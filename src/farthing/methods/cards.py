@@ -15,7 +15,7 @@ from farthing.methods.base import Method, Saveable, SystemCard, load
 from farthing.process.base import Policy
 
 GROUP = "methods"
-SYSTEMS = ("allocators",)
+SYSTEMS = ("allocators", "bandits", "planners", "estimators", "agents")
 """Groups whose entry points are cards of systems that are no policies."""
 
 
@@ -76,13 +76,13 @@ def systems() -> list[SystemCard]:
 
 
 def system(kind: str, name: str) -> Any:
-    """Return what a card of a kind makes: for `allocator` an `Allocator`, and so on.
+    """Return what a card of a kind makes: for `allocator` an `Allocator`, for `pacer` a pacer.
 
     Raises:
         UnknownNameError: nothing of that kind has the name; the message lists the names there are.
     """
-    found: SystemCard = plugins.load(f"{kind}s", name)
-    return load(found.make)
+    found = plugins.load(f"{kind}s", name)
+    return load(found.make) if isinstance(found, SystemCard) else found
 
 
 def _of_pacer(name: str) -> SystemCard:
