@@ -13,12 +13,22 @@ from farthing.cli.options import Json
 if TYPE_CHECKING:
     from farthing.methods.base import Method, SystemCard
 
+MEANING = {
+    "agent": "work with tools or a memory, within a budget",
+    "allocator": "share one budget among the items of a batch",
+    "bandit": "learn whom to ask from grades as they come",
+    "estimator": "say how likely a model is right",
+    "pacer": "spread a day's budget over the day",
+    "planner": "simulate what may follow before they act",
+}
+"""What systems of a kind do."""
+
 
 def methods(as_json: Json = False) -> None:
     """List every method: what it does, in which action spaces, and what it needs.
 
-    Policies first, then what shares a budget among many questions (allocators) or over a day
-    (pacers). Those of other packages that are installed stand beside the built-in ones.
+    Policies first, then systems of other kinds, such as allocators and pacers, with the pages that
+    say how to use them. Those of other packages that are installed stand beside the built-in ones.
 
     Example: farthing methods --json
     """
@@ -30,7 +40,6 @@ def methods(as_json: Json = False) -> None:
         return
     show(_table(found, others))
     show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))
-    show(Text("Share a budget among many questions: farthing allocate. Pacers: docs/pacing.md."))
 
 
 def _record(card: "Method") -> dict[str, Any]:
@@ -69,8 +78,10 @@ def _table(found: "list[Method]", others: "list[SystemCard]") -> Table:
         spaces = ", ".join(card.action_spaces[:1])
         table.add_row(card.name, f"{card.meaning}{needs}", spaces, card.paper or "ours")
     for kind, systems in groupby(others, key=lambda other: other.kind):
+        of_kind = list(systems)
+        pages = ", ".join(sorted({other.page for other in of_kind if other.page}))
         table.add_section()
-        table.add_row(Text(f"{kind}s".capitalize(), style="bold"), "", "", "")
-        for other in systems:
+        table.add_row(f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", "", style="bold")
+        for other in of_kind:
             table.add_row(other.name, other.meaning, "", other.paper or "ours")
     return table
