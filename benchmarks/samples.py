@@ -86,7 +86,7 @@ def collected(folder: Path, name: str, questions: int) -> TraceArrays:
     job = folder / f"{name}.toml"
     job.write_text(JOB.format(rounds=TAKEN, name=name))
     collect_locally(read_job(job), folder / f"{name}.db", CAP_NANO)
-    traces, _ = read_arrays(folder / f"{name}.db")
+    traces = read_arrays(folder / f"{name}.db")
     return traces.take(np.argsort(traces.ids))  # the store has them as they were finished
 
 
