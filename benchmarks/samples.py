@@ -44,6 +44,8 @@ WAYS = {
 }
 EACH = (2, 3, 4, 5, 6, 8, 12, 16)
 TAKEN = 40
+LEAST_SPAN = 3.0
+"""Points that an axis spans at least: less is not worth a steep line."""
 HOPS = range(1, 7)
 NETWORKS = ("small", "large")
 CAP_NANO = 100 * 10**9
@@ -151,6 +153,9 @@ def lines(axes: Any, by_each: dict[int, Comparison], what: str) -> None:
             markersize=3,
             label=name,
         )
+    low, high = axes.get_ylim()
+    middle, half = (low + high) / 2, max(high - low, LEAST_SPAN) / 2
+    axes.set_ylim(middle - half, middle + half)
 
 
 def knew(traces: TraceArrays, each: int, orders: int) -> Sampled:
