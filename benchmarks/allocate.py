@@ -2,7 +2,6 @@
 
     .venv/bin/python benchmarks/allocate.py knapsack
     .venv/bin/python benchmarks/allocate.py pools [--traces FOLDER] [--splits 20]
-    .venv/bin/python benchmarks/allocate.py samples [--traces FOLDER] [--splits 50]
 
 `knapsack`: questions of known difficulty before nine models of rising price, beside SciPy's HiGHS,
 which solves the linear relaxation in the same run (up to `--highs` questions, since it takes hours
@@ -11,10 +10,6 @@ beyond). At each size: the value as a share of the bound, and the seconds.
 `pools`: recorded questions, 60 % of them to learn from and 40 % as the batch, drawn anew for each
 split. Budgets lie between the cheapest and the strongest model's bill for the batch. Policies that
 buy one answer after another get the operating point that was nearest below the budget in training.
-
-`samples`: 500 questions with 40 samples of one model each, drawn in so many orders. Plans and
-thresholds come from the other half of the questions. "Knew the frequencies" shares samples by each
-question's exact vote curve, as nobody can who has not taken all of them.
 """
 
 import argparse
@@ -30,13 +25,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from farthing.experiments.allocating import allocate
-from farthing.experiments.sampling import Sampled, compare, interval
 from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.estimates import Asked, fit_estimates
 from farthing.methods.allocators.knapsack import pack
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
-from farthing.methods.allocators.pets.allocator import PETS
-from farthing.methods.allocators.pets.votes import vote_curve
 from farthing.methods.allocators.rco.allocator import RCO
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card
@@ -45,7 +37,6 @@ from farthing.reports.style import STYLE
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.pool import cheapest_first, in_order
-from farthing.traces.samples import leaders, sampled
 
 MODELS = 9
 POOLS = {
@@ -68,13 +59,6 @@ LOOKS = {
 }
 FAR_BELOW = "drawn at random"
 """Not in the figure, whose other lines it would press together."""
-SAMPLES = "lastletters-forty-samples.jsonl.gz"
-WAYS = {
-    "the same for each": ("#7d8590", ":"),
-    "adaptive consistency": ("#0072b2", "-"),
-    "PETS, as one batch": ("#009e73", "-"),
-    "PETS, one by one": ("#56b4e9", "-"),
-}
 IMAGE = Path(__file__).parents[1] / "docs/images/allocators.svg"
 
 
@@ -219,100 +203,15 @@ def paint(found: Figures, figure: Figure) -> None:
     figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
 
 
-EACH = (2, 3, 4, 5, 6, 8, 12, 16)
-
-
-def samples(folder: Path, orders: int) -> None:
-    traces = read(folder / SAMPLES)
-    found = {each: compare(traces, each, orders=orders, seed=0, progress=Silent()) for each in EACH}
-    known = {each: knew(traces, each, orders) for each in EACH}
-    print("| samples a question | " + " | ".join(map(str, EACH)) + " |")
-    print("| --- " + "| ---: " * len(EACH) + "|")
-    for what in ("right", "same"):
-        for name in (*WAYS, "knew the frequencies"):
-            cells = []
-            for each in EACH:
-                ways = {one.name: one for one in found[each].results}
-                ways["knew the frequencies"] = known[each]
-                if name not in ways:
-                    cells.append("")
-                    continue
-                one, uniform = ways[name], ways["the same for each"]
-                values, base = getattr(one, what), getattr(uniform, what)
-                lead, half = interval(values - base)
-                beside = f", {100 * lead:+.1f} ± {100 * half:.1f}" if one is not uniform else ""
-                cells.append(f"{100 * values.mean():.1f}{beside} / {one.samples.mean():.1f}")
-            print(f"| {what}: {name} | " + " | ".join(cells) + " |")
-    every = next(iter(found.values())).every
-    print(f"all 40: right {every.right.mean():.3f}")
-    with rc_context({**STYLE, "axes.grid": True}):
-        figure = Figure(figsize=(9.0, 3.6), layout="constrained")
-        for axes, what, title in zip(
-            figure.subplots(1, 2),
-            ("right", "same"),
-            ("Right answers, %", "Vote of all 40, %"),
-            strict=True,
-        ):
-            for name, (color, line) in WAYS.items():
-                kept = [
-                    (one.samples.mean(), 100 * getattr(one, what).mean())
-                    for each in EACH
-                    for one in found[each].results
-                    if one.name == name
-                ]
-                axes.plot(
-                    *zip(*kept, strict=True),
-                    color=color,
-                    linestyle=line,
-                    marker="o",
-                    markersize=3,
-                    label=name,
-                )
-            axes.set_title(title)
-            axes.set_xlabel("samples a question")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        figure.savefig(IMAGE.with_name("samples.svg"), metadata={"Date": None})
-
-
-def knew(traces: TraceArrays, each: int, orders: int) -> Sampled:
-    """Share samples by exact vote curves of the recorded frequencies."""
-    answer, right, cost = sampled(traces)
-    n, most = answer.shape
-    curves = {}
-    keys = [
-        tuple(
-            sorted(
-                (row[row >= 0].tolist().count(a) for a in set(row[row >= 0].tolist())), reverse=True
-            )
-        )
-        for row in answer
-    ]
-    for key in set(keys):
-        top = np.array(key[:6], dtype=float)  # rarer answers cannot win a vote worth mentioning
-        curves[key] = vote_curve(top / sum(key), most)[1:] if key else np.ones(most)
-    value = np.clip(np.array([curves[key] for key in keys]), 0.0, 1.0)
-    units = np.broadcast_to(np.arange(1, most + 1), value.shape).copy()
-    k = PETS.allocate(Batch(value, units, units), each * n).choice + 1
-    rng, vote, sums = np.random.default_rng(1), leaders(answer)[:, -1], np.zeros((2, n))
-    for _ in range(orders):
-        drawn = rng.permuted(np.broadcast_to(np.arange(most), answer.shape), axis=1)
-        lead = leaders(np.take_along_axis(answer, drawn, 1))[np.arange(n), k - 1]
-        sums += ((answer == lead[:, None]) & right).any(axis=1), lead == vote
-    spent = (cost.mean(axis=1) * k).astype(float)
-    return Sampled("knew the frequencies", k.astype(float), spent, *(sums / orders))
-
-
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("what", choices=["knapsack", "pools", "samples"])
+    arguments.add_argument("what", choices=["knapsack", "pools"])
     arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
     arguments.add_argument("--splits", type=int, default=20)
     arguments.add_argument("--highs", type=int, default=10_000)
     given = arguments.parse_args()
     if given.what == "knapsack":
         knapsack(given.highs)
-    elif given.what == "samples":
-        samples(given.traces, given.splits)
     else:
         pools(given.traces, given.splits)
 

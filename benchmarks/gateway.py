@@ -38,24 +38,21 @@ database = "gateway.db"
 strongest = "stub"
 port = {port}
 
-[models.stub]
-provider = "openai-compatible"
-model = "stub"
-url = "{url}"
-
-[models.small]
-provider = "openai-compatible"
-model = "small"
-url = "{url}"
-
 [policies.cheap]
 pool = ["small", "stub"]
 task = "text"
 bundle = "bundle"
-
+"""
+MODEL = """
+[models.{section}]
+provider = "openai-compatible"
+model = "{model}"
+url = "{url}"
+"""
+PRICES = """
 [prices]
-stub = {{ input_per_million = 2.5, output_per_million = 10 }}
-small = {{ input_per_million = 0.15, output_per_million = 0.6 }}
+stub = { input_per_million = 2.5, output_per_million = 10 }
+small = { input_per_million = 0.15, output_per_million = 0.6 }
 """
 LITELLM = """
 model_list:
@@ -93,6 +90,12 @@ def main() -> None:
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
+def models(url: str, **sections: str) -> str:
+    """Return the models of a gateway's configuration, section to model, and their prices."""
+    each = (MODEL.format(section=one, model=model, url=url) for one, model in sections.items())
+    return "".join(each) + PRICES
+
+
 def start(stack: ExitStack, folder: Path, litellm: Path | None) -> list[Target]:
     """Start everything that is asked; direct, bare, Farthing, its policy, LiteLLM."""
     servers = [sys.executable, str(HERE / "gateway_servers.py")]
@@ -102,7 +105,9 @@ def start(stack: ExitStack, folder: Path, litellm: Path | None) -> list[Target]:
     database = str(folder / "bare.db")
     two = stack.enter_context(process([*servers, "bare", str(bare), url, database], bare, folder))
     bundle(folder)
-    (folder / "serve.toml").write_text(CONFIG.format(port=own, url=url))
+    (folder / "serve.toml").write_text(
+        CONFIG.format(port=own) + models(url, stub="stub", small="small")
+    )
     making = [*FARTHING, "keys", "make", "bench", "--config", "serve.toml", "--json"]
     made = subprocess.run(making, cwd=folder, check=True, capture_output=True)
     key = json.loads(made.stdout)["key"]

@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -36,7 +35,7 @@ from farthing.gateway.pages import promised, requests_read
 from farthing.gateway.traffic_sums import HOUR_US, bucket_of
 from farthing.gateway.watching import tables
 from farthing.traces.base import Call, Trace
-from gateway import FARTHING, HERE
+from gateway import FARTHING, HERE, free, models
 
 RESULTS = HERE / "results" / "gateway_page.json"
 CHAT_A_SECOND, PAGES_A_SECOND = 200, 30
@@ -47,16 +46,6 @@ CONFIG = """
 database = "{database}"
 strongest = "large"
 port = {port}
-
-[models.small]
-provider = "openai-compatible"
-model = "small"
-url = "{url}"
-
-[models.large]
-provider = "openai-compatible"
-model = "stub"
-url = "{url}"
 
 [policies.support]
 pool = ["small", "large"]
@@ -73,10 +62,6 @@ per = "day"
 
 [record]
 share = 0.0
-
-[prices]
-stub = {{ input_per_million = 2.5, output_per_million = 10 }}
-small = {{ input_per_million = 0.15, output_per_million = 0.6 }}
 """
 PATHS = (
     *("", "/requests", "/requests?policy=letters&promise=none", "/requests/rows", "/frontier"),
@@ -159,17 +144,12 @@ def row(at: int, number: int, now: int, generator: np.random.Generator) -> traff
     )
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @contextmanager
 def running(folder: Path, database: str) -> Iterator[str]:
     """Run the stub and the gateway."""
-    stub, port = free_port(), free_port()
-    text = CONFIG.format(database=database, port=port, url=f"http://127.0.0.1:{stub}/v1")
+    stub, port = free(), free()
+    text = CONFIG.format(database=database, port=port)
+    text += models(f"http://127.0.0.1:{stub}/v1", small="small", large="stub")
     (folder / "serve.toml").write_text(text)
     servers = [sys.executable, str(HERE / "gateway_servers.py"), "stub", str(stub)]
     with (

@@ -3,14 +3,17 @@
 import socket
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from farthing.gateway.config import read_config
+from farthing.gateway.keys import KeyRecord
 from farthing.gateway.remarks import of_keys, remarks
 
 Refused = Callable[..., str]
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 GOOD = """
 [serve]
 database = "farthing.db"
@@ -153,7 +156,11 @@ usd = 1
     assert "policies.turned names no system" not in said
     assert "policies.lone has a pool of one model" in said
     assert "policies.lone names no system prompt" in said
-    assert of_keys(read, []) == ["budgets[0] is of team:web, and no key is: it limits nothing yet"]
+    limited = "budgets[0] is of team:web, and no key is: it limits nothing yet"
+    day = timedelta(days=1)
+    key = KeyRecord("0123abcd", "ann", "web", frozenset(["call"]), (), (), NOON, None, NOON + day)
+    assert of_keys(read, [], NOON) == of_keys(read, [key], NOON + day) == [limited]
+    assert of_keys(read, [key], NOON) == []
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,24 @@
 """A day under a pacer: the money lasts, and a new day begins anew."""
 
+import asyncio
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from chat_server import Endpoint
+from gateway_running import models, serve_section
+from policy_running import POLICY, SYSTEM, made_bundle
 
+from farthing.budgets.pacing.base import State
+from farthing.gateway.config import read_config
+from farthing.gateway.deadline import Deadline
+from farthing.gateway.house import opened
 from farthing.gateway.pacing import Pace
+from farthing.gateway.refusals import RefusedError
+from farthing.gateway.requests import Asked, read_chat
 from farthing.gateway.sections import PacingSection
 
 MORNING = datetime(2026, 11, 1, tzinfo=UTC)
@@ -70,6 +82,29 @@ def test_what_was_not_answered_is_given_back() -> None:
     assert pace.state.reserved_nano == paced.option.largest_nano > 0
     pace.settle(paced, None, MORNING)
     assert (pace.state.reserved_nano, pace.state.spent_nano) == (0, 0)
+
+
+def test_what_failed_and_was_charged_is_spent(tmp_path: Path) -> None:
+    made_bundle(tmp_path)
+    modes = "[policies.letters.modes]\nfirst = 'bundle'\nsecond = 'bundle'\n"
+    paced = "[policies.letters.pacing]\nusd_per_day = 1\nrequests = 100\n"
+    said = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "7"}]
+    body = json.dumps({"model": "farthing/letters", "messages": said}).encode()
+
+    async def ask(url: str) -> tuple[State, int]:
+        text = serve_section() + models(url) + POLICY.replace('bundle = "bundle"\n', "")
+        (tmp_path / "serve.toml").write_text(text + modes + paced)
+        async with opened(read_config(tmp_path / "serve.toml"), watch=False) as house:
+            asked = Asked(read_chat(body, {}), None, "one", Deadline.within(30.0))
+            with pytest.raises(RefusedError):
+                await house.chat.whole(asked, None)
+            (balance,) = [b for b in await house.ledger.balances(["all"]) if b.period == "total"]
+            return house.chat.paces["letters"].state, balance.settled.nano
+
+    with Endpoint(faults={"garbage": 1.0}) as stub:
+        state, charged = asyncio.run(ask(stub.url))
+    assert state.spent_nano == charged > 0
+    assert state.reserved_nano == 0
 
 
 def test_what_midnight_divides_is_the_first_days() -> None:

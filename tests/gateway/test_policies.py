@@ -312,6 +312,18 @@ def test_where_every_model_fails_the_client_hears_of_it(tmp_path: Path, bundle: 
         assert running.chat("farthing/letters", SYSTEM, "7", stream=True).status == 502
 
 
+def test_where_every_model_asks_for_a_pause_the_client_hears_how_long(
+    tmp_path: Path, bundle: Path
+) -> None:
+    with (
+        Endpoint(letter, faults={"429 seconds": 1.0}, retry_after_s=30) as stub,
+        gateway(tmp_path, config(stub, bundle)) as running,
+    ):
+        refused = running.chat("farthing/letters", SYSTEM, "7")
+    assert refused.status == 429
+    assert 29 <= int(refused.headers["Retry-After"]) <= 30
+
+
 def test_a_policy_is_paid_for_by_the_ledger(tmp_path: Path, bundle: Path) -> None:
     text = '[[budgets]]\nof = "policy:letters"\nper = "day"\nusd = 0.001\n'
     with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle) + text) as running:

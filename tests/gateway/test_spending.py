@@ -10,6 +10,7 @@ from serving import marked, total
 from farthing.budgets.accounts.base import Amount, Hold
 from farthing.budgets.accounts.opening import open_accounts
 from farthing.budgets.accounts.periods import utc_now
+from farthing.errors import ModelTimeoutError
 from farthing.gateway.spending import Attempt, LedgerJournal, Limits, Payer
 from farthing.gateway.tries import unanswered
 from farthing.runtime.journal import Attempt as Asked
@@ -32,7 +33,7 @@ def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
             asked = entry(Asked("q", 1, "guide"), "search", "Paris", occurrence)
             number = await journal.start(asked, 700)
             if occurrence:
-                await journal.fail(number, "timeout", "too slow", 700)
+                await journal.fail(number, ModelTimeoutError("too slow"), 700)
             else:
                 reply = msgspec.json.encode(ToolReply("a city", 500)).decode()
                 await journal.complete(number, reply, 500)

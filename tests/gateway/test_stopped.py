@@ -1,5 +1,6 @@
 """A client stops a stream: it pays for what it had, as far as that is known, and it is counted."""
 
+import asyncio
 import json
 import socket
 import time
@@ -11,6 +12,8 @@ import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 from serving import marked, recorded, total, until
+from stub_upstream import chunk, events, streaming, usage_chunk
+from stub_upstream import serving as stub_serving
 
 from farthing.gateway.streamed_text import AHEAD, Heard, Shown
 from farthing.models.base import Usage
@@ -75,6 +78,23 @@ def test_where_nothing_bounds_it_a_stopped_stream_costs_the_most(
         stop_after(running, 4, **fields)
         until(lambda: len(marked(database)) == 1)
     assert marked(database)[0].amount.nano > 4_096 * 20_000
+
+
+def test_a_stream_that_breaks_after_its_count_costs_what_was_counted(tmp_path: Path) -> None:
+    handle = streaming(events(chunk("4"), usage_chunk(), done=False), then="cut")
+    database = str(tmp_path / "gateway.db")
+    text = serve_section() + models("URL", "large")
+
+    async def ask() -> int:
+        async with stub_serving(handle) as stub:
+            with gateway(tmp_path, text.replace("URL", stub.url)) as running:
+                reply = await asyncio.to_thread(running.chat, "large", "say it", stream=True)
+                await asyncio.to_thread(until, lambda: total(database).held.nano == 0)
+                return len(reply.events)
+
+    assert asyncio.run(ask()) > 0
+    assert total(database).settled.nano == 1_000 * 10_000 + 10 * 20_000
+    assert (total(database).settled.tokens, marked(database)) == (1_010, [])
 
 
 def test_a_model_that_hides_some_of_its_tokens_is_not_bounded_by_its_text() -> None:

@@ -10,6 +10,7 @@ from chat_server import Endpoint
 from farthing.errors import ConfigError
 from farthing.runtime.job import Job, read_job, sent_mark
 from farthing.runtime.local_engine import collect_locally, price
+from farthing.traces.shapes import shape_of
 from farthing.traces.store import Store
 from farthing.traces.system import changes
 
@@ -127,7 +128,7 @@ def test_other_settings_of_a_model_are_other_calls_and_another_address_is_not(
         (("rounds = 2", "rounds = 0"), r"job.toml, rounds: must be a whole number, at least 1"),
         (
             ("rounds = 2", 'rounds = 2\nmode = "odd"'),
-            r"mode: is .odd.; write dialogue or independent",
+            r"mode: is .odd.; write dialogue or independent or samples",
         ),
         (("rounds = 2", "rounds = = 2"), r"job.toml: is not TOML"),
     ],
@@ -266,3 +267,42 @@ def test_independent_roles_of_one_model_draw_samples_of_their_own(
     assert sorted(found, key=str) == sorted(zip(models, seeds, strict=True), key=str)
     streams = {role: part.agent.get("stream") for role, part in job.system().items()}
     assert streams == {"base": None, "guide": 1 if guide == "small" else None}
+
+
+SAMPLES = """
+task = "text"
+questions = "questions.jsonl"
+rounds = 3
+mode = "samples"
+[agents.base]
+model = "small"
+"""
+
+
+def test_samples_are_alike_and_come_in_as_sample_traces(endpoint: Endpoint, tmp_path: Path) -> None:
+    job = write(tmp_path, endpoint.url, SAMPLES)
+    collect_locally(job, tmp_path / "a.db", 10**12)
+    found = [(body.get("temperature"), body.get("seed")) for body in endpoint.requests]
+    assert sorted(found) == [(1.0, 1), (1.0, 2), (1.0, 3)]
+    with Store.read(tmp_path / "a.db") as store:
+        (trace,) = store.traces()
+    assert shape_of(trace) == "samples"
+    assert sorted((call.round, call.role) for call in trace.calls) == [
+        (1, "base"), (2, "base"), (3, "base"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("rounds = 3", "rounds = 1"), "rounds: is 1; it says how many samples, at least 2"),
+        (('"small"', '"small"\ntemperature = 0'), r"agents.base.temperature: is 0, at which all"),
+        (("[agents.base]", "[agents.guide]"), r"agents: needs \[agents.base\] alone"),
+        (('mode = "samples"', ""), r"agents: needs \[agents.base\] and \[agents.guide\]; the base"),
+    ],
+)
+def test_what_gives_no_samples_is_refused(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        write(tmp_path, "http://localhost:1", SAMPLES.replace(*change))

@@ -195,7 +195,7 @@ def test_a_call_that_its_process_did_not_survive_counts_in_full(path: Path) -> N
 
     async def die(store: Store) -> None:
         journal = StoreJournal(store, 10 * LARGEST, "test")
-        await journal.fail(await journal.start(made(0), LARGEST), "timeout", "slow", 3)
+        await journal.fail(await journal.start(made(0), LARGEST), ModelTimeoutError("slow"), 3)
         await journal.start(made(1), LARGEST)
 
     with Store.open(path) as store:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +15,7 @@ from farthing.cli.databases import ConfigOption, DatabaseOption, database_of
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from farthing.budgets.accounts.base import Unit
@@ -236,7 +236,7 @@ def _plain(record: "KeyRecord") -> dict[str, Any]:
 
 
 def _table(records: "Sequence[KeyRecord]") -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Id", no_wrap=True)
     table.add_column("Name", overflow="fold")
     table.add_column("May", ratio=1)

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +17,7 @@ from farthing.cli import collect
 from farthing.cli.console import Learning, interruptible, remark, show, trainings
 from farthing.errors import MissingExtraError
 from farthing.money import significant, usd_from_nano
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from farthing.experiments.evaluate_bundle import Evaluated
@@ -193,17 +193,12 @@ def _money(found: "Evaluated") -> Table:
     """Show what 1,000 questions cost, and how often answers are right."""
     value, large, small = found.value, found.alone["guide"], found.alone["base"]
     saved, (low, high) = value.saved or 0.0, value.saved_interval or (0.0, 0.0)
-    table = Table(
-        title=Text(
-            f"Saved against always asking large: {100 * saved:.0f} % "
-            f"(95 % interval {100 * low:.0f} to {100 * high:.0f})",
-            style="bold",
-        ),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 2, 0, 0),
-        pad_edge=False,
-        show_edge=False,
+    table = plain_table()
+    table.title_justify = "left"
+    table.title = Text(
+        f"Saved against always asking large: {100 * saved:.0f} % "
+        f"(95 % interval {100 * low:.0f} to {100 * high:.0f})",
+        style="bold",
     )
     table.add_column(f"{value.yours.questions:,} fresh questions")
     for heading in ("USD per 1,000", "right answer returned", "best answer right"):
@@ -235,7 +230,7 @@ def _answers(job: "Job", out: Path) -> None:
     bundle = bundles.load(out / BUNDLE)
     answer_all(job, bundle, questions, show=answers.append, doubt=remark)
     calls = asyncio.run(_large(job, questions))
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column(f"\n{NEW} new questions", overflow="fold")
     for heading in ("\nasked", "\nreturned", "\nright", "USD per 1,000\nsuch", "always\nlarge"):
         table.add_column(heading, justify="right", no_wrap=True)

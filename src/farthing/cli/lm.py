@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from farthing.cli import completion, files
@@ -13,6 +11,7 @@ from farthing.cli.console import interruptible, remark, show, show_json, trainin
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, MissingExtraError
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from farthing.models.embedded import EmbeddedSettings
@@ -37,7 +36,7 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         show_json(to_builtins(models))
         return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Model", no_wrap=True)
     table.add_column("What it is good at", ratio=1)
     table.add_column("Parameters", no_wrap=True, justify="right")
@@ -141,7 +140,7 @@ def train(
                 name, done.step, steps, {"loss": done.loss}
             ),
         )
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     for title in ("Model", "Minutes", "Symbols read", "Right, of fresh questions"):
         table.add_column(title, no_wrap=True, justify="left" if title == "Model" else "right")
     for one in made:

@@ -3,12 +3,12 @@
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import show, show_json
 from farthing.cli.options import Json
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from farthing.methods.base import Method, SystemCard
@@ -68,7 +68,7 @@ def _common(card: "Method | SystemCard") -> dict[str, Any]:
 
 def _table(found: "list[Method]", others: "list[SystemCard]") -> Table:
     """Return one table, a section for each kind."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Method", no_wrap=True)
     table.add_column("What it does", ratio=1)
     table.add_column("Asks in", no_wrap=True)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +12,7 @@ from rich.text import Text
 from farthing.cli.console import counted, interruptible, remark, show, show_json
 from farthing.cli.databases import date_of
 from farthing.cli.options import Json, Seed
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from farthing.bundle.base import Bundle
@@ -208,7 +208,7 @@ def _say_back(found: "Versions") -> None:
 
 def _table(found: "Versions") -> Table:
     """Show the versions, the newest first; a star marks the one that decides."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Version", no_wrap=True)
     table.add_column("When (UTC)", no_wrap=True)
     table.add_column("Certificate", no_wrap=True)

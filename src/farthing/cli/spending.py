@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +13,7 @@ from rich.text import Text
 from farthing.cli.console import counted, remark, show, show_json
 from farthing.cli.options import Json
 from farthing.errors import InputError
+from farthing.reports.plain_table import plain_table
 
 SHOWN = 12
 """Characters of an id that a list has; they name it as well as the whole."""
@@ -166,7 +166,7 @@ def _limits(limits: "tuple[Standing, ...]") -> list[Table | Text]:
 
 
 def _table(names: Sequence[str], *figures: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     *before, last = names
     for title in before:
         table.add_column(title, no_wrap=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +17,7 @@ from farthing.cli.files import check_file
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -169,7 +169,7 @@ def _check(pool: "Pool", nearly: Sequence[str]) -> None:
 def _table(found: "Summary") -> Table:
     from farthing.money import dollars
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Asked for", ratio=1, overflow="fold")
     for title in ("Requests", "Spent", "In background", "Saved"):
         table.add_column(title, justify="right", no_wrap=True)

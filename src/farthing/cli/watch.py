@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +15,7 @@ from farthing.cli.console import counted, remark, show, show_json
 from farthing.cli.databases import database_of
 from farthing.cli.options import Json
 from farthing.errors import InputError
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from farthing.gateway.watching.base import Alarm, Deployed, Kept
@@ -177,7 +177,7 @@ def _deployments(deployed: "Sequence[Deployed]") -> Table:
 
 
 def _table(first: str, *others: str, last: str | None = None) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column(first, overflow="fold")
     for title in others:
         table.add_column(title, overflow="fold")

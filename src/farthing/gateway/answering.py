@@ -211,7 +211,7 @@ def _check(done: Answer, journal: LedgerJournal, budget_nano: int | None) -> Non
         limited = all(one.type == "rate_limit" for one in failures)
         status = 504 if slow else 429 if limited else 502
         said = nobody_answered(journal.payer.failed)
-        again = {"Retry-After": "1"} if limited else {}
+        again = {"Retry-After": str(journal.payer.again_s)} if limited else {}
         code = f"upstream_{failures[-1].type}"
         raise RefusedError(status, said, "api_error", code, headers=again)
     why = next(iter(done.caveats), "nothing could be asked")

@@ -222,13 +222,13 @@ class Chat:
         paced = pace.choose(list(policy.loaded.values()))
         ended = policy.why_ended(paced.mode)
         chosen = Chosen(paced.mode, paced.mode.question_budget_nano, ended=ended)
-        cost: int | None = None
+        answered = False
         try:
             found = await self._played(asked, policy, chosen, payer)
-            cost = found[0].receipt.cost_nano
+            answered = True
             return found
-        finally:
-            pace.settle(paced, cost)
+        finally:  # what failed was charged as well
+            pace.settle(paced, payer.spent_nano if answered or payer.spent_nano else None)
 
     async def _played(
         self, asked: Asked, policy: GatewayPolicy, chosen: Chosen, payer: Payer

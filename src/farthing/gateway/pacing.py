@@ -67,7 +67,7 @@ class Pace:
         return Paced(priced[chosen.index][1], chosen.option, self.day)
 
     def settle(self, paced: Paced, spent_nano: int | None, now: datetime | None = None) -> None:
-        """Put what a request cost in place of its reservation; None: nothing is known of it.
+        """Put what a request cost in place of its reservation; None: it came to nothing.
 
         What was begun on another day was that day's, and is not counted on this one.
         """

@@ -37,6 +37,7 @@ from farthing.gateway.upstream import (
     send,
     stream,
 )
+from farthing.models.base import Usage
 from farthing.models.prices import unpriced
 from farthing.money import dollars
 
@@ -158,6 +159,9 @@ class Passing:
                 except (GeneratorExit, asyncio.CancelledError):
                     await _left(held, streamed)
                     raise
+                except ModelError:
+                    held.counted = _counted(streamed)
+                    raise
                 if streamed.ended:
                     await held.settle(streamed.reply.cost_nano, streamed.reply.usage)
 
@@ -195,6 +199,14 @@ def _passed_on(error: ModelError, call: Call, payer: Payer) -> bool:
     """Say what failed, and return whether another model is asked."""
     _note(error, payer)
     return error.kind not in _AT_FAULT and time.monotonic() < call.until
+
+
+def _counted(streamed: StreamedReply) -> tuple[int, Usage] | None:
+    """Return what a stream that broke took, where its provider's count came before."""
+    took = streamed.so_far
+    if took is None or took.cost_nano is None or took.usage.estimated:
+        return None
+    return took.cost_nano, took.usage
 
 
 async def _left(held: Attempt, streamed: StreamedReply) -> None:

@@ -1,6 +1,7 @@
 """What whoever starts a gateway should know of its configuration, though it can be served."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from farthing.gateway.config import ServeConfig
@@ -36,9 +37,9 @@ def remarks(config: ServeConfig) -> list[str]:
     return found
 
 
-def of_keys(config: ServeConfig, keys: Iterable[KeyRecord]) -> list[str]:
-    """Say which budgets limit nobody: no key has their name, or their team."""
-    there = [key for key in keys if key.revoked_at is None]
+def of_keys(config: ServeConfig, keys: Iterable[KeyRecord], now: datetime) -> list[str]:
+    """Say which budgets limit nobody: no key that is valid now has their name, or their team."""
+    there = [key for key in keys if key.is_valid(now)]
     known = {key.account for key in there}
     known |= {f"team:{key.team}" for key in there if key.team is not None}
     return [

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,8 +57,9 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
     async def tried() -> list[str]:
         async with opened(config, watch=False) as house:
             found = [note for one in house.chat.policies.values() for note in one.notes()]
+            now = datetime.now(UTC)
             keys = None if house.keys is None else await house.keys.list()
-            return found if keys is None else [*found, *of_keys(config, keys)]
+            return found if keys is None else [*found, *of_keys(config, keys, now)]
 
     notes = asyncio.run(tried())  # what a worker could not open is said here, once and in a line
     section = config.serve

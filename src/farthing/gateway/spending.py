@@ -5,6 +5,7 @@ after it. One of unknown outcome is charged in full and marked.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -118,6 +119,12 @@ class Payer:
                 found[one.model] = one.error.type
         return found
 
+    @property
+    def again_s(self) -> int:
+        """After how many whole seconds the first of the models that failed may be asked again."""
+        last = {one.model: one.again_s or 0.0 for one in self.tries if one.error is not None}
+        return max(1, math.ceil(min(last.values(), default=0.0)))
+
     def accounts(self, model: str) -> tuple[str, ...]:
         """Return what a call to a model is charged to."""
         own = [] if self.key is None else [self.key.account]
@@ -149,7 +156,7 @@ class Payer:
         try:
             yield attempt
         except ModelError as error:
-            await attempt.failed(CallError(error.kind, str(error)), error.cost_nano)
+            await attempt.failed(error, error.cost_nano)
             raise
         finally:
             # Also where the request was cancelled: the write must not be.
@@ -175,6 +182,10 @@ class Attempt:
     """Whether its cost is a bound, since the provider gave no count."""
     error: CallError | None = None
     """Why it failed, where it did."""
+    again_s: float | None = None
+    """Seconds after which its provider takes requests again, where it said so."""
+    counted: tuple[int, Usage] | None = None
+    """What its provider said that it cost, in nano-dollars, and took, though it failed later."""
     began: float = field(default_factory=time.perf_counter)
     took_s: float = 0.0
     """Seconds from its beginning to its end, once it has ended."""
@@ -199,10 +210,13 @@ class Attempt:
         else:
             self.waiting.costs.append((self.hold, amount))
 
-    async def failed(self, error: CallError, cost_nano: int | None) -> None:
-        """Settle what a failure cost: nothing, or what nobody knows."""
-        self.error = error
-        if cost_nano == 0:
+    async def failed(self, error: ModelError, cost_nano: int | None) -> None:
+        """Settle what a failure cost: what was counted, nothing, or what nobody knows."""
+        self.error = CallError(error.kind, str(error))
+        self.again_s = error.retry_after_s
+        if self.counted is not None:
+            await self.settle(*self.counted)
+        elif cost_nano == 0:
             await self.settle(0, Usage(0, 0))
         else:
             await self.unknown()
@@ -277,9 +291,9 @@ class LedgerJournal:
         usage = msgspec.json.decode(reply, type=_Took).usage
         await self._open.pop(number).settle(cost_nano, usage)
 
-    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
+    async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
         """Settle a try that failed."""
-        await self._open.pop(number).failed(CallError(kind, message), cost_nano)
+        await self._open.pop(number).failed(error, cost_nano)
 
     async def keep(self, trace: Trace) -> None:
         """Leave it to the recorder of traffic."""

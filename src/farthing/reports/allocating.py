@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from farthing.experiments.allocating import Allocated, Row
 from farthing.money import dollars, significant, usd_from_nano
+from farthing.reports.plain_table import plain_table
 
 KEY = (
     "By price alone: the same, but without reading the questions. Drawn at random: each model that "
@@ -20,7 +19,7 @@ KEY = (
 def screen(found: Allocated, source: str) -> Group:
     """Say what the batch costs and brings, beside what is done without looking."""
     n, measured = len(found.batch), found.rows[0].real is not None
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Who answers", overflow="fold")
     for heading in (
         "at most, USD" if found.budget.at_most else "costs, USD",

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from farthing.experiments.corl.certify import Certified
 from farthing.experiments.corl.traces import role_of
 from farthing.money import rounded_usd, significant, usd_from_nano
 from farthing.process.value import Figures
+from farthing.reports.plain_table import plain_table
 
 Record = dict[str, Any]
 
@@ -68,7 +68,7 @@ def _money(found: Certified) -> str:
 
 
 def _modes(found: Certified) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("", overflow="fold")
     for heading in ("USD a question", found.found.value.measure):
         table.add_column(heading, justify="right")

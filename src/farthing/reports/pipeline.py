@@ -1,6 +1,5 @@
 """How one bundle did on its test questions, for a terminal."""
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +12,7 @@ from farthing.calibration.guarantees.weighted import WeightedPromise
 from farthing.experiments.evaluate_bundle import Evaluated
 from farthing.money import significant
 from farthing.process.value import Value
+from farthing.reports.plain_table import plain_table
 from farthing.reports.value import beside
 from farthing.traces.grades import reference_of
 
@@ -46,7 +46,7 @@ MONEY = ("cost_usd", "total_cost_usd")
 
 def measured(found: Evaluated) -> Group:
     """Show the money first, then every metric, its interval, and what was promised."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     reference = reference_of(found.value.grade)
     headings = LINES if reference is None else LINES | OF_AGREEMENT
     by = "" if reference is None else f", by the answers of {reference}"

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from farthing.experiments.recommendation import Recommendation
 from farthing.money import significant
 from farthing.process.value import Figures
+from farthing.reports.plain_table import plain_table
 
 SHOWN = 6
 """Of those that were tried."""
@@ -55,7 +55,7 @@ def _who(found: Recommendation) -> str:
 
 
 def _models(found: Recommendation) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("", overflow="fold")
     for heading in ("USD a question", found.measure, "median s", "95 % in s"):
         table.add_column(heading, justify="right")

@@ -3,20 +3,19 @@
 from math import isnan
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from farthing.experiments.sampling import Comparison, Sampled, interval
 from farthing.methods.allocators.pets.allocator import FIRST, Bucket
 from farthing.money import significant, usd_from_nano
+from farthing.reports.plain_table import plain_table
 
 
 def screen(found: Comparison, source: str) -> Group:
     """Say what each way of sampling costs and brings, and what to do with a stream."""
     n = len(found.every.right)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Samples", overflow="fold")
     for heading in ("USD a question", "samples", "right, %", "vote of all, %"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -14,6 +13,7 @@ from rich.text import Text
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.money import significant, usd_from_nano
+from farthing.reports.plain_table import plain_table
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
 from farthing.traces.grades import ungraded_questions
 from farthing.traces.pool import missing
@@ -212,7 +212,7 @@ def _missing(lack: dict[str, int]) -> str:
 
 
 def _roles(traces: TraceArrays) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     for heading in ("Role", "Model"):
         table.add_column(heading, overflow="fold")
     for heading in ("Answers", "Right", "by round", "USD a call"):

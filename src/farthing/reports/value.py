@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 
-from rich import box
 from rich.console import Group
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from farthing.methods.baselines import NOT_ALONE
 from farthing.money import significant
 from farthing.process.value import Figures, Value
+from farthing.reports.plain_table import plain_table
 
 
 def beside(value: Value, alone: Mapping[str, Figures | None]) -> Group:
@@ -20,7 +19,7 @@ def beside(value: Value, alone: Mapping[str, Figures | None]) -> Group:
         value: the statement.
         alone: role to what it came to by itself; None where it was not recorded alone.
     """
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column(f"{value.yours.questions:,} {value.part} questions", overflow="fold")
     timed = any(one and one.latency_s for one in (value.yours, *alone.values()))
     for heading in (

@@ -76,8 +76,9 @@ def sampled(
 
     Later rounds carry their number as the seed, so that equal messages are different attempts. Two
     roles that send the same to one model have streams of their own, or they would draw the same.
+    In stream 0 round 1 is a sample as the others are.
     """
-    later = turn.round > 1
+    later = turn.round > 1 or agent.stream == 0
     usual = 1.0 if later else 0.0
     return Prompt(
         messages,

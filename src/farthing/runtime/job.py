@@ -12,7 +12,8 @@
     [agents.guide]
     model = "large"
 
-In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once.
+In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once. With
+`mode = "samples"`, the base alone answers `rounds` times by itself, each time at its temperature.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +40,7 @@ from farthing.runtime.agent_sections import (
 )
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.collector import AT_ONCE, Recording
-from farthing.runtime.rounds import Dialogue, Independent, Plan, apart
+from farthing.runtime.rounds import Dialogue, Independent, Plan, apart, sampling
 from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
@@ -63,7 +64,7 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     split: Literal["train", "calibrate", "test"] | None = None
     rounds: Positive = 4
-    mode: Literal["dialogue", "independent"] = "dialogue"
+    mode: Literal["dialogue", "independent", "samples"] = "dialogue"
     agents: dict[str, AgentSection] = {}
     pool: list[str] = []
     prompts: str | None = None
@@ -74,6 +75,8 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
 
 ESCALATION = "escalation"
 """The role of the model that is asked where a policy abstains."""
+_ALONE = frozenset({"independent", "samples"})
+"""Modes in which agents answer by themselves."""
 _SECTIONS = frozenset({*JobSection.__struct_fields__, "models", "limits", "prices"})
 
 
@@ -165,11 +168,12 @@ class Job:
                 BaseAgent(parts.models[name], parts.prompts, role=name) for name in section.pool
             )
             return Independent(pool, 1, task)
-        alone = section.mode == "independent"
+        alone = section.mode in _ALONE
         order = sorted(section.agents, key=lambda name: (name != "base", name != "guide"))
         agents = tuple(agent_of(name, section.agents[name], parts, alone=alone) for name in order)
         if alone:
-            return Independent(apart(agents), section.rounds, task)
+            agents = sampling(agents) if section.mode == "samples" else apart(agents)
+            return Independent(agents, section.rounds, task)
         return Dialogue(agents, section.rounds)
 
     def _parameters(self) -> dict[str, str]:
@@ -232,7 +236,7 @@ def read_job(file: Path) -> Job:
         raise ConfigError(
             str(file), unknown, f"is unknown; there are {', '.join(sorted(_SECTIONS))}"
         )
-    alone = tables.get("mode") == "independent"
+    alone = str(tables.get("mode")) in _ALONE
     agents = read_agents(tables.get("agents", {}), str(file), alone=alone)
     section = convert(tables | {"agents": agents}, JobSection, str(file))
     folder = file.absolute().parent
@@ -260,15 +264,31 @@ def _check(job: Job) -> None:
     section = job.section
     if bool(section.pool) == bool(section.agents):
         raise ConfigError(job.file, "agents", "give either agents or a pool of models")
-    if section.agents and not {"base", "guide"} <= section.agents.keys():
-        raise ConfigError(job.file, "agents", "needs [agents.base] and [agents.guide]")
+    if section.mode == "samples":
+        _check_samples(job)
+    elif section.agents and not {"base", "guide"} <= section.agents.keys():
+        problem = (
+            'needs [agents.base] and [agents.guide]; the base alone is asked in mode "samples"'
+        )
+        raise ConfigError(job.file, "agents", problem)
     for name in section.agents:
-        if not is_role(name, alone=section.mode == "independent"):
+        if not is_role(name, alone=section.mode in _ALONE):
             problem = "is no role; in a dialogue there are base, guide, policy-NAME, exit-ROLE"
             raise ConfigError(job.file, f"agents.{name}", problem)
     if len(set(section.pool)) < len(section.pool):
         raise ConfigError(job.file, "pool", "names a model twice")
     _check_models(job, {*section.pool, *(agent.model for agent in section.agents.values())})
+
+
+def _check_samples(job: Job) -> None:
+    section = job.section
+    if section.agents.keys() != {"base"}:
+        raise ConfigError(job.file, "agents", 'needs [agents.base] alone in mode "samples"')
+    if section.rounds == 1:
+        raise ConfigError(job.file, "rounds", "is 1; it says how many samples, at least 2")
+    if section.agents["base"].temperature == 0:
+        problem = "is 0, at which all samples are one; give more, or nothing for 1"
+        raise ConfigError(job.file, "agents.base.temperature", problem)
 
 
 def _check_models(job: Job, names: set[str]) -> None:

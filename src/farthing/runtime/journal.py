@@ -20,7 +20,7 @@ import msgspec
 from farthing.budgets.atomic import atomic
 from farthing.budgets.base import Balance, Reservation
 from farthing.budgets.sqlite_ledger import SqliteLedger
-from farthing.errors import StoreError
+from farthing.errors import ModelError, StoreError
 from farthing.models.base import Prompt, Usage
 from farthing.models.prices import largest_usage
 from farthing.traces.base import Trace
@@ -113,7 +113,7 @@ class Journal(Protocol):
         """Write down a try's reply and its cost; an unknown cost counts as the largest."""
         ...
 
-    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
+    async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
         """Write down a try's failure and what it cost, unknown likewise."""
         ...
 
@@ -215,9 +215,9 @@ class StoreJournal:
         """Write down a try's reply and its cost; see `Journal`."""
         await self._finish(number, cost_nano, "completed", reply, None, None)
 
-    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
+    async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
         """Write down a try's failure and what it cost; see `Journal`."""
-        await self._finish(number, cost_nano, "failed", None, kind, message)
+        await self._finish(number, cost_nano, "failed", None, error.kind, str(error))
 
     async def keep(self, trace: Trace) -> None:
         """Store a finished trace, at once and whole."""

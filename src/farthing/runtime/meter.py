@@ -189,7 +189,7 @@ class Meter:
         except ModelError as error:
             cost = error.cost_nano
             if self.journal:
-                await self.journal.fail(number, error.kind, str(error), cost)
+                await self.journal.fail(number, error, cost)
             raise
         else:
             if self.journal:

@@ -15,7 +15,7 @@ from typing import Any
 
 from farthing.budgets.base import Balance, Reservation
 from farthing.budgets.memory_ledger import MemoryLedger
-from farthing.errors import BudgetError, MissingExtraError
+from farthing.errors import BudgetError, MissingExtraError, ModelError
 from farthing.runtime.collector import Progress, collect, unrecorded
 from farthing.runtime.job import Job
 from farthing.runtime.journal import Entry, Known, StoreJournal, Unknown, only_writer
@@ -140,9 +140,9 @@ class Keeper:
         """Write down a try's reply and its cost."""
         await self._journal.complete(number, reply, cost_nano)
 
-    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
+    async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
         """Write down a try's failure and what it cost."""
-        await self._journal.fail(number, kind, message, cost_nano)
+        await self._journal.fail(number, error, cost_nano)
 
     async def keep(self, trace: Trace) -> None:
         """Store a finished trace."""
@@ -206,9 +206,9 @@ class RemoteJournal:
         await self._keeper.complete.remote(number, reply, cost_nano)
         self._settle(number, cost_nano)
 
-    async def fail(self, number: int, kind: str, message: str, cost_nano: int | None) -> None:
+    async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
         """Write down a try's failure and what it cost; see `Journal`."""
-        await self._keeper.fail.remote(number, kind, message, cost_nano)
+        await self._keeper.fail.remote(number, error, cost_nano)
         self._settle(number, cost_nano)
 
     async def keep(self, trace: Trace) -> None:

@@ -94,7 +94,8 @@ class Independent:
     """Attempts that know nothing of each other: any subset of the calls could have been made.
 
     Agents that answer the question by themselves, all at the same time: base and guide in T rounds,
-    or the models of a pool in one. The guide's verdict is whether its answer is the base's.
+    the models of a pool in one, or one agent alone T times, which are samples. The guide's verdict
+    is whether its answer is the base's.
     """
 
     agents: tuple[Agent, ...]
@@ -130,6 +131,14 @@ def apart(agents: Sequence[Agent]) -> tuple[Agent, ...]:
         asked[alike] += 1
         found.append(agent)
     return tuple(found)
+
+
+def sampling(agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Return agents whose first round is a sample as the others are, and has a seed."""
+    return tuple(
+        replace(agent, stream=0) if isinstance(agent, BaseAgent | ReactAgent) else agent
+        for agent in agents
+    )
 
 
 def judged(calls: Sequence[Call], task: Task) -> list[Call]:

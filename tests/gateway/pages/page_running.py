@@ -1,6 +1,7 @@
 """A gateway with a page, made traffic of two weeks, keys and alarms; and a browser without one."""
 
 import asyncio
+import html
 import re
 import urllib.parse
 import urllib.request
@@ -16,6 +17,7 @@ import msgspec
 import numpy as np
 from gateway_running import Reply, Running, gateway, models, serve_section
 from made_traffic import call, passed
+from policy_running import POLICY
 from scripted_watch import ScriptedWatch
 
 from farthing.budgets.accounts.base import Amount
@@ -28,16 +30,7 @@ from farthing.gateway.watching.base import Alarm, Deployed, Kept
 from farthing.traces.base import Call, CallError
 
 T = TypeVar("T")
-SYSTEM = "Say A or B."
-POLICIES = f"""
-[policies.letters]
-pool = ["small", "large"]
-system = "{SYSTEM}"
-task = "multiple_choice"
-max_tokens = 50
-bundle = "bundle"
-answers_for = ["large"]
-
+POLICIES = f"""{POLICY}
 [policies.support]
 pool = ["small", "large"]
 system = "Classify the ticket."
@@ -64,6 +57,9 @@ def config(url: str = "http://127.0.0.1:9/v1", **serve: Any) -> str:
     """Return the configuration of a gateway with two policies; one has no bundle."""
     section = serve_section(**({"keys": True} | serve))
     return section + models(url) + POLICIES + BUDGETS
+
+
+NO_BUNDLE = config().replace('bundle = "bundle"', "")
 
 
 def ended(job: Coroutine[Any, Any, T]) -> T:
@@ -310,3 +306,11 @@ def page(
 def now() -> datetime:
     """Return the present moment."""
     return datetime.now(UTC)
+
+
+def words(browser: Browser, path: str) -> str:
+    """Return what a page says, in one line."""
+    reply = browser.get(path)
+    assert reply.status == 200, reply.text
+    text = re.sub(r"<[^>]*>", " ", reply.text)
+    return re.sub(r"\s+", " ", html.unescape(text).replace("\xa0", " "))

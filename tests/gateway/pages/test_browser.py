@@ -290,6 +290,18 @@ def test_nothing_is_wider_than_a_narrow_screen(
     context.close()
 
 
+def test_a_list_of_requests_is_short_on_a_narrow_screen(
+    chromium: Browser, running: Running, owner: str
+) -> None:
+    context = chromium.new_context(viewport={"width": 390, "height": 844})
+    window = Watched(context.new_page(), running.url)
+    login(window, owner)
+    window.go("/requests")
+    assert window.page.locator("#rows tbody tr").count() == 50
+    assert window.page.evaluate("document.documentElement.scrollHeight") < 50 * 110 + 800
+    context.close()
+
+
 def test_motion_is_reduced_and_words_are_there_without_scripts(
     chromium: Browser, running: Running, owner: str
 ) -> None:
