@@ -92,3 +92,14 @@ def test_others_are_refused(refused: Refused, runs: Path, tmp_path: Path) -> Non
         '{"id": "q", "gold": ["a"], "calls": [{"round": 1, "role": "x", "answer": "a"}]}'
     )
     assert "are no samples" in refused("samples", "--traces", pool).splitlines()[-1]
+
+
+def test_a_table_of_answers_is_imported_as_samples(farthing: Farthing, tmp_path: Path) -> None:
+    rng, table = np.random.default_rng(1), tmp_path / "answers.csv"
+    rows = [f"q{i},m,{'a' if rng.random() < 0.7 else 'b'}" for _ in range(8) for i in range(10)]
+    table.write_text("\n".join(["id,model,answer", *rows]) + "\n")
+    store = tmp_path / "samples.db"
+    assert farthing("traces", "import", table, "--samples", "--store", store).code == 0
+    done = farthing("samples", "--traces", store, "--per-question", "4", "--orders", "2")
+    assert done.code == 0
+    assert "10 questions, 4 samples each" in done.out

@@ -312,16 +312,20 @@ def test_where_every_model_fails_the_client_hears_of_it(tmp_path: Path, bundle: 
         assert running.chat("farthing/letters", SYSTEM, "7", stream=True).status == 502
 
 
+@pytest.mark.parametrize("limits", ["", "[limits.one]\nconcurrent = 4\n"])
 def test_where_every_model_asks_for_a_pause_the_client_hears_how_long(
-    tmp_path: Path, bundle: Path
+    tmp_path: Path, bundle: Path, limits: str
 ) -> None:
-    with (
-        Endpoint(letter, faults={"429 seconds": 1.0}, retry_after_s=30) as stub,
-        gateway(tmp_path, config(stub, bundle)) as running,
-    ):
-        refused = running.chat("farthing/letters", SYSTEM, "7")
-    assert refused.status == 429
-    assert 29 <= int(refused.headers["Retry-After"]) <= 30
+    with Endpoint(letter, faults={"429 seconds": 1.0}, retry_after_s=30) as stub:
+        text = config(stub, bundle) + limits
+        if limits:
+            text = text.replace("retries", 'limits = "one"\nretries')
+        with gateway(tmp_path, text) as running:
+            began = time.monotonic()
+            refused = [running.chat("farthing/letters", SYSTEM, "7") for _ in range(2)]
+            assert time.monotonic() - began < 5  # nobody is held until the pause is over
+    assert [one.status for one in refused] == [429] * 2
+    assert all(28 <= int(one.headers["Retry-After"]) <= 30 for one in refused)
 
 
 def test_a_policy_is_paid_for_by_the_ledger(tmp_path: Path, bundle: Path) -> None:

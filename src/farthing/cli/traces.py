@@ -81,6 +81,10 @@ def import_(
         list[Path],
         typer.Option("--requests", metavar="FILE", help="The input of an OpenAI batch."),
     ] = [],  # noqa: B006 - typer copies it
+    samples: Annotated[
+        bool,
+        typer.Option("--samples", help="Keep all answers of the one model, as samples of it."),
+    ] = False,
 ) -> None:
     """Import traces, or other tools' files, into a store, all of it or nothing.
 
@@ -100,6 +104,7 @@ def import_(
             columns=dict(imports.read_pair(pair, "--column") for pair in column),
             threshold=threshold,
             score=score,
+            samples=samples,
         ),
     )
     form = imports.format_of(files, form, supplied.options)

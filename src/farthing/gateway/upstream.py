@@ -222,11 +222,7 @@ class LimitedUpstream:
         Raises:
             RateLimitError: the endpoint asked for a pause that is too long to hold a client.
         """
-        closed_s, most = self._admission.closed_s, self.patience.asked_s
-        if most is not None and closed_s > most:
-            raise RateLimitError(
-                f"{self.name}: its provider asked for a pause", retry_after_s=closed_s
-            )
+        self._admission.refuse_long_pause(self.name, self.patience.asked_s)
         return self.largest(request, default_max_output).tokens
 
 

@@ -108,7 +108,7 @@ class ModelsConfig:
             with self.said_of(name):
                 model = section.settings.open(self.prices)
             if section.limits is not None:
-                model = Limited(model, shared[section.limits])
+                model = Limited(model, shared[section.limits], section.patience.asked_s)
             models[name] = Retrying(model, section.patience)
         return models
 

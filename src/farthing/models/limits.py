@@ -107,6 +107,16 @@ class Admission:
         """Seconds for which nothing is admitted, since the endpoint asked for that."""
         return max(0.0, self._closed_until - self._clock.now())
 
+    def refuse_long_pause(self, name: str, most_s: float | None) -> None:
+        """Refuse a call that would be held for longer than it is to wait.
+
+        Raises:
+            RateLimitError: the endpoint asked for a pause of more than `most_s` seconds.
+        """
+        closed_s = self.closed_s
+        if most_s is not None and closed_s > most_s:
+            raise RateLimitError(f"{name}: its provider asked for a pause", retry_after_s=closed_s)
+
     def _leave(self) -> None:
         if self._places:
             self._places.release()
@@ -167,9 +177,17 @@ class Admission:
 class Limited:
     """A model behind an admission, which models at the same endpoint share."""
 
-    def __init__(self, model: Model, admission: Admission) -> None:
+    def __init__(self, model: Model, admission: Admission, asked_s: float | None = None) -> None:
+        """Limit a model.
+
+        Args:
+            model: who answers.
+            admission: admits its calls.
+            asked_s: most seconds that a provider may ask to wait for; None: any.
+        """
         self._model = model
         self._admission = admission
+        self._asked_s = asked_s
 
     @property
     def name(self) -> str:
@@ -184,6 +202,7 @@ class Limited:
         Raises:
             ModelError: the call failed.
         """
+        self._admission.refuse_long_pause(self.name, self._asked_s)
         usage = largest_usage(prompt)
         async with self._admission.admit(usage.input_tokens + usage.output_tokens) as ticket:
             try:

@@ -93,10 +93,16 @@ class Options:
     """Name of the recorded score that grades the answers; None: the format's usual one."""
     requests: Path | None = None
     """Of OpenAI's batches: the input file, which has the questions."""
+    samples: bool = False
+    """Whether several calls on one question are independent samples of one model."""
 
 
 class Importer(Protocol):
-    """What is registered under `farthing.importers`."""
+    """What is registered under `farthing.importers`.
+
+    One that also has `samples`, and it is true, yields every sample that its file has of a model on
+    a question, each a call; `--samples` reads no others.
+    """
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ def notes_on(
     return [
         *gathered.remarks,
         *(f"{_n(n, 'row')} left out: {why}" for why, n in gathered.left_out.items()),
-        *_on_repeats(gathered),
+        *_on_repeats(gathered, traces),
         *_on_questions(traces),
         *_on_grades(traces, options),
         *_on_answers(traces),
@@ -27,11 +27,13 @@ def notes_on(
     ]
 
 
-def _on_repeats(gathered: Gathered) -> Iterator[str]:
+def _on_repeats(gathered: Gathered, traces: Sequence[Trace]) -> Iterator[str]:
     if gathered.repeats:
+        alone = len({call.role for trace in traces for call in trace.calls}) == 1
         yield (
             f"{_n(gathered.repeats, 'call')} left out: the model was asked the same question "
             "before; of each model the first answer is kept"
+            + ("; --samples keeps all, where they are independent samples" if alone else "")
         )
 
 

@@ -1,4 +1,7 @@
-"""From single calls to traces: the calls of one question, one a model, become a pool."""
+"""From single calls to traces: the calls of one question, one a model, become a pool.
+
+Where the user says that calls are samples, all of a model are kept, a round each.
+"""
 
 import hashlib
 from collections import Counter
@@ -28,7 +31,8 @@ class Question:
     """The calls of one question so far, in the order of the file."""
 
     first: Recorded
-    calls: dict[str, Recorded] = field(default_factory=dict)
+    calls: dict[tuple[str, int], Recorded] = field(default_factory=dict)
+    """By model and round."""
 
     @property
     def recorded(self) -> list[Recorded]:
@@ -58,13 +62,18 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def gather(recorded: Iterable[Found]) -> Gathered:
+def gather(recorded: Iterable[Found], *, samples: bool = False) -> Gathered:
     """Put the calls of each question together, one a model.
 
-    Of several calls of one model the first one that was answered counts.
+    Of several calls of one model the first one that was answered counts, unless they are samples.
+
+    Args:
+        recorded: what importers yield, in the order of the files.
+        samples: whether several calls are samples of one model, a round each.
 
     Raises:
-        InputError: two rows contradict each other, or a name cannot be kept.
+        InputError: two rows contradict each other, or a name cannot be kept; or samples are of
+            several models, or not as many for each question, or one alone.
     """
     gathered = Gathered()
     for call in recorded:
@@ -73,7 +82,9 @@ def gather(recorded: Iterable[Found]) -> Gathered:
         elif isinstance(call, Remark):
             gathered.remarks[call.text] = None
         else:
-            _add(gathered, call)
+            _add(gathered, call, samples=samples)
+    if samples:
+        _refuse_no_samples(gathered)
     return gathered
 
 
@@ -84,6 +95,7 @@ def trace_of(name: str, question: Question, task: str) -> Trace:
         InputError: a value is out of bounds.
     """
     calls = question.recorded
+    rounds = [number for _, number in question.calls]
     fields = {
         "id": name,
         "question": next((call.question for call in calls if call.question), ""),
@@ -92,7 +104,7 @@ def trace_of(name: str, question: Question, task: str) -> Trace:
         "group": next((call.group for call in calls if call.group), None),
         "split": next((call.split for call in calls if call.split), None),
         "independent": True,
-        "calls": [_call(call, task) for call in calls],
+        "calls": [_call(*one, task) for one in zip(calls, rounds, strict=True)],
     }
     try:
         return msgspec.convert(fields, Trace)
@@ -119,24 +131,43 @@ def reader(task: str) -> Callable[[str], str | None]:
     return lambda reply: read_answer(reply) or reply.strip() or None
 
 
-def _add(gathered: Gathered, call: Recorded) -> None:
+def _add(gathered: Gathered, call: Recorded, *, samples: bool) -> None:
     _refuse_unusable(call)
     name = call.id or short_hash(call.key or call.question)
     question = gathered.questions.setdefault(name, Question(call))
     _refuse_contradiction(question.first, call, name)
-    before = question.calls.get(call.model)
+    place = call.model, len(question.calls) + 1 if samples else 1
+    before = question.calls.get(place)
     gathered.repeats += before is not None
     if before is None or (_unanswered(before) and not _unanswered(call)):
-        question.calls[call.model] = call
+        question.calls[place] = call
 
 
-def _call(call: Recorded, task: str) -> dict[str, object]:
+def _refuse_no_samples(gathered: Gathered) -> None:
+    """Refuse what is no set of samples of one model."""
+    first: tuple[str, Question] | None = None
+    for name, question in gathered.questions.items():
+        first = first or (name, question)
+        one, n = first[1].first.model, len(first[1].calls)
+        for model, number in question.calls:
+            if model != one:
+                problem = f"is '{model}' and before it was '{one}'; import samples of one model"
+                raise question.calls[model, number].place.refusal("model", f"{problem} at a time")
+        if len(question.calls) != n or n == 1:
+            counts = f"'{first[0]}' has {n} and '{name}' has {len(question.calls)}"
+            problem = f"stands for {len(question.calls)} samples of '{name}' alone"
+            problem = problem if first[0] == name else f"is of samples of which {counts}"
+            needed = "at least 2 for each question, and as many for all"
+            raise question.first.place.refusal("row", f"{problem}; record {needed}")
+
+
+def _call(call: Recorded, number: int, task: str) -> dict[str, object]:
     answer = call.answer
     if answer is None and call.text is not None:
         answer = reader(task)(call.text)
     kept = {name: getattr(call, name) for name in _OF_CALL}
     kept["error"] = call.error and msgspec.to_builtins(call.error)
-    return {"round": 1, "role": call.model, "model": call.model, "answer": answer, **kept}
+    return {"round": number, "role": call.model, "model": call.model, "answer": answer, **kept}
 
 
 def _unanswered(call: Recorded) -> bool:

@@ -25,6 +25,7 @@ class Inspect:
 
     name: str = "inspect"
     meaning: str = "Inspect AI's eval log, as JSON"
+    samples: bool = True
 
     def sniff(self, source: Source) -> bool:
         """Return whether the document is a log."""

@@ -32,6 +32,7 @@ class OpenAI:
 
     name: str = "openai"
     meaning: str = "OpenAI's batch output, or stored chat completions"
+    samples: bool = True
 
     def sniff(self, source: Source) -> bool:
         """Return whether records are lines of a batch, or completions."""
@@ -46,6 +47,8 @@ class OpenAI:
             if requests is None:
                 yield Remark(_NO_QUESTIONS)
         for row in source.rows():
+            if options.samples:
+                _refuse_choices(row)
             yield _of_batch(row, requests) if "custom_id" in row.values else _stored(row)
 
 
@@ -55,6 +58,15 @@ OPENAI = OpenAI()
 def _kind(row: Row | None) -> str | None:
     kind = row.values.get("object") if row else None
     return kind if isinstance(kind, str) else None
+
+
+def _refuse_choices(row: Row) -> None:
+    """Refuse samples that came together: what each of them cost is not known."""
+    response = row.part("response").part("body") if "custom_id" in row.values else row
+    choices = response.values.get("choices")
+    if isinstance(choices, list) and len(choices) > 1:
+        problem = f"are {len(choices)} in one reply, whose tokens are counted together"
+        raise row.place.refusal("choices", f"{problem}; as samples import replies of one choice")
 
 
 def _requests(source: Source) -> Requests:

@@ -155,11 +155,12 @@ def read_foreign(
         given = len(supplied.requests)
         raise InputError(f"{len(paths)} files and {given} of requests; give one, or one for each")
     gold = None if supplied.gold is None else read_gold(supplied.gold)
-    gathered = gather(
+    found = (
         call
         for i, path in enumerate(paths)
         for call in _found(Source(path), form, _options(supplied, i))
     )
+    gathered = gather(found, samples=supplied.options.samples)
     questions = gathered.questions
     if not questions:
         why = "; ".join(f"{n} rows: {why}" for why, n in gathered.left_out.items())
@@ -169,7 +170,7 @@ def read_foreign(
     for name, question in questions.items():
         trace = trace_of(name, question, supplied.task)
         also = [call.also for call in question.recorded]
-        calls = [priced.fill(call, question.calls[call.role]) for call in trace.calls]
+        calls = [priced.fill(call, question.calls[call.role, call.round]) for call in trace.calls]
         traces.append(msgspec.structs.replace(with_gold(trace, gold, also), calls=calls))
     _refuse_unmatched(gold)
     places = [question.first.place for question in questions.values()]
@@ -191,7 +192,18 @@ def _found(source: Source, form: str | None, options: Options) -> Iterator[Found
     form = form or _sniffed(source, options)
     if form == OWN:
         raise InputError(f"{source.name}: is in the form of traces already; import it by itself")
-    yield from importer(form).read(source, options)
+    reader = importer(form)
+    if options.samples and not getattr(reader, "samples", False):
+        raise InputError(
+            f"{source.name}: {form} does not say which of its calls are samples of their own; "
+            f"--samples reads {', '.join(_with_samples())}"
+        )
+    yield from reader.read(source, options)
+
+
+def _with_samples() -> list[str]:
+    every = sorted(plugins.names("importers"))
+    return [name for name in every if getattr(importer(name), "samples", False)]
 
 
 def _options(supplied: Supplied, i: int) -> Options:

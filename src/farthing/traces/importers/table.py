@@ -45,6 +45,7 @@ class Table:
 
     name: str = "table"
     meaning: str = "one row a call: question, model, answer, whether it is right, cost"
+    samples: bool = True
 
     def sniff(self, source: Source) -> bool:
         """Return whether columns name a question, a model, and an answer or its grade."""
