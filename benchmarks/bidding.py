@@ -92,7 +92,10 @@ def horizons(folder: Path, requests: int) -> None:
         yesterday = rng.integers(len(questions.options), size=YESTERDAY)
         money = budget_of(questions, YESTERDAY)
         began = time.perf_counter()
-        taught = BIDDING.taught([questions.options[at] for at in yesterday.tolist()])
+        some = yesterday.tolist()
+        taught = BIDDING.taught(
+            [questions.options[at] for at in some], questions.cost[some].tolist()
+        )
         print(f"{questions.name}: taught in {time.perf_counter() - began:.2f} s")
         pacers: dict[str, tuple[Pacer, State | None]] = {
             "no pacing": (days.NoPacing(), None),
@@ -212,7 +215,7 @@ def bursts(folder: Path, number: int) -> None:
         rows.setdefault("fixed threshold, best in hindsight", []).append(
             days.judged(questions, today, best, budget, 0)
         )
-        taught = BIDDING.taught(questions.options[:YESTERDAY])
+        taught = BIDDING.taught(questions.options, questions.cost.tolist())
         named = {name: plugins.load("pacers", name) for name in plugins.names("pacers")}
         for name, pacer in {"no pacing": days.NoPacing(), **named, "bidding": taught}.items():
             got, most = days.live(pacer, questions, today, budget)

@@ -9,6 +9,9 @@ c(x), or nothing for nothing,
 and the best choice is the option with the largest f(x) + V(t - 1, b - c(x)): it pays for x where
 f(x) >= V(t - 1, b) - V(t - 1, b - c(x)), what later requests lose.
 
+What a call really costs is known after it. Where that was recorded, the cost is c(x) times a ratio
+that is drawn from those of all recorded calls, and V(t - 1, b - c(x)) is the mean over the ratios.
+
 For many requests V is not tabulated. Its differences are learned from the table instead. Between
 two neighbouring knots r of the money a request, b = r t, what a nano-dollar more is worth,
 
@@ -18,9 +21,8 @@ is regressed on 1 / t. As t grows it comes to a, the price that hindsight would 
 near end changes.
 
 Source: Cai, Ren, Zhang, Malialis, Wang, Yu and Guo 2017, "Real-Time Bidding by Reinforcement
-Learning in Display Advertising" (arXiv 1701.02490), algorithm 1: there the cost becomes known after
-the bid, and a network learns the differences. Several options a request, the largest cost and the
-regression are ours.
+Learning in Display Advertising" (arXiv 1701.02490), algorithm 1, where a network learns the differences.
+Several options a request, the largest cost, the ratios and the regression are ours.
 """
 
 from collections.abc import Sequence
@@ -37,6 +39,10 @@ TABULATED, STEPS, REQUESTS = 48, 48, 64
 """Requests that are tabulated; steps of money up to the dearest option; requests learned from."""
 KNOTS = 32
 """Between the cheapest and the dearest option; ours."""
+QUANTILES = 8
+"""Of real over expected costs; ours."""
+ALIKE: FloatArray = np.ones(1)
+"""Every call costs what is expected."""
 PRIOR_SHARES = 3.0
 """Before anything is learned: every request costs so many even shares, at an even value; ours."""
 
@@ -49,32 +55,37 @@ class Worth:
     """[T + 1, J + 1] V(t, b) of up to T requests, at b = 0, 1, ... J units."""
     unit_nano: float
     rate_nano: FloatArray
-    """[M + 1] knots of money a request, from 0 on."""
+    """[M] money a request, in the middle between two knots."""
     slope: FloatArray
-    """[M, 2] value of a nano-dollar more between two knots: a and a'."""
+    """[M, 2] value of a nano-dollar more there: a and a'."""
+    ratio: FloatArray
+    """[Q] what calls really cost, as multiples of what they cost on average."""
 
-    def of(self, requests: int, nano: float) -> float:
-        """Return V of so many requests, for so many nano-dollars."""
-        nano = max(nano, 0.0)
+    def forgone(self, requests: int, nano: float, cost: float) -> float:
+        """Return V(t, b) - E V(t, b - cost), for t requests that have b nano-dollars.
+
+        Beyond the table it is the integral of the slope, by Simpson's rule.
+        """
         if requests < len(self.table):
-            row = self.table[requests]
-            at = min(nano / self.unit_nano, float(len(row) - 1))
-            low = min(int(at), len(row) - 2)
-            return float(row[low] + (at - low) * (row[low + 1] - row[low]))
-        free = float(self.table[1, 0])  # what a request brings without money
-        width = np.clip(nano / requests - self.rate_nano[:-1], 0.0, np.diff(self.rate_nano))
-        return requests * (free + float(self._slopes(requests) @ width))
+            row, at = self.table[requests], np.arange(self.table.shape[1])
+            before, after = nano / self.unit_nano, (nano - cost * self.ratio) / self.unit_nano
+            return float(np.interp(before, at, row) - np.interp(after, at, row).mean())
+        cost = min(cost, nano)
+        at = np.array([nano, nano - cost / 2.0, nano - cost])
+        return float(cost * self._slopes(requests, at) @ (1.0, 4.0, 1.0)) / 6.0
 
     def next_nano(self, requests: int, nano: float) -> float:
         """Return what a nano-dollar more is worth to so many requests that have so much."""
         if requests < len(self.table):
-            gained = self.of(requests, nano + self.unit_nano) - self.of(requests, nano)
-            return gained / self.unit_nano
-        at = int(np.searchsorted(self.rate_nano, nano / requests, side="right")) - 1
-        return float(self._slopes(requests)[at]) if at < len(self.slope) else 0.0
+            unit = self.unit_nano
+            at, row = np.arange(self.table.shape[1]), self.table[requests]
+            gained = np.interp(nano / unit + 1.0, at, row) - np.interp(nano / unit, at, row)
+            return float(gained / unit)
+        return float(self._slopes(requests, np.array([nano]))[0])
 
-    def _slopes(self, requests: int) -> FloatArray:
-        slopes: FloatArray = np.maximum(self.slope[:, 0] + self.slope[:, 1] / requests, 0.0)
+    def _slopes(self, requests: int, nano: FloatArray) -> FloatArray:
+        height = np.maximum(self.slope[:, 0] + self.slope[:, 1] / requests, 0.0)
+        slopes: FloatArray = np.interp(nano / requests, self.rate_nano, height, right=0.0)
         return slopes
 
 
@@ -99,16 +110,23 @@ class Bidding:
     paper: str = PAPER
     """arXiv id."""
 
-    def taught(self, requests: Sequence[Sequence[Option]], seed: int = 0) -> "Bidding":
+    def taught(
+        self,
+        requests: Sequence[Sequence[Option]],
+        costs_nano: Sequence[Sequence[int]] | None = None,
+        seed: int = 0,
+    ) -> "Bidding":
         """Return the pacer that knows what requests bring, from the options of recorded ones.
 
         Args:
             requests: each one's options; of many, `REQUESTS` are drawn.
+            costs_nano: what each option really cost, where that is known.
             seed: of that draw.
 
         Raises:
             InputError: there is no request, or nothing costs anything.
         """
+        ratio = _ratios(requests, costs_nano)
         kinds = list(dict.fromkeys(tuple(options) for options in requests))
         if len(kinds) > 1 and len(requests) > REQUESTS:
             drawn = np.random.default_rng(seed).choice(len(requests), REQUESTS, replace=False)
@@ -119,11 +137,12 @@ class Bidding:
         if max(costs, default=0) <= 0:
             raise InputError("nothing costs anything in these requests; there is nothing to pace")
         unit = max(costs) / STEPS
-        table = value_table(requests, TABULATED, TABULATED * STEPS, unit)
+        table = value_table(requests, TABULATED, TABULATED * STEPS, unit, ratio)
         cheapest = min(cost for cost in costs if cost > 0)
-        knots = np.geomspace(min(cheapest, max(costs) / 4.0) / 4.0, max(costs), KNOTS)
-        rate = np.concatenate([[0.0], knots])
-        return replace(self, worth=Worth(table, unit, rate, regressed(table, unit, rate)))
+        first = min(cheapest, max(costs) / 4.0) / 4.0
+        knots = np.concatenate([[0.0], np.geomspace(first, max(costs), KNOTS)])
+        middle, slope = (knots[1:] + knots[:-1]) / 2.0, regressed(table, unit, knots)
+        return replace(self, worth=Worth(table, unit, middle, slope, ratio))
 
     def first_price(self) -> float:
         """Return 0, which is not read."""
@@ -145,18 +164,23 @@ class Bidding:
         """Return V(t, b) - V(t, b - nano), t being the requests after this one."""
         t, left = _to_come(state, now), state.left_nano
         if self.worth is not None:
-            return self.worth.of(t, left) - self.worth.of(t, left - nano)
+            return self.worth.forgone(t, left, nano)
         with_it, without = (_even(t, b / state.share_nano) for b in (left, left - nano))
         return with_it - without
 
 
 def value_table(
-    requests: Sequence[Sequence[Option]], horizon: int, units: int, unit_nano: float
+    requests: Sequence[Sequence[Option]],
+    horizon: int,
+    units: int,
+    unit_nano: float,
+    ratio: FloatArray = ALIKE,
 ) -> FloatArray:
     """Return V(t, b) for t = 0 to `horizon` and b = 0 to `units` units, [horizon + 1, units + 1].
 
-    Every request is one of those given, each as likely. It is exact where all costs are multiples
-    of the unit; elsewhere V is taken as a line between units.
+    Every request is one of those given, each as likely, and so is each ratio of its cost to the
+    expected one; a cost is at most the largest. It is exact where all costs are multiples of the
+    unit; elsewhere V is taken as a line between units.
 
     >>> coin = [[Option(0.0, 1, 1)], [Option(1.0, 1, 1)]]
     >>> value_table(coin, 2, 2, 1.0).tolist()
@@ -164,23 +188,29 @@ def value_table(
     """
     table = np.zeros((horizon + 1, units + 1))
     for t in range(1, horizon + 1):
-        later, total = table[t - 1], np.zeros(units + 1)
+        total = np.zeros(units + 1)
         for options in requests:
-            best = later.copy()
+            best = table[t - 1].copy()
             for option in options:
-                whole, part = divmod(option.expected_nano / unit_nano, 1.0)
                 first = int(np.ceil(option.largest_nano / unit_nano))
-                if first > units:
-                    continue
-                shift = int(whole)
-                kept = later[first - shift : units + 1 - shift]
-                if part > 0.0:
-                    below = later[first - shift - 1 : units - shift]
-                    kept = (1.0 - part) * kept + part * below
-                np.maximum(best[first:], option.value + kept, out=best[first:])
+                costs = np.minimum(option.expected_nano * ratio, option.largest_nano) / unit_nano
+                if first <= units:
+                    kept = sum(_after(table[t - 1], first, cost) for cost in costs.tolist())
+                    gain = option.value + kept / len(costs)
+                    np.maximum(best[first:], gain, out=best[first:])
             total += best
         table[t] = total / len(requests)
     return table
+
+
+def _after(row: FloatArray, first: int, cost: float) -> FloatArray:
+    """Return what is had after a cost from each number of units on, from `first`."""
+    whole, part = int(cost), cost % 1.0
+    kept = row[first - whole : len(row) - whole]
+    if part <= 0.0:
+        return kept
+    mixed: FloatArray = (1.0 - part) * kept + part * row[first - whole - 1 : len(row) - whole - 1]
+    return mixed
 
 
 def regressed(table: FloatArray, unit_nano: float, rate_nano: FloatArray) -> FloatArray:
@@ -201,6 +231,24 @@ def regressed(table: FloatArray, unit_nano: float, rate_nano: FloatArray) -> Flo
     seen = np.stack([np.ones(len(some)), 1.0 / some], axis=1)
     found: FloatArray = np.linalg.lstsq(seen, slopes, rcond=None)[0].T
     return found
+
+
+def _ratios(
+    requests: Sequence[Sequence[Option]], costs_nano: Sequence[Sequence[int]] | None
+) -> FloatArray:
+    """Return so many quantiles of real costs over expected ones, [Q], with the mean of all."""
+    pairs = [
+        (cost, option.expected_nano)
+        for options, costs in zip(requests, costs_nano or [()] * len(requests), strict=True)
+        for option, cost in zip(options, costs, strict=costs_nano is not None)
+        if option.expected_nano
+    ]
+    if not pairs:
+        return ALIKE
+    real, expected = np.array(pairs, dtype=np.float64).T
+    levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    found = np.quantile(real / expected, levels, method="inverted_cdf")
+    return np.asarray(found * ((real / expected).mean() / max(found.mean(), 1e-12)))
 
 
 def _majorant(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
