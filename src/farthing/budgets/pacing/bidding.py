@@ -21,8 +21,9 @@ is regressed on 1 / t. As t grows it comes to a, the price that hindsight would 
 near end changes.
 
 Source: Cai, Ren, Zhang, Malialis, Wang, Yu and Guo 2017, "Real-Time Bidding by Reinforcement
-Learning in Display Advertising" (arXiv 1701.02490), algorithm 1, where a network learns the differences.
-Several options a request, the largest cost, the ratios and the regression are ours.
+Learning in Display Advertising" (arXiv 1701.02490), algorithm 1, where a
+network learns the differences. Several options a request, the largest cost, the ratios and the
+regression are ours.
 """
 
 from collections.abc import Sequence
@@ -67,9 +68,9 @@ class Worth:
         Beyond the table it is the integral of the slope, by Simpson's rule.
         """
         if requests < len(self.table):
-            row, at = self.table[requests], np.arange(self.table.shape[1])
+            row, units = self.table[requests], np.arange(self.table.shape[1])
             before, after = nano / self.unit_nano, (nano - cost * self.ratio) / self.unit_nano
-            return float(np.interp(before, at, row) - np.interp(after, at, row).mean())
+            return float(np.interp(before, units, row) - np.interp(after, units, row).mean())
         cost = min(cost, nano)
         at = np.array([nano, nano - cost / 2.0, nano - cost])
         return float(cost * self._slopes(requests, at) @ (1.0, 4.0, 1.0)) / 6.0
@@ -225,12 +226,11 @@ def regressed(table: FloatArray, unit_nano: float, rate_nano: FloatArray) -> Flo
         rate_nano: [M + 1] knots of money a request.
     """
     some = np.arange(len(table) // 2, len(table))
-    money = np.arange(table.shape[1]) * unit_nano
+    money = np.arange(table.shape[1], dtype=np.float64) * unit_nano
     value = np.array([np.interp(rate_nano * t, *_majorant(money, table[t])) / t for t in some])
     slopes = np.diff(value, axis=1) / np.diff(rate_nano)
     seen = np.stack([np.ones(len(some)), 1.0 / some], axis=1)
-    found: FloatArray = np.linalg.lstsq(seen, slopes, rcond=None)[0].T
-    return found
+    return np.asarray(np.linalg.lstsq(seen, slopes, rcond=None)[0].T, dtype=np.float64)
 
 
 def _ratios(
