@@ -82,64 +82,78 @@ def short_of(questions: Questions, asked: IntArray, got: IntArray, budget: int) 
     return float(1.0 - questions.value[asked[had], got[had]].sum() / best)
 
 
+Figures = dict[str, dict[tuple[str, int], list[float]]]
+"""Pacer, then (source, requests), to the value short of hindsight, one a stream."""
+
+
+def taught_ones(questions: Questions) -> dict[str, tuple[Pacer, State | None]]:
+    """Return pacers, and where yesterday ended for those that begin at its price."""
+    some = np.random.default_rng([0, 11]).integers(len(questions.options), size=YESTERDAY)
+    money = budget_of(questions, YESTERDAY)
+    began = time.perf_counter()
+    taught = BIDDING.taught(
+        [questions.options[at] for at in some.tolist()], questions.cost[some].tolist()
+    )
+    print(f"{questions.name}: taught in {time.perf_counter() - began:.2f} s")
+    pacers: dict[str, tuple[Pacer, State | None]] = {
+        "no pacing": (days.NoPacing(), None),
+        "proportional": (plugins.load("pacers", "proportional"), None),
+        "bidding, untaught": (BIDDING, None),
+        "bidding": (taught, None),
+    }
+    for name in DUAL:
+        pacer: Pacer = plugins.load("pacers", name)
+        pacers[name] = pacer, played(pacer, questions, some, money, None)[1]
+    return pacers
+
+
 def horizons(folder: Path, requests: int) -> None:
     sources = [days.generated(0)]
     if (folder / days.FILE).is_file():
         sources.insert(0, days.recorded(folder, 0))
-    figures: dict[str, dict[tuple[str, int], list[float]]] = {}
+    figures: Figures = {}
     for questions in sources:
-        rng = np.random.default_rng([0, 11])
-        yesterday = rng.integers(len(questions.options), size=YESTERDAY)
-        money = budget_of(questions, YESTERDAY)
-        began = time.perf_counter()
-        some = yesterday.tolist()
-        taught = BIDDING.taught(
-            [questions.options[at] for at in some], questions.cost[some].tolist()
-        )
-        print(f"{questions.name}: taught in {time.perf_counter() - began:.2f} s")
-        pacers: dict[str, tuple[Pacer, State | None]] = {
-            "no pacing": (days.NoPacing(), None),
-            "proportional": (plugins.load("pacers", "proportional"), None),
-            "bidding, untaught": (BIDDING, None),
-            "bidding": (taught, None),
-        }
-        for name in DUAL:
-            pacer: Pacer = plugins.load("pacers", name)
-            pacers[name] = pacer, played(pacer, questions, yesterday, money, None)[1]
+        pacers = taught_ones(questions)
         for n in HORIZONS:
             budget = budget_of(questions, n)
             for stream in range(max(5, min(500, requests // n))):
-                asked = np.random.default_rng([stream, n, 12]).integers(
-                    len(questions.options), size=n
-                )
+                rng = np.random.default_rng([stream, n, 12])
+                asked = rng.integers(len(questions.options), size=n)
                 for name, (pacer, before) in pacers.items():
                     got, _ = played(pacer, questions, asked, budget, before)
                     kept = figures.setdefault(name, {}).setdefault((questions.name, n), [])
                     kept.append(short_of(questions, asked, got, budget))
-    for source in sources:
-        print(f"\n| {source.name} | " + " | ".join(f"{n:,}" for n in HORIZONS) + " |")
-        print("| --- " + "| ---: " * len(HORIZONS) + "|")
-        for name, found in figures.items():
-            print(f"| {name} | " + " | ".join(mean(found[source.name, n]) for n in HORIZONS) + " |")
-        lead = [
-            mean((np.array(figures[DUAL[2]][key]) - figures["bidding"][key]).tolist())
-            for key in ((source.name, n) for n in HORIZONS)
-        ]
-        print(f"| bidding ahead of {DUAL[2]} | " + " | ".join(lead) + " |")
+        table(figures, questions.name)
     with rc_context({**STYLE, "axes.grid": True}):
         figure = Figure(figsize=(9.0, 3.4), layout="constrained")
-        every = figure.subplots(1, len(sources), squeeze=False)[0]
-        for axes, source in zip(every, sources, strict=True):
-            for name, (color, line) in LOOKS.items():
-                shares = [100 * np.mean(figures[name][source.name, n]) for n in HORIZONS]
-                axes.plot(HORIZONS, shares, color=color, linestyle=line, marker="o", label=name)
-            axes.set_title(f"Value short of hindsight, %: {source.name}")
-            axes.set_xlabel("requests")
-            axes.set_xscale("log")
-            axes.set_ylim(0, 30)
-        figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+        paint(figures, [source.name for source in sources], figure)
         figure.savefig(IMAGE, metadata={"Date": None})
-    pace(taught, sources[-1])
+    pace(pacers["bidding"][0], sources[-1])
+
+
+def table(figures: Figures, source: str) -> None:
+    print(f"\n| {source} | " + " | ".join(f"{n:,}" for n in HORIZONS) + " |")
+    print("| --- " + "| ---: " * len(HORIZONS) + "|")
+    for name, found in figures.items():
+        print(f"| {name} | " + " | ".join(mean(found[source, n]) for n in HORIZONS) + " |")
+    lead = [
+        mean((np.array(figures[DUAL[2]][source, n]) - figures["bidding"][source, n]).tolist())
+        for n in HORIZONS
+    ]
+    print(f"| bidding ahead of {DUAL[2]} | " + " | ".join(lead) + " |\n")
+
+
+def paint(figures: Figures, sources: list[str], figure: Figure) -> None:
+    every = figure.subplots(1, len(sources), squeeze=False)[0]
+    for axes, source in zip(every, sources, strict=True):
+        for name, (color, line) in LOOKS.items():
+            shares = [100 * np.mean(figures[name][source, n]) for n in HORIZONS]
+            axes.plot(HORIZONS, shares, color=color, linestyle=line, marker="o", label=name)
+        axes.set_title(f"Value short of hindsight, %: {source}")
+        axes.set_xlabel("requests")
+        axes.set_xscale("log")
+        axes.set_ylim(0, 22)
+    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
 
 
 def pace(pacer: Pacer, questions: Questions) -> None:

@@ -74,8 +74,10 @@ class Bandit(Protocol):
     What was learned is the bandit's own frozen record, handed to it again each time.
     """
 
-    reads_questions: bool
-    """Whether propensities depend on the question's features."""
+    @property
+    def reads_questions(self) -> bool:
+        """Whether propensities depend on the question's features."""
+        ...
 
     def begin(self, arms: int, dimensions: int) -> Any:
         """Return what is known before the first question."""

@@ -95,7 +95,7 @@ def tsallis(loss: FloatArray, step: float) -> FloatArray:
             break
         x -= excess / float((step * root**3).sum())
     chance: FloatArray = (step * (loss - x)) ** -2.0
-    return chance / chance.sum()
+    return np.asarray(chance / chance.sum())
 
 
 KNAPSACK = Knapsack()
