@@ -152,8 +152,11 @@ def paint(figures: Figures, sources: list[str], figure: Figure) -> None:
         axes.set_title(f"Value short of hindsight, %: {source}")
         axes.set_xlabel("requests")
         axes.set_xscale("log")
-        axes.set_ylim(0, 22)
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+        axes.set_yscale("log")
+        axes.set_ylim(0.6, 80)
+        axes.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+        axes.minorticks_off()
+    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 def pace(pacer: Pacer, questions: Questions) -> None:

@@ -144,8 +144,8 @@ def test_regret_against_the_best_mixture_grows_as_a_square_root(bandit: Bandit) 
 
 
 @pytest.mark.slow
-def test_regret_over_the_square_root_is_bounded_up_to_16000(bandit: Bandit) -> None:
-    bounded(bandit, (250, 1_000, 4_000, 16_000), 20)
+def test_regret_over_the_square_root_is_bounded_up_to_8000(bandit: Bandit) -> None:
+    bounded(bandit, (500, 2_000, 8_000), 8)
 
 
 def test_it_comes_to_ask_the_best_where_money_is_plenty(bandit: Bandit) -> None:
