@@ -69,7 +69,17 @@ def loaded_by(program: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "room", ["gateway", "runtime", "bundle", "process", "features", "traces", "calibration"]
+    "room",
+    [
+        "gateway",
+        "runtime",
+        "bundle",
+        "process",
+        "features",
+        "traces",
+        "calibration",
+        "methods.bandits",
+    ],
 )
 def test_what_serves_loads_nothing_that_only_training_needs(room: str) -> None:
     program = (

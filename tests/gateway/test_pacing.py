@@ -114,3 +114,16 @@ def test_what_midnight_divides_is_the_first_days() -> None:
     pace.settle(late, DEAR, MORNING + timedelta(days=1, minutes=2))
     assert pace.state.reserved_nano == early.option.largest_nano > 0
     assert pace.state.spent_nano == 0
+
+
+def test_bidding_is_told_what_a_day_can_be_answered_in() -> None:
+    section = PacingSection(usd_per_day=0.4, requests=1_000, pacer="bidding")
+    pace = Pace.of(section, 1)
+    before = pace.pacer
+    spent, names = day(pace, MORNING, 1_000)
+    assert pace.pacer != before
+    assert 360_000_000 <= spent <= 400_000_000
+    assert len(names) == 1_000
+    free = Pace.of(section, 1)
+    assert free.choose([mode("only", 0, 0.9)], MORNING).mode.mode == "only"
+    assert free.pacer == before, "where nothing costs anything there is nothing to learn"

@@ -16,6 +16,7 @@ from farthing.cli import (
     compare,
     corl,
     demo,
+    explore,
     generate,
     grade,
     keys,
@@ -65,6 +66,7 @@ app.command("evaluate")(pipeline.evaluate)
 app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
+app.command("explore")(explore.explore)
 app.command("samples")(samples.samples)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)

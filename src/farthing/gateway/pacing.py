@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, release, settle
+from farthing.budgets.pacing.bidding import Bidding
 from farthing.gateway.loaded import Loaded
 from farthing.gateway.sections import PacingSection
 from farthing.money import nano_from_usd
@@ -44,6 +45,8 @@ class Pace:
     """Requests of each hour of the day."""
     usual: list[int] | None = None
     """Those of the day before; None: not known."""
+    options: list[Option] = field(default_factory=list)
+    """Of the request before."""
 
     @classmethod
     def of(cls, section: PacingSection, workers: int) -> "Pace":
@@ -60,6 +63,7 @@ class Pace:
         priced = [(_option(one), one) for one in modes]
         priced.sort(key=lambda pair: pair[0].expected_nano)
         options = [option for option, _ in priced]
+        self._learn(options)
         chosen = choose(self.pacer, self.state, options, self._gone(now))
         if chosen is None:
             return Paced(priced[0][1], NOTHING, self.day)
@@ -79,6 +83,13 @@ class Pace:
         else:
             gone = self._gone(now)
             self.state = settle(self.pacer, self.state, paced.option, spent_nano, gone)
+
+    def _learn(self, options: list[Option]) -> None:
+        """Tell a pacer that looks ahead what requests can be answered in: all have the same."""
+        knows_more = isinstance(self.pacer, Bidding) and options != self.options
+        if knows_more and any(option.expected_nano for option in options):
+            self.pacer = Bidding().taught([options])
+        self.options = options
 
     def _begin(self, now: datetime) -> None:
         if now.date() == self.day:

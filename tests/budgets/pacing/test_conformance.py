@@ -90,6 +90,40 @@ def test_never_above_the_budget_whatever_arrives(
         assert state.reserved_nano == sum(option.largest_nano for option in open_ones)
 
 
+def random_streams(name: str, streams: int) -> None:
+    """Streams of requests that are settled late, in any order, for any cost up to the largest."""
+    pacer, rng = pacer_of(name), np.random.default_rng(7)
+    for _ in range(streams):
+        budget, n = int(rng.integers(1, 2_000)), int(rng.integers(1, 14))
+        state, open_ones, spent = begin(pacer, budget, int(rng.integers(1, 20))), [], 0
+        largest = rng.integers(0, 400, (n, 3)).tolist()
+        share, value, now = rng.random((n, 3)).tolist(), rng.random((n, 3)).tolist(), rng.random(n)
+        for at in range(n):
+            parts = zip(value[at], share[at], largest[at], strict=True)
+            options = [Option(v, int(part * most), most) for v, part, most in parts]
+            choice = choose(pacer, state, options, float(now[at]))
+            if choice is not None:
+                state = choice.state
+                open_ones.append(choice.option)
+            assert spent + sum(option.largest_nano for option in open_ones) <= budget
+            if open_ones and rng.random() < 0.7:
+                option = open_ones.pop(int(rng.integers(len(open_ones))))
+                cost = int(rng.integers(0, option.largest_nano + 1))
+                state, spent = settle(pacer, state, option, cost, float(now[at])), spent + cost
+        assert state.spent_nano == spent <= budget
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_never_above_the_budget_on_random_streams(name: str) -> None:
+    random_streams(name, 300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_never_above_the_budget_on_10000_random_streams(name: str) -> None:
+    random_streams(name, 10_000)
+
+
 def after(pacer: Pacer, costs: Sequence[int]) -> State:
     state = begin(pacer, BUDGET, REQUESTS)
     for cost in costs:
@@ -225,6 +259,6 @@ def test_what_cannot_be_paced_is_refused(pacer: Pacer) -> None:
         settle(pacer, _reserved(state, 100), CHEAP, -1, 0.0)
 
 
-def test_four_come_with_the_package() -> None:
-    ours = {"proportional", "dual-descent", "dual-descent-entropy", "dual-descent-following"}
-    assert ours <= set(NAMES)
+def test_five_come_with_the_package() -> None:
+    dual = {"dual-descent", "dual-descent-entropy", "dual-descent-following"}
+    assert dual | {"proportional", "bidding"} <= set(NAMES)

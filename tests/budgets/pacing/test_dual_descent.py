@@ -84,6 +84,20 @@ def test_regret_grows_as_the_square_root_of_the_requests(name: str) -> None:
     assert max(regrets(name) / np.sqrt(HORIZONS)) <= 0.4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*DUAL, "dual-descent-following"])
+@pytest.mark.parametrize("n", [100, 1_000, 10_000, 100_000])
+def test_regret_over_the_square_root_is_bounded_from_100_to_100000(name: str, n: int) -> None:
+    """The upper end of the 95 % interval, over seeds, of regret / sqrt(T) against hindsight."""
+    seeds = np.clip(200_000 // n, 8, 200)
+    found = []
+    for seed in range(seeds):
+        values = np.random.default_rng([seed, n, 9]).random(n)
+        best = optimum(values[:, None], np.ones((n, 1)), 0.5 * n)
+        found.append((best - played(plugins.load("pacers", name), values, 0.5)[1].sum()) / n**0.5)
+    assert np.mean(found) + 1.96 * np.std(found, ddof=1) / np.sqrt(seeds) <= 0.5
+
+
 @pytest.mark.parametrize("name", DUAL)
 def test_regret_is_a_small_share_of_the_optimum(name: str) -> None:
     """Hindsight brings rho (1 - rho / 2) a request: 0.375."""

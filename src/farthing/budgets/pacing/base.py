@@ -16,7 +16,7 @@ same, and until then prices are those of what was settled before.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -120,6 +120,25 @@ class Pacer(Protocol):
         ...
 
 
+@runtime_checkable
+class Foresighted(Pacer, Protocol):
+    """A pacer that knows what more money would bring the requests to come, however much it is.
+
+    A price says it of the next dollar. Where few requests are left, a dear option takes so much of
+    what they have that one price does not tell what they lose; then `choose` asks for it.
+    """
+
+    def forgone(self, state: State, nano: int, now: float, /) -> float:
+        """Return what the requests after this one lose where this one costs so many nano-dollars.
+
+        Args:
+            state: where the day stands, before this request has reserved anything.
+            nano: 0 or more.
+            now: as for `price`.
+        """
+        ...
+
+
 def begin(pacer: Pacer, budget_nano: int, requests: int, yesterday: State | None = None) -> State:
     """Return the state of a day that begins; with yesterday's, it begins at yesterday's price.
 
@@ -162,8 +181,9 @@ def choose(pacer: Pacer, state: State, options: Sequence[Option], now: float) ->
     fitting = [at for at, option in enumerate(options) if option.largest_nano <= state.left_nano]
     if not fitting:
         return None
-    a_nano = price / state.share_nano
-    best = max(fitting, key=lambda at: options[at].value - a_nano * options[at].expected_nano)
+    lost = [_lost(pacer, state, options[at].expected_nano, price, now) for at in fitting]
+    gain = [options[at].value - less for at, less in zip(fitting, lost, strict=True)]
+    best = fitting[gain.index(max(gain))]
     return Choice(best, options[best], _reserve(state, options[best].largest_nano))
 
 
@@ -199,6 +219,13 @@ def release(state: State, option: Option) -> State:
     if option.largest_nano > state.reserved_nano:
         raise ValueError(f"no reservation of {dollars(option.largest_nano)} is open")
     return _reserve(state, -option.largest_nano)
+
+
+def _lost(pacer: Pacer, state: State, nano: int, price: float, now: float) -> float:
+    """Return what so much money is worth to the requests to come."""
+    if isinstance(pacer, Foresighted):
+        return pacer.forgone(state, nano, _within(now))
+    return price / state.share_nano * nano
 
 
 def _reserve(state: State, nano: int) -> State:

@@ -1,0 +1,54 @@
+"""What a bandit asked, as traces: one call a question, with the probability of its draw."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.methods.bandits.base import Choice
+from farthing.methods.bandits.off_policy import Log
+from farthing.traces.arrays import TraceArrays, asked
+from farthing.traces.base import Trace
+
+PROPENSITY, LEAST = "propensity", "least_propensity"
+"""Names of the recorded numbers; features only for who asks for them by name."""
+
+
+def recorded(
+    traces: Iterable[Trace], ids: Sequence[str], choices: Sequence[Choice]
+) -> Iterator[Trace]:
+    """Yield the traces of the questions that were asked, with the call of the model that was drawn.
+
+    Args:
+        traces: with the calls of all models.
+        ids: of the questions asked, in their order.
+        choices: of those questions.
+    """
+    by_id = {trace.id: trace for trace in traces}
+    for at, choice in zip(ids, choices, strict=True):
+        trace = by_id[at]
+        call = next(one for one in trace.calls if one.role == choice.name)
+        numbers = {**call.extra, PROPENSITY: choice.propensity, LEAST: choice.least}
+        yield msgspec.structs.replace(trace, calls=[msgspec.structs.replace(call, extra=numbers)])
+
+
+def log_of(traces: TraceArrays) -> Log:
+    """Return what such traces say of other policies, for `off_policy.value_of`.
+
+    Raises:
+        InputError: they were not drawn by a bandit: they lack propensities, or have several calls.
+    """
+    if not {PROPENSITY, LEAST} <= set(traces.signals):
+        raise InputError(f"these traces have no `{PROPENSITY}` and `{LEAST}`; a bandit writes both")
+    made = asked(traces)[:, 0]
+    if not (made.sum(axis=1) == 1).all():
+        raise InputError("a record of a bandit has one call a question; these traces have others")
+    at = np.arange(len(traces)), 0, made.argmax(axis=1)
+    return Log(
+        made.argmax(axis=1),
+        traces.signals[PROPENSITY][at].astype(np.float64),
+        traces.signals[LEAST][at].astype(np.float64),
+        traces.correct[at].astype(np.float64),
+        np.ones(made.shape, dtype=bool),
+    )

@@ -1,0 +1,96 @@
+"""What another policy would have come to, by the record of a bandit that chose by lot.
+
+Wherever the draw fell on the arm that the other policy would have asked, its grade is known. Such a
+grade counts with the weight w = least / p, p being the probability of the draw and `least` a bound
+that p could not fall below whatever the question was. Bets on the mean then hold at every moment
+(`calibration.anytime`), however the bandit learned meanwhile, since p was written down before the
+grade was known.
+
+**Assumed**: every question has the same expected grade under that policy given those before, as
+where questions are drawn alike; the propensities that were recorded are true.
+
+Where an arm could not be paid for any more its p is 0: the record counts up to there.
+
+Source: Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro 2022, "Anytime-valid off-policy
+inference for contextual bandits", with the bets of `calibration.anytime`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.calibration import anytime
+from farthing.errors import InputError
+from farthing.methods.bandits.base import Choice
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Log:
+    """What was drawn on n questions, with which probability, and its grade."""
+
+    arm: IntArray
+    """[n]"""
+    propensity: FloatArray
+    """[n] of that arm."""
+    least: FloatArray
+    """[n] what it could not fall below, whatever the question."""
+    grade: FloatArray
+    """[n] 0 to 1."""
+    offered: BoolArray
+    """[n, K] which arms could be drawn."""
+
+    @classmethod
+    def of(cls, choices: Sequence[Choice], grades: Sequence[float]) -> "Log":
+        """Return the record of choices, in their order."""
+        if not choices:
+            raise InputError("nothing was chosen yet; there is no record to judge by")
+        return cls(
+            np.array([one.arm for one in choices]),
+            np.array([one.propensity for one in choices]),
+            np.array([one.least for one in choices]),
+            np.array(grades, dtype=np.float64),
+            np.array([one.seen.offered for one in choices]),
+        )
+
+
+@dataclass(frozen=True)
+class Value:
+    """The mean grade that another policy would have had."""
+
+    estimate: float | None
+    """None where it never agreed with the draw."""
+    low: float
+    high: float
+    agreed: int
+    """On how many questions the draw fell on its arm."""
+    questions: int
+    """Questions that count: those before the budget first left out its arm."""
+
+
+def value_of(log: Log, arms: IntArray | int, delta: float = 0.05) -> Value:
+    """Return what a policy would have come to, with an interval that may be looked at any time.
+
+    Args:
+        log: the record.
+        arms: [n] the arm that the policy would have asked, or one arm for all questions. It may
+            depend on the question, not on grades.
+        delta: the probability with which the interval may ever miss.
+
+    >>> n = 400
+    >>> even, right = np.full(n, 0.5), np.tile([1.0, 1.0, 1.0, 0.0], n // 4)
+    >>> log = Log(np.repeat([0, 1], n // 2), even, even, right, np.ones((n, 2), dtype=bool))
+    >>> found = value_of(log, 0)
+    >>> found.estimate, found.agreed, found.low < 0.75 < found.high
+    (0.75, 200, True)
+    """
+    target = np.broadcast_to(np.asarray(arms), log.arm.shape)
+    lacking = ~log.offered[np.arange(len(target)), target]
+    n = int(lacking.argmax()) if lacking.any() else len(target)
+    hit = np.flatnonzero((log.arm == target)[:n])
+    state = anytime.observe(
+        anytime.MeanState.begin(delta), log.grade[hit], log.least[hit] / log.propensity[hit]
+    )
+    low, high = anytime.interval(state)
+    return Value(anytime.estimate(state), low, high, len(hit), n)
