@@ -24,7 +24,7 @@ def prompts(chance: FloatArray, length: FloatArray | None = None) -> Prompts:
 def worth(chance: FloatArray, each: list[int]) -> float:
     """Return what an allocation is worth, by the definition."""
     pairs = zip(chance.tolist(), each, strict=True)
-    return sum((1 - p**n - (1 - p) ** n) * p * (1 - p) ** 2 for p, n in pairs if n)
+    return float(sum((1 - p**n - (1 - p) ** n) * p * (1 - p) ** 2 for p, n in pairs if n))
 
 
 def test_knapsack_is_the_best_of_all_allocations() -> None:
