@@ -21,6 +21,7 @@ from farthing.cli import (
     keys,
     lm,
     methods,
+    parts,
     pipeline,
     recommend,
     redeploy,
@@ -66,6 +67,7 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
 app.command("samples")(samples.samples)
+app.command("parts")(parts.parts)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)
