@@ -15,8 +15,8 @@ from farthing.lm.symbols import SYMBOLS
 from farthing.lm.tiny import Size, network
 from farthing.models.generation import Row, generate
 
-Kind = Literal["gae", "group"]
-KINDS: tuple[Kind, ...] = ("gae", "group")
+Kind = Literal["gae", "group", "shrunk"]
+KINDS: tuple[Kind, ...] = ("gae", "group", "shrunk")
 
 
 def trained(
@@ -69,6 +69,7 @@ def test_before_learning_nothing_has_moved(kind: Kind) -> None:
         Settings("group", epochs=1),
         Settings("group", epochs=1, kl=0.5, entropy=0.1, largest_norm=0.01),
         Settings("group", epochs=1, kl=0.3, kl_in="reward"),
+        Settings("shrunk", epochs=1, kl=0.3, entropy=0.1),
     ],
     ids=lambda s: f"{s.advantage}-{s.kl}",
 )
@@ -88,6 +89,19 @@ def test_an_update_is_that_of_a_slow_reference(settings: Settings) -> None:
     for name, gradient in mine.items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-3, atol=1e-6, msg=name)
     assert vars(figures) == pytest.approx(vars(said), rel=1e-4, abs=1e-5)
+
+
+def test_the_expectation_is_that_of_each_prompt() -> None:
+    """Where it is right the prompts' means say nothing, and rewards above it are pursued."""
+    prior = np.array([0.5, 0.5, 0.5, 0.5, 0.5])
+    net = tiny()
+    batch = Batch.of(played(net), REWARD, GROUP, prior)
+    assert batch.prior.tolist() == prior.tolist()
+    assert batch.take(torch.tensor([1, 0])).prior.tolist() == [0.5, 0.5]
+    trainer = MaskedTrainer(Learners.of(net, Settings("shrunk")), Settings("shrunk"))
+    trainer.update(batch, 1.0, np.random.default_rng(0))
+    other = parameters(trained(Settings("shrunk"))[0])
+    assert not all(torch.equal(value, other[name]) for name, value in parameters(trainer).items())
 
 
 def poisoned(batch: Batch) -> Batch:

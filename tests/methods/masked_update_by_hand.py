@@ -126,8 +126,11 @@ def by_hand(settings: Settings) -> tuple[dict[str, Tensor], Figures]:
     reference, judge = tiny(OTHER), _Judge(net)
     slow = [_Slow(p, r) for p, r in zip(played(net), REWARD.tolist(), strict=True)]
     kls = [one.kl(reference) for one in slow]
+    raw: list[list[float]]
     if settings.advantage == "group":
         raw, advantages, error = [], _by_group(slow), torch.zeros(())
+    elif settings.advantage == "shrunk":
+        raw, advantages, error = [], _shrunk(slow), torch.zeros(())
     else:
         before = [judge.values(one).tolist() for one in slow]
         raw = [one.gae(v, k, settings) for one, v, k in zip(slow, before, kls, strict=True)]
@@ -140,7 +143,7 @@ def by_hand(settings: Settings) -> tuple[dict[str, Tensor], Figures]:
     ]
     loss, entropy, k3 = (torch.stack(column).mean() for column in zip(*tokens, strict=True))
     whole = loss - settings.entropy * entropy
-    in_loss = settings.advantage == "group" or settings.kl_in == "loss"
+    in_loss = settings.advantage != "gae" or settings.kl_in == "loss"
     _backward(whole + settings.kl * k3 if in_loss else whole)
     gradients = _cut(_gradients("policy", net), settings.largest_norm)
     if settings.advantage == "gae":
@@ -157,6 +160,21 @@ def _by_group(slow: Sequence[_Slow]) -> list[list[float]]:
         worth = (one.reward - beside.mean()) / (beside.std(ddof=1) + 1e-6)
         made.append([float(worth)] * len(one.places))
     return made
+
+
+def _shrunk(slow: Sequence[_Slow]) -> list[list[float]]:
+    """Return how far each is above its group's mean, drawn towards an expectation of 0."""
+    groups = {g: REWARD[[at for at, one in enumerate(GROUP) if one == g]] for g in GROUP}
+    within = sum(((r - r.mean()) ** 2).sum() for r in groups.values())
+    within /= sum(len(r) - 1 for r in groups.values())
+    beyond = np.mean([r.mean() ** 2 - within / len(r) for r in groups.values()])
+    ratio = max(0.0, beyond) / within
+    above = [
+        one.reward - ratio / (ratio + 1 / len(groups[g])) * groups[g].mean()
+        for one, g in zip(slow, GROUP, strict=True)
+    ]
+    scale = np.sqrt(np.mean(np.square(above))) + 1e-6
+    return [[a / scale] * len(one.places) for a, one in zip(above, slow, strict=True)]
 
 
 def _whitened(raw: Sequence[Sequence[float]]) -> list[list[float]]:

@@ -83,7 +83,11 @@ def train(
         ),
     ] = None,
     advantage: Annotated[
-        Literal["gae", "group"], typer.Option(help="By a value model (PPO), or by group (GRPO).")
+        Literal["gae", "group", "shrunk"],
+        typer.Option(
+            help="By a value model (PPO), by group (GRPO), or by group drawn towards what was "
+            "expected (V_0.5)."
+        ),
     ] = "group",
     reward: Annotated[
         str, typer.Option(metavar="NAME", help="hard-gate, soft-gate, router-r1, or a plug-in's.")
@@ -106,7 +110,8 @@ def train(
         str,
         typer.Option(
             metavar="NAME",
-            help="Shares the episodes of an update: even, uncertain, or a plug-in's.",
+            help="Shares the episodes of an update: even, uncertain, knapsack, duet, or a "
+            "plug-in's.",
         ),
     ] = "even",
     prompt: Annotated[

@@ -22,6 +22,7 @@ from farthing.cli import (
     keys,
     lm,
     methods,
+    parts,
     pipeline,
     recommend,
     redeploy,
@@ -68,6 +69,7 @@ app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
 app.command("explore")(explore.explore)
 app.command("samples")(samples.samples)
+app.command("parts")(parts.parts)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

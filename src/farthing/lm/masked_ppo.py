@@ -22,6 +22,7 @@ from farthing.models.generation import Hook
 from farthing.rl import ppo
 from farthing.rl.group_advantage import group_advantage, over_tokens
 from farthing.rl.masked_gae import masked_gae, place_reward
+from farthing.rl.shrunk_baseline import shrunk_advantage
 from farthing.traces.arrays import FloatArray
 
 Logits = Callable[[Tensor], Tensor]
@@ -32,8 +33,9 @@ Logits = Callable[[Tensor], Tensor]
 class Settings:
     """How the controller learns; the defaults are ours, for networks below a million parameters."""
 
-    advantage: Literal["gae", "group"] = "group"
-    """By a value model, or by comparison with other episodes of the same prompt (GRPO)."""
+    advantage: Literal["gae", "group", "shrunk"] = "group"
+    """By a value model; by comparison with other episodes of the same prompt (GRPO); or with their
+    mean drawn towards what was expected of the prompt (V_0.5)."""
     actor_rate: float = 1e-3
     critic_rate: float = 2e-3
     kl: float = 0.2
@@ -57,7 +59,7 @@ class Settings:
     @property
     def penalised(self) -> bool:
         """Whether the divergence is in the loss."""
-        return self.kl_in == "loss" or self.advantage == "group"
+        return self.kl_in == "loss" or self.advantage != "gae"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Batch:
     """[B]"""
     group: Tensor
     """[B] the prompt's number."""
+    prior: Tensor
+    """[B] the reward that was expected of the prompt; 0 where nobody said."""
 
     @classmethod
     def of(
@@ -81,6 +85,7 @@ class Batch:
         episodes: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[float]]],
         reward: FloatArray,
         group: Sequence[int],
+        prior: FloatArray | None = None,
     ) -> Self:
         """Arrange episodes: the prompt's ids, then the response's ids, mask, log-probabilities."""
         longest = max(len(prompt) + len(response) for prompt, response, _, _ in episodes)
@@ -98,6 +103,7 @@ class Batch:
             logprobs,
             torch.tensor(reward, dtype=torch.float32),
             torch.tensor(group, dtype=torch.long),
+            torch.tensor(np.zeros(len(episodes)) if prior is None else prior, dtype=torch.float32),
         )
 
     def take(self, rows: Tensor) -> "Batch":
@@ -110,7 +116,7 @@ class Batch:
 
     @property
     def _parts(self) -> tuple[Tensor, ...]:
-        return (self.tokens, self.ours, self.logprobs, self.reward, self.group)
+        return (self.tokens, self.ours, self.logprobs, self.reward, self.group, self.prior)
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ class Learners:
     policy: Any
     reference: Logits
     critic: Critic | HeadCritic | None
-    """None: advantages are by group."""
+    """None: advantages are by group, shrunk or not."""
     hooks: tuple[Hook, ...] = ()
     """What policy and reference are under, see `lm/hooked.py`."""
 
@@ -251,7 +257,7 @@ class _Judged:
         divergence = ppo.kl_penalty(old, reference, mask)
         if learners.critic is None:
             seen, values = batch.tokens, torch.zeros_like(old)
-            advantages = over_tokens(group_advantage(batch.reward, batch.group), mask)
+            advantages = over_tokens(_compared(batch, settings), mask)
             returns = values
         else:
             seen = learners.critic.seen(batch.tokens)
@@ -270,6 +276,13 @@ class _Judged:
             *(self.divergence, self.values, self.advantages, self.returns),
         )
         return _Judged(self.batch.take(rows), self.seen[rows], *(part[rows] for part in parts))
+
+
+def _compared(batch: Batch, settings: Settings) -> Tensor:
+    """Return advantages without a value model, [B]."""
+    if settings.advantage == "shrunk":
+        return shrunk_advantage(batch.reward, batch.group, batch.prior)
+    return group_advantage(batch.reward, batch.group)
 
 
 def _parts(order: Tensor, size: int) -> list[Tensor]:

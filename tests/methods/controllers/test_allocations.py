@@ -1,5 +1,6 @@
 """Every registered allocation shares all episodes and no more; ours equal their definitions."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_all_episodes_are_shared_and_no_more(name: str, chance: list[float], epi
     assert each.shape == (len(of),)
     assert each.dtype == np.int64
     assert each.min() >= 0
-    assert each.sum() == episodes
+    assert each.sum() == episodes, "all lengths are alike, so tokens are episodes"
     assert of.chance.tolist() == chance, "it changes nothing"
 
 
@@ -99,3 +100,27 @@ def test_an_allocation_that_breaks_its_promise_is_refused(given: list[int], said
 
     with pytest.raises(InputError, match=f"{said}.*share 3 among 2"):
         allocated(broken, prompts(0.5, 0.5), 3)
+
+
+def test_one_that_shares_tokens_is_held_to_them() -> None:
+    class Broken:
+        in_tokens = True
+
+        def __call__(self, of: Prompts, episodes: int, /) -> IntArray:
+            return np.array([0, episodes])
+
+    of = replace(prompts(0.5, 0.5), length=np.array([10.0, 30.0]))
+    with pytest.raises(InputError, match="episodes of 120 tokens; it has to keep to 80"):
+        allocated(Broken(), of, 4)
+    assert allocated(Broken(), prompts(0.5, 0.5), 4).tolist() == [0, 4]
+
+
+def test_rewards_and_lengths_are_remembered_by_cell() -> None:
+    seen = Successes().after(["a", "a", "b"], np.array([1.0, 0.0, -1.0]), [10, 20, 60])
+    assert seen.sums == {"a": (1.0, 30), "b": (-1.0, 60)}
+    assert seen.value(["a", "b", "c"]).tolist() == pytest.approx([1 / 4, -1 / 3, 0.0])
+    assert seen.length(["a", "b", "c"]).tolist() == pytest.approx([90 / 4, 120 / 3, 30.0])
+    faded = seen.after(["c"], np.array([1.0]), [10])
+    assert faded.sums["a"] == pytest.approx((KEPT, KEPT * 30))
+    assert Successes().length(["a"]).tolist() == [1.0]
+    assert Successes().value(["a"]).tolist() == [0.0]

@@ -19,8 +19,10 @@ from farthing.lm.tiny import Size, network
 from farthing.methods.controllers import learner
 from farthing.methods.controllers.allocations import Prompts, even, uncertain
 from farthing.methods.controllers.base import Episode, Mode
+from farthing.methods.controllers.duet import DUET
 from farthing.methods.controllers.episode import Rules, Written, begin
 from farthing.methods.controllers.experts import Experts
+from farthing.methods.controllers.knapsack import knapsack
 from farthing.methods.controllers.learner import Course, Lesson, Log, Update, learn
 from farthing.methods.controllers.rollouts import Asked, Sampling, Voice, rollouts
 from farthing.rl.collapse import Prices
@@ -71,6 +73,7 @@ def open_in_high(outcomes: Outcomes) -> FloatArray:
             {"reward": ROUTER_R1},
         ),
         (QUICK, 3, {"reward": open_in_high, "allocation": uncertain}),
+        (replace(QUICK, advantage="shrunk"), 3, {"reward": open_in_high, "allocation": DUET}),
     ],
 )
 def test_a_killed_training_goes_on_as_if_there_was_no_kill(
@@ -222,6 +225,22 @@ def test_prompts_whose_outcome_is_open_get_more_episodes() -> None:
         assert shares[0][1] == 1.0, "nothing is known yet"
         ratios = [ratio for _, ratio in shares[1:]]
         assert all(ratio == 1.0 if allocation is even else ratio > 1.5 for ratio in ratios)
+
+
+def test_knapsack_and_duet_leave_alone_what_is_certain() -> None:
+    """In low all earn something, so there is nothing to compare."""
+    for allocation in (knapsack, DUET):
+        modes: list[list[Mode]] = []
+
+        def noted(*given: Any) -> list[Episode]:
+            modes.append([mode for _, mode in given[2]])  # noqa: B023
+            return rollouts(*given)
+
+        taught = lesson(tiny(), sampler=noted, reward=open_in_high, allocation=allocation)
+        learn(taught, Course(updates=6, prompts=10, rollouts=4), QUICK, seed=0)
+        of_high = [some.count(HIGH) / len(some) for some in modes]
+        assert np.mean(of_high[3:]) > 0.6
+        assert allocation is DUET or [len(some) for some in modes] == [40] * 6
 
 
 def test_hooks_change_what_is_sampled() -> None:

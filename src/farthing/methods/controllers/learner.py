@@ -175,8 +175,10 @@ class _Training:
         outcomes = self._outcomes([question for question, _ in asked], episodes)
         reward = self.lesson.reward(outcomes)
         self.recent = self.recent.after(outcomes.cost_nano)
-        self.successes = self.successes.after([_cell(*one) for one in asked], reward)
-        batch = _batch(episodes, reward, groups, voice)
+        cells = [_cell(*one) for one in asked]
+        prior = self.successes.value(cells)
+        self.successes = self.successes.after(cells, reward, [_written([e]) for e in episodes])
+        batch = _batch(episodes, reward, groups, voice, prior)
         voice.network.train()
         factor = rex(len(self.log.updates) / self.course.updates, self.course.warm)
         figures = self.trainer.update(batch, max(factor, _LEAST), self.generator)
@@ -190,6 +192,7 @@ class _Training:
             "stopped": self.log.stopped,
             "recent": self.recent.cost_nano.tolist(),
             "successes": self.successes.counts,
+            "sums": self.successes.sums,
         }
         self.state.keep(folder, said)
 
@@ -198,16 +201,16 @@ class _Training:
         said = self.state.restore(folder)
         self.log = Log([_update(one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))
-        self.successes = Successes({cell: (n, w) for cell, (n, w) in said["successes"].items()})
+        self.successes = Successes(_pairs(said["successes"]), _pairs(said.get("sums", {})))
         self.began -= self.log.updates[-1].seconds if self.log.updates else 0.0
 
     def _questions(self) -> tuple[list[tuple[Question, Mode]], list[int]]:
         course, generator, modes = self.course, self.generator, self.lesson.modes
         questions = [self.lesson.draw(generator) for _ in range(course.prompts)]
         drawn = [modes[int(generator.integers(len(modes)))] for _ in questions]
-        chance = self.successes.chance(list(map(_cell, questions, drawn)))
-        episodes = course.prompts * course.rollouts
-        each = allocated(self.lesson.allocation, Prompts(questions, chance), episodes)
+        cells = list(map(_cell, questions, drawn))
+        known = Prompts(questions, self.successes.chance(cells), self.successes.length(cells))
+        each = allocated(self.lesson.allocation, known, course.prompts * course.rollouts)
         groups = np.repeat(np.arange(course.prompts), each).tolist()
         return [(questions[at], drawn[at]) for at in groups], groups
 
@@ -259,8 +262,16 @@ def _cell(question: Question, mode: Mode) -> str:
     return f"{mode.name}:{question.group or ''}"
 
 
+def _pairs(kept: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+    return {cell: (one, other) for cell, (one, other) in kept.items()}
+
+
 def _batch(
-    episodes: Sequence[Episode], reward: FloatArray, groups: Sequence[int], voice: Voice
+    episodes: Sequence[Episode],
+    reward: FloatArray,
+    groups: Sequence[int],
+    voice: Voice,
+    prior: FloatArray,
 ) -> Batch:
     parts = []
     for one in (trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes):
@@ -268,7 +279,7 @@ def _batch(
             raise ValueError("the sampler gave no log-probabilities of what the controller wrote")
         known = one.response_logprobs
         parts.append((one.prompt_ids, one.response_ids, one.response_mask, known))
-    return Batch.of(parts, reward, groups)
+    return Batch.of(parts, reward, groups, prior)
 
 
 def _update(kept: Mapping[str, Any]) -> Update:
