@@ -61,7 +61,7 @@ class Estimates:
 
     def chance(self, asked: Asked) -> FloatArray:
         """Return the chance that each model is right, [n, L]."""
-        seen = _seen(asked, self.groups)
+        seen = seen_of(asked, self.groups)
         odds: FloatArray = seen @ self.weight[:, :-1].T + self.weight[:, -1]
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
@@ -103,8 +103,8 @@ def fit_estimates(train: TraceArrays) -> Estimates:
     lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]
     if lacking:
         raise InputError(f"no answer of {lacking[0]} is graded; record `gold` or `correct`")
-    groups = _groups(asked.group)
-    seen, cost = _seen(asked, groups), train.cost_nano[:, 0]
+    groups = groups_of(asked.group)
+    seen, cost = seen_of(asked, groups), train.cost_nano[:, 0]
     letters = np.array([len(text) for text in asked.text], dtype=np.float64)
     models = range(train.n_roles)
     return Estimates(
@@ -117,16 +117,19 @@ def fit_estimates(train: TraceArrays) -> Estimates:
     )
 
 
-def _groups(group: Sequence[str]) -> tuple[str, ...]:
+def groups_of(group: Sequence[str]) -> tuple[str, ...]:
+    """Return the groups that have questions enough to be told apart."""
     names, counts = np.unique(np.array(group), return_counts=True)
     both = zip(names.tolist(), counts.tolist(), strict=True)
     return tuple(name for name, n in both if name and n >= LEAST_GROUP)
 
 
-def _seen(asked: Asked, groups: Sequence[str]) -> FloatArray:
+def seen_of(asked: Asked, groups: Sequence[str]) -> FloatArray:
     """Return words, and one column a group, [n, F]."""
     member = np.array(asked.group)[:, None] == np.array(groups, dtype=str)[None, :]
-    return np.hstack([word_vectors(asked.text), member.reshape(len(asked), -1).astype(float)])
+    return np.hstack(
+        [word_vectors(asked.text), member.reshape(len(asked), len(groups)).astype(float)]
+    )
 
 
 def _line(letters: FloatArray, cost: IntArray) -> FloatArray:
