@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.allocators.estimates import Asked
+from farthing.methods.asked import Asked
 from farthing.methods.estimators.base import History
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 

@@ -10,7 +10,7 @@ from item_responses import World, joiner, pool
 
 from farthing import plugins
 from farthing.errors import InputError
-from farthing.methods.allocators.estimates import Asked
+from farthing.methods.asked import Asked
 from farthing.methods.base import SystemCard
 from farthing.methods.cards import system, systems
 from farthing.methods.estimators.base import Estimator, History, Success, log_loss

@@ -8,7 +8,7 @@ import pytest
 from item_responses import World, joiner, pool
 from scipy.optimize import approx_fprime, minimize
 
-from farthing.methods.allocators.estimates import Asked
+from farthing.methods.asked import Asked
 from farthing.methods.estimators import fit_v0
 from farthing.methods.estimators.base import History
 from farthing.methods.estimators.fit_v0 import Lesson, V0Estimator

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.estimates import Asked
+from farthing.methods.asked import Asked
 from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool

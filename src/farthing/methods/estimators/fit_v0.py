@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from farthing.errors import InputError, MissingExtraError
-from farthing.methods.allocators.estimates import Asked, groups_of, seen_of
+from farthing.methods.asked import Asked, groups_of, seen_of
 from farthing.methods.estimators.base import History, log_loss, refuse_rounds
 from farthing.methods.estimators.v0 import (
     Ability,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from farthing.methods.allocators.estimates import Asked, seen_of
+from farthing.methods.asked import Asked, seen_of
 from farthing.methods.estimators.base import History
 from farthing.traces.arrays import BoolArray, FloatArray
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.features.question_text import embedded
-from farthing.methods.allocators.estimates import Asked
+from farthing.methods.asked import Asked
 from farthing.methods.estimators.v0 import Ability, Directions, chance
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.base import NOTHING, State
