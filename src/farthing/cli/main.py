@@ -18,6 +18,7 @@ from farthing.cli import (
     demo,
     generate,
     grade,
+    joins,
     keys,
     lm,
     methods,
@@ -66,6 +67,7 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
 app.command("samples")(samples.samples)
+app.command("joins")(joins.joins)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)
