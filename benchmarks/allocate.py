@@ -26,10 +26,11 @@ from scipy.optimize import linprog
 
 from farthing.experiments.allocating import allocate
 from farthing.methods.allocators.base import Batch
-from farthing.methods.allocators.estimates import Asked, fit_estimates
+from farthing.methods.allocators.estimates import fit_estimates
 from farthing.methods.allocators.knapsack import pack
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
 from farthing.methods.allocators.rco.allocator import RCO
+from farthing.methods.asked import Asked
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card
 from farthing.process.operating_points import on_offer

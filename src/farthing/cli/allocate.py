@@ -12,7 +12,7 @@ from farthing.cli.console import counted, interruptible, remark, show, show_json
 from farthing.cli.options import Json, Seed, TracesFile, read_usd
 
 if TYPE_CHECKING:
-    from farthing.methods.allocators.estimates import Asked
+    from farthing.methods.asked import Asked
     from farthing.traces.arrays import TraceArrays
 
 
@@ -56,7 +56,8 @@ def allocate(
     --out assignment.jsonl
     """
     from farthing.experiments import allocating
-    from farthing.methods.allocators.estimates import Asked, fit_estimates
+    from farthing.methods.allocators.estimates import fit_estimates
+    from farthing.methods.asked import Asked
     from farthing.methods.cards import system
     from farthing.money import NANO_PER_USD
     from farthing.process.operating_points import on_offer
@@ -120,7 +121,7 @@ def _if_graded(recorded: "TraceArrays") -> "TraceArrays | None":
 
 
 def _read(questions: Path) -> "tuple[list[str], Asked]":
-    from farthing.methods.allocators.estimates import Asked
+    from farthing.methods.asked import Asked
     from farthing.tasks.questions import load_questions
 
     read = load_questions("text", questions, graded=False)

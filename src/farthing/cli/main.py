@@ -19,6 +19,7 @@ from farthing.cli import (
     explore,
     generate,
     grade,
+    joins,
     keys,
     lm,
     methods,
@@ -70,6 +71,7 @@ app.command("allocate")(allocate.allocate)
 app.command("explore")(explore.explore)
 app.command("samples")(samples.samples)
 app.command("parts")(parts.parts)
+app.command("joins")(joins.joins)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

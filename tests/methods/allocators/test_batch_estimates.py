@@ -7,7 +7,8 @@ import pytest
 from made_up_pool import COST_NANO, ROLES, pool, ungraded
 
 from farthing.errors import InputError
-from farthing.methods.allocators.estimates import Asked, fit_estimates
+from farthing.methods.allocators.estimates import fit_estimates
+from farthing.methods.asked import Asked
 from farthing.traces.arrays import SPLITS, TraceArrays
 
 SUMS, CAPITALS = "what is the sum of 17 and {}", "which city is the capital of land {}"

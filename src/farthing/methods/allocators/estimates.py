@@ -9,39 +9,18 @@ Source: the features and the strength of the penalty are those that `route-llm` 
 cascades have; that models are fitted one by one, and the line, are ours.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from farthing.errors import InputError, MissingExtraError
-from farthing.features.question_text import word_vectors
 from farthing.methods.allocators.base import Batch
+from farthing.methods.asked import Asked, groups_of, seen_of
 from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool
 
-LEAST_GROUP = 5
-"""Questions that a group needs to have a weight of its own; ours."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Questions as estimates read them."""
-
-    text: tuple[str, ...]
-    group: tuple[str, ...]
-    """'' where a question has none."""
-
-    @classmethod
-    def of(cls, traces: TraceArrays) -> "Asked":
-        """Return recorded questions."""
-        text = [""] * len(traces) if traces.question is None else traces.question.tolist()
-        names = (*traces.group_names, "")
-        return cls(tuple(text), tuple(names[at] for at in traces.group.tolist()))
-
-    def __len__(self) -> int:
-        return len(self.text)
+__all__ = ["Asked", "Estimates", "fit_estimates"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +40,7 @@ class Estimates:
 
     def chance(self, asked: Asked) -> FloatArray:
         """Return the chance that each model is right, [n, L]."""
-        seen = _seen(asked, self.groups)
+        seen = seen_of(asked, self.groups)
         odds: FloatArray = seen @ self.weight[:, :-1].T + self.weight[:, -1]
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
@@ -103,8 +82,8 @@ def fit_estimates(train: TraceArrays) -> Estimates:
     lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]
     if lacking:
         raise InputError(f"no answer of {lacking[0]} is graded; record `gold` or `correct`")
-    groups = _groups(asked.group)
-    seen, cost = _seen(asked, groups), train.cost_nano[:, 0]
+    groups = groups_of(asked.group)
+    seen, cost = seen_of(asked, groups), train.cost_nano[:, 0]
     letters = np.array([len(text) for text in asked.text], dtype=np.float64)
     models = range(train.n_roles)
     return Estimates(
@@ -115,18 +94,6 @@ def fit_estimates(train: TraceArrays) -> Estimates:
         np.array([[cost[made[:, m], m].min(), cost[made[:, m], m].max()] for m in models]),
         np.array([right[graded[:, m], m].mean() for m in models]),
     )
-
-
-def _groups(group: Sequence[str]) -> tuple[str, ...]:
-    names, counts = np.unique(np.array(group), return_counts=True)
-    both = zip(names.tolist(), counts.tolist(), strict=True)
-    return tuple(name for name, n in both if name and n >= LEAST_GROUP)
-
-
-def _seen(asked: Asked, groups: Sequence[str]) -> FloatArray:
-    """Return words, and one column a group, [n, F]."""
-    member = np.array(asked.group)[:, None] == np.array(groups, dtype=str)[None, :]
-    return np.hstack([word_vectors(asked.text), member.reshape(len(asked), -1).astype(float)])
 
 
 def _line(letters: FloatArray, cost: IntArray) -> FloatArray:

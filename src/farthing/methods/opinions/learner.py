@@ -1,0 +1,146 @@
+"""Learn how recorded judges reply, from grades: their likelihoods in each state.
+
+Classes of difficulty by expectation and maximisation on who was right (a latent class model). Then
+each judge's rates, in the five parts of the questions that leave one fifth out each; of these five
+raters the median counts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.methods.fit_scorer import fit_scorers
+from farthing.methods.opinions.judges import Judges
+from farthing.methods.opinions.policy import OpinionsPolicy
+from farthing.methods.pool import SETTINGS, PoolTables, tables
+from farthing.methods.pool_learner import PoolLearner
+from farthing.methods.pool_policy import PoolPolicy
+from farthing.process.operating_points import on_offer
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+
+CLASSES = 3
+BINS = 4
+RATERS = 5
+STEPS = 100
+"""Of expectation and maximisation."""
+LEAST_USD = 1e-12
+"""No reply is taken to cost less."""
+
+
+@dataclass(frozen=True)
+class OpinionsLearner(PoolLearner):
+    """Learns the judges' likelihoods and prices."""
+
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
+        """Learn from training questions.
+
+        Raises:
+            InputError: the questions are no pool, or nothing was graded.
+        """
+        pool = tables(train)
+        price = _prices(train, pool)
+        dear = float(price.max())
+        wrong_usd = np.geomspace(float(price.min()), 1e6 * dear, SETTINGS - 1)
+        return OpinionsPolicy(fit_judges(train), price, np.append(-1.0 / wrong_usd, 0.0))
+
+
+def fit_judges(train: TraceArrays, *, seed: int = 0) -> Judges:
+    """Return how the models of a pool reply.
+
+    Args:
+        train: graded questions of a pool.
+        seed: which questions make up the fifths.
+
+    Raises:
+        InputError: nothing was graded.
+    """
+    graded, right = on_offer(train) & ~train.ungraded[:, 0], train.correct[:, 0]
+    if not graded.any():
+        raise InputError("no answer is graded, so nobody knows who is right; record `gold`")
+    scorers = fit_scorers(train)
+    score = scorers.p_right(train)
+    shares = np.arange(1, BINS) / BINS
+    heard = [score[graded[:, m], m] for m in range(train.n_roles)]
+    edges = np.array([np.quantile(one, shares) if one.size else 0 * shares for one in heard])
+    bins = (score[:, :, None] > edges).sum(axis=2)
+    share, member = classes(graded, right)
+    said = train.answer[:, 0] != NO_ANSWER
+    counted = _Counted(graded, right, said, bins, member)
+    part = np.random.default_rng(seed).permutation(len(train)) % RATERS
+    raters = [counted.rates(part != one) for one in range(RATERS)]
+    rate, silent, sure = (np.median(each, axis=0) for each in zip(*raters, strict=True))
+    sure = sure / sure.sum(axis=2, keepdims=True)
+    return Judges(scorers, edges, share, rate, silent, sure, 1.0 + 1.0 / _collision(train, graded))
+
+
+def classes(
+    graded: BoolArray, right: BoolArray, number: int = CLASSES
+) -> tuple[FloatArray, FloatArray]:
+    """Return the share of each class of difficulty, [H], and of which each question is, [n, H].
+
+    A latent class model: given its class, judges are right independently.
+
+    Args:
+        graded: [n, L] which grades are known.
+        right: [n, L]
+        number: H, the hardest first.
+    """
+    rows = (graded & right).sum(axis=1) / np.maximum(graded.sum(axis=1), 1)
+    rank = np.argsort(np.argsort(rows, kind="stable"), kind="stable")
+    member = np.full((len(rows), number), 0.1 / number)
+    member[np.arange(len(rows)), rank * number // len(rows)] += 0.9
+    share = np.full(number, 1.0 / number)
+    for _ in range(STEPS):
+        share = (member.sum(axis=0) + 1.0) / (len(rows) + number)
+        rate = _rates(graded, right, member)
+        logs = np.log(share) + (graded & right) @ np.log(rate) + (graded & ~right) @ np.log1p(-rate)
+        weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+        member = weight / weight.sum(axis=1, keepdims=True)
+    return share, member
+
+
+def _rates(graded: BoolArray, right: BoolArray, member: FloatArray) -> FloatArray:
+    """Return how often each judge is right in each class, [L, H]; one more of each kind counts."""
+    hits = (graded & right).T.astype(float) @ member + 1.0
+    return np.asarray(hits / (graded.T.astype(float) @ member + 2.0))
+
+
+@dataclass(frozen=True)
+class _Counted:
+    graded: BoolArray
+    right: BoolArray
+    said: BoolArray
+    bins: IntArray
+    member: FloatArray
+
+    def rates(self, rows: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what a rater that saw these questions says: r, s and the chances of bins."""
+        graded, right, said = self.graded[rows], self.right[rows], self.said[rows]
+        wrong = graded & ~right
+        silent = ((wrong & ~said).sum(axis=0) + 0.5) / (wrong.sum(axis=0) + 1.0)
+        inside = self.bins[rows][:, :, None] == np.arange(BINS)
+        counts = [(inside & of[:, :, None]).sum(axis=0) + 0.5 for of in (wrong & said, right)]
+        sure = np.array([one / one.sum(axis=1, keepdims=True) for one in counts])
+        return _rates(graded, right, self.member[rows]), silent, sure
+
+
+def _collision(train: TraceArrays, graded: BoolArray) -> float:
+    """Return how often two wrong answers are the same."""
+    answer = train.answer[:, 0]
+    wrong = graded & ~train.correct[:, 0] & (answer != NO_ANSWER)
+    same, pairs = 0, 0
+    for one in range(1, train.n_roles):
+        both = wrong[:, :one] & wrong[:, one : one + 1]
+        same += int((both & (answer[:, :one] == answer[:, one : one + 1])).sum())
+        pairs += int(both.sum())
+    return (same + 0.5) / (pairs + 1.0)
+
+
+def _prices(train: TraceArrays, pool: PoolTables) -> FloatArray:
+    made = np.maximum(on_offer(train).sum(axis=0), 1)
+    price: FloatArray = np.maximum(pool.cost.sum(axis=0) / made, LEAST_USD)
+    return price
+
+
+OPINIONS = OpinionsLearner()

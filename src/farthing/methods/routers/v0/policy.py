@@ -1,0 +1,89 @@
+"""V_0's router: ask the model with the largest beta p + (1 - beta) (1 - cost).
+
+p is the estimated probability that a model is right on a question; its cost is its mean price as a
+share of the dearest model's. The parameter is beta: at 1 the likeliest model is asked, at 0 the
+cheapest. Of equals the likelier one is asked, then the earlier.
+
+Source: V_0, arXiv 2602.03584. The estimate is that of `methods/estimators/v0.py`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.features.question_text import embedded
+from farthing.methods.asked import Asked
+from farthing.methods.estimators.v0 import Ability, Directions, chance
+from farthing.methods.pool_policy import PoolPolicy
+from farthing.process.base import NOTHING, State
+from farthing.process.operating_points import OperatingPoints, of_calls, on_offer
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+
+TIE = 1e-12
+"""What a certain answer is worth beside the score, so that it decides between equals alone."""
+
+
+@dataclass(frozen=True)
+class V0Policy(PoolPolicy):
+    """What is known of the models, and beta at each operating point."""
+
+    directions: Directions
+    mode: FloatArray
+    """[L, K] abilities."""
+    spread: FloatArray
+    """[L, K, K] how far each is known."""
+    cost: FloatArray
+    """[L] mean price, as a share of the dearest one."""
+    values: FloatArray
+    """[G] beta, ascending."""
+
+    def success(self, traces: TraceArrays) -> FloatArray:
+        """Return how likely each model is right on each question, [n, L].
+
+        Raises:
+            InputError: the questions have no text.
+        """
+        embedded(traces)  # refuses what has no text
+        z = self.directions.coordinates(Asked.of(traces))
+        known = zip(self.mode, self.spread, strict=True)
+        each = [chance(z, Ability(*one), 0.0, self.directions.own) for one in known]
+        return np.stack(each, axis=1)
+
+    def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
+        """Ask the best of those who can be asked, and nobody after it."""
+        done = state.known.any(axis=1)
+        beta = self.values[point : point + 1]
+        best = chosen(self.success(state.recorded), self.cost, beta, state.can_buy)[:, 0]
+        asks = np.asarray(~done & state.can_buy.any(axis=1))
+        single = np.where(done, state.known.argmax(axis=1), -1)
+        return np.where(asks, best, NOTHING), asks, single
+
+    def points(self, traces: TraceArrays) -> OperatingPoints:
+        """Route every question at every beta, among the models that were recorded on it."""
+        offered = on_offer(traces)
+        best = chosen(self.success(traces), self.cost, self.values, offered)
+        made = (best[:, :, None] == np.arange(traces.n_roles)) & offered[:, None]
+        return of_calls(traces, self.values, made, np.where(made.any(axis=2), best, -1))
+
+
+def chosen(success: FloatArray, cost: FloatArray, beta: FloatArray, offered: BoolArray) -> IntArray:
+    """Return argmax of beta p + (1 - beta) (1 - cost) over the models on offer, [n, G].
+
+    Args:
+        success: [n, L]
+        cost: [L] in [0, 1].
+        beta: [G] in [0, 1].
+        offered: [n, L]
+
+    >>> p, cost = np.array([[0.5, 0.9]]), np.array([0.1, 1.0])
+    >>> chosen(p, cost, np.array([0.0, 0.5, 0.8, 1.0]), np.ones((1, 2), dtype=bool)).tolist()
+    [[0, 0, 1, 1]]
+    """
+    weight = beta[:, None]
+    best = np.zeros((len(success), len(beta)), dtype=np.int64)
+    for first in range(0, len(success), 1_000):  # [rows, G, L] stays small
+        rows = slice(first, first + 1_000)
+        p = success[rows, None]
+        score = np.round(weight * p + (1.0 - weight) * (1.0 - cost), 9) + TIE * p
+        best[rows] = np.where(offered[rows, None], score, -np.inf).argmax(axis=2)
+    return best

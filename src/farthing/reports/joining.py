@@ -1,0 +1,92 @@
+"""What a model that joins is worth, money first, and as JSON."""
+
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from farthing.experiments.joining import Joined
+from farthing.money import dollars, significant, usd_from_nano
+
+KEY = (
+    "Right: expected when each question goes to one model, by estimated success and price, on "
+    "average within the budget. Estimates choose and judge here, so the gain is a little flattered."
+)
+
+
+def screen(found: Joined, source: str) -> Group:
+    """Say what it costs, what it is expected to do, and who would be asked."""
+    few, (low, high) = found.few, found.interval
+    n, right = len(few.history.right), int(few.history.right.sum())
+    beside = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    beside.add_column("Model", overflow="fold")
+    for heading in ("USD a question", "right"):
+        beside.add_column(heading, justify="right", no_wrap=True)
+    mine = (few.name, few.cost_nano, found.accuracy)
+    for name, cost, share in sorted([*found.others, mine], key=lambda one: (one[1], one[0])):
+        joins = name == few.name
+        style = "bold" if joins else None
+        expected = f"{share:.1%}"
+        beside.add_row(f"{name} (joins)" if joins else name, _usd(cost), expected, style=style)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    for heading in ("Budget, USD a question", "right without it", "with it", "asked it"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in found.rows:
+        table.add_row(
+            _usd(row.budget_nano), _share(row.without), _share(row.joined), f"{row.share:.0%}"
+        )
+    return Group(
+        Text(
+            f"{source}: {few.name} costs {dollars(few.cost_nano)} a question and is expected right "
+            f"on {found.accuracy:.1%} (95 %: {low:.1%} to {high:.1%})",
+            style="bold",
+            overflow="fold",
+        ),
+        Text(
+            f"From {n:,} outcomes, {right:,} of them right, and {found.questions:,} questions to "
+            f"{len(found.models)} other models; it was asked nothing more.",
+            overflow="fold",
+        ),
+        Text(""),
+        beside,
+        Text(""),
+        table,
+        Text(""),
+        Text(KEY, style="dim", overflow="fold"),
+    )
+
+
+def to_json(found: Joined) -> dict[str, Any]:
+    """Return the same as a record."""
+    return {
+        "model": found.few.name,
+        "outcomes": len(found.few.history.right),
+        "right": int(found.few.history.right.sum()),
+        "cost_usd": usd_from_nano(found.few.cost_nano),
+        "accuracy": found.accuracy,
+        "accuracy_interval": list(found.interval),
+        "questions": found.questions,
+        "others": [
+            {"model": name, "cost_usd": usd_from_nano(cost), "accuracy": share}
+            for name, cost, share in found.others
+        ],
+        "budgets": [
+            {
+                "budget_usd": usd_from_nano(row.budget_nano),
+                "right_without": row.without,
+                "right_with": row.joined,
+                "share_asked": row.share,
+            }
+            for row in found.rows
+        ],
+    }
+
+
+def _usd(nano: int) -> str:
+    return significant(usd_from_nano(nano), 4)
+
+
+def _share(value: float | None) -> str:
+    return "too dear" if value is None else f"{value:.1%}"
