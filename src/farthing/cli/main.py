@@ -27,6 +27,7 @@ from farthing.cli import (
     samples,
     serve,
     spending,
+    steps,
     traces,
     traffic,
     tune,
@@ -66,6 +67,7 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
 app.command("samples")(samples.samples)
+app.command("steps")(steps.steps)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)
