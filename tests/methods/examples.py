@@ -17,6 +17,8 @@ from farthing.methods.cards import cards
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
+from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, OdarLearner
+from farthing.methods.routers.odar.policy import OdarPolicy
 from farthing.methods.selective.learner import Buying, Fit, by_votes, confident, learn
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.methods.selective.row import Row
@@ -111,6 +113,12 @@ def of_row(traces: TraceArrays, lines: tuple[int, ...], fit: Fit) -> SelectivePo
     return learn(buying, traces, Fraction(1, 2), fit, "").policy
 
 
+def odar(traces: TraceArrays, learner: OdarLearner) -> OdarPolicy:
+    policy = learner.fit(traces, Fraction(1, 10), 0, Silent()).policy
+    assert isinstance(policy, OdarPolicy)
+    return policy
+
+
 EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "cpo": network,
     "random": lambda _: RandomPolicy(),
@@ -124,6 +132,8 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "stopping": stopping,
     "lookahead": lambda traces: lookahead(traces, "rounds"),
     "lookahead, call by call": lambda traces: lookahead(traces, "calls"),
+    "odar": lambda traces: odar(traces, ODAR),
+    "odar-recheck": lambda traces: odar(traces, ODAR_RECHECK),
     "lookahead-lambda": lambda traces: thrifty(traces, "rounds"),
     "lookahead-lambda, call by call": lambda traces: thrifty(traces, "calls"),
     "selective": lambda traces: sure(stopping(traces), traces),

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import pytest
@@ -17,7 +17,7 @@ from farthing.errors import (
     ModelTimeoutError,
     RateLimitError,
 )
-from farthing.models.base import Completion, Message, Model, Prompt, Usage
+from farthing.models.base import Completion, Message, Model, Prompt, TokenLogprob, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
@@ -277,3 +277,17 @@ def test_prices_of_many_small_calls_add_up_exactly() -> None:
 def replying(replies: list[str]) -> Callable[[Prompt], Reply]:
     left = iter(replies)
     return lambda _: next(left)
+
+
+def test_log_probabilities_are_asked_for_and_come_to_two_numbers() -> None:
+    """By hand: -log p of 1 and 3 sum to 4, and vary by 1 about 2."""
+    tokens = (TokenLogprob("B", -1.0), TokenLogprob(".", -3.0))
+    model = in_turn(replace(completion("Answer: B"), logprobs=tokens))
+    call = act(BaseAgent(model, top_logprobs=1), Turn(QUESTION, 1))
+    assert model.calls[0].top_logprobs == 1
+    assert call.extra == {"surprisal": 4.0, "varentropy": 1.0}
+
+
+def test_nothing_is_recorded_of_a_model_that_gives_no_log_probabilities() -> None:
+    call = act(BaseAgent(in_turn(completion("Answer: B")), top_logprobs=1), Turn(QUESTION, 1))
+    assert call.extra == {}

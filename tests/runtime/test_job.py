@@ -138,7 +138,7 @@ def test_a_wrong_job_is_refused(tmp_path: Path, change: tuple[str, str], says: s
         write(tmp_path, "http://localhost:1/v1", HEAD.replace(*change))
 
 
-TAKES_BASE = r"it takes model, search, max_tokens and temperature$"
+TAKES_BASE = r"it takes model, search, max_tokens, temperature and top_logprobs$"
 
 
 @pytest.mark.parametrize(

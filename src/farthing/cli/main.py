@@ -30,6 +30,7 @@ from farthing.cli import (
     samples,
     serve,
     spending,
+    steps,
     traces,
     traffic,
     tune,
@@ -72,6 +73,7 @@ app.command("explore")(explore.explore)
 app.command("samples")(samples.samples)
 app.command("parts")(parts.parts)
 app.command("joins")(joins.joins)
+app.command("steps")(steps.steps)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

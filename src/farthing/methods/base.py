@@ -19,9 +19,9 @@ Kind = Literal["policy", "allocator", "pacer", "bandit", "planner", "estimator",
 grades as they come; simulates before it acts; says how likely a reply is right; uses tools."""
 Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", "text", "generator"]
 """What recorded questions must have for a method to be of use there."""
-Space = Literal["rounds", "cascade", "calls", "pool", "text"]
+Space = Literal["rounds", "cascade", "calls", "pool", "text", "steps"]
 """Whole rounds; the models of a pool in a fixed order; single calls of any role; the models of a
-pool in any order; whatever a controller writes."""
+pool in any order; whatever a controller writes; one of two models at each step of a task."""
 Gives = Literal["one", "set"]
 """A single answer, or a set of them."""
 Calibration = Literal["none", "online", "split"]

@@ -13,16 +13,27 @@ STRENGTH = 0.3
 def fit_scorers(train: TraceArrays) -> Scorers:
     """Fit one scorer a model; a signal that a call lacks counts as that model's mean."""
     names = tuple(name for name in SIGNALS if name in train.signals)
-    raw = signals_of(train, names)
+    made = train.answer[:, 0, :] != NO_ANSWER
+    return fit_to(names, signals_of(train, names), made, train.correct[:, 0, :])
+
+
+def fit_to(names: tuple[str, ...], raw: FloatArray, made: BoolArray, right: BoolArray) -> Scorers:
+    """Fit one scorer for each of L speakers.
+
+    Args:
+        names: the F signals.
+        raw: [n, F, L] as `signals_of` has them.
+        made: [n, L] which calls gave an answer.
+        right: [n, L] which of them are right.
+    """
     known = ~np.isnan(raw)
     count = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, raw, 0).sum(axis=0) / count
     spread = np.sqrt(np.where(known, (raw - mean) ** 2, 0).sum(axis=0) / count)
     scale = np.where(spread > 1e-9, spread, 1.0)
     seen = np.nan_to_num((raw - mean) / scale)
-    made = train.answer[:, 0, :] != NO_ANSWER
-    right = train.correct[:, 0, :]
-    weight = [_fitted(seen[made[:, m], :, m], right[made[:, m], m]) for m in range(train.n_roles)]
+    speakers = range(made.shape[1])
+    weight = [_fitted(seen[made[:, m], :, m], right[made[:, m], m]) for m in speakers]
     return Scorers(names, mean, scale, np.array(weight).T)
 
 

@@ -31,7 +31,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Kind = Literal["base", "react", "guide", "policy", "exit"]
 
 _TAKES: dict[Kind, tuple[str, ...]] = {
-    "base": ("max_tokens", "temperature"),
+    "base": ("max_tokens", "temperature", "top_logprobs"),
     "react": ("max_tokens", "temperature", "max_steps"),
     "guide": ("max_tokens", "temperature", "samples", "top_logprobs"),
     "policy": ("max_tokens", "temperature", "coverage"),
@@ -56,7 +56,7 @@ class AgentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     samples: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
     """How often a guide without log-probabilities is asked again."""
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
-    """Alternatives to the guide's tokens to ask for; 0 asks for no log-probabilities."""
+    """Alternatives to each token to ask for; 0 asks for no log-probabilities."""
     coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     """What an LLM as the policy is told to aim at."""
 

@@ -1,9 +1,10 @@
 """The base agent: reasons in the open, then answers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
+from farthing.methods.routers.odar.free_energy import of_tokens
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
 from farthing.runtime.base import Client, Turn
 from farthing.runtime.usage import CountingClient, Said, recorded
@@ -34,6 +35,9 @@ class BaseAgent:
     """Of every round; None for the paper's."""
     stream: int | None = None
     """Sets its samples apart from those of others that send the same; see `sampled`."""
+    top_logprobs: int | None = None
+    """Alternatives to each token to ask for. From 1 on, the trace has the reply's `surprisal` and
+    `varentropy` where the model gives log-probabilities."""
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply without an answer is recorded with `answer=None`."""
@@ -42,8 +46,10 @@ class BaseAgent:
     async def _speak(self, turn: Turn, client: CountingClient) -> Said:
         first = self.prompts["base"].fill({"question": asked(turn.question)})
         messages = (*first, *history(turn, self.role, self.prompts))
-        completion = await client.ask(self.model, sampled(self, messages, turn))
-        return Said(completion.text, read_answer(completion.text))
+        prompt = replace(sampled(self, messages, turn), top_logprobs=self.top_logprobs or 0)
+        completion = await client.ask(self.model, prompt)
+        told = of_tokens([token.logprob for token in completion.logprobs])
+        return Said(completion.text, read_answer(completion.text), numbers=told)
 
 
 class Sampler(Protocol):

@@ -1,7 +1,7 @@
 """What one call of a trace took, summed over its prompts and tools, whether or not it failed."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Completion, Model, Prompt
@@ -22,6 +22,8 @@ class Said:
     uncertainty: float | None = None
     counts_tools: bool = False
     """Whether the agent has tools, so that none used is worth recording."""
+    numbers: dict[str, float] = field(default_factory=dict)
+    """What else is recorded of it, by name."""
 
 
 @dataclass
@@ -107,4 +109,5 @@ async def recorded(
         latency_s=counting.latency_s,
         cost_usd=None if counting.cost_nano is None else usd_from_nano(counting.cost_nano),
         error=failure,
+        extra=said.numbers,
     )
