@@ -20,6 +20,7 @@ from farthing.cli import (
     grade,
     keys,
     lm,
+    memory,
     methods,
     pipeline,
     recommend,
@@ -66,6 +67,7 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
 app.command("samples")(samples.samples)
+app.command("memory")(memory.memory)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

@@ -18,7 +18,7 @@ def methods(as_json: Json = False) -> None:
     """List every method: what it does, in which action spaces, and what it needs.
 
     Policies first, then what shares a budget among many questions (allocators) or over a day
-    (pacers). Those of other packages that are installed stand beside the built-in ones.
+    (pacers), and what keeps an agent with tools within one (agents). Those of other packages that are installed stand beside the built-in ones.
 
     Example: farthing methods --json
     """
@@ -31,6 +31,7 @@ def methods(as_json: Json = False) -> None:
     show(_table(found, others))
     show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))
     show(Text("Share a budget among many questions: farthing allocate. Pacers: docs/pacing.md."))
+    show(Text("Agents with tools and memory: docs/budget-agents.md, farthing memory."))
 
 
 def _record(card: "Method") -> dict[str, Any]:
