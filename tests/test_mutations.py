@@ -41,6 +41,20 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a use of a tool is not charged to the agent's budget",
+        "runtime.tool_budget:ToolBudget.used",
+        "{tool.name: 1, MONEY: cost_nano}",
+        "{MONEY: cost_nano}",
+        "test_tool_budget::test_after_every_event_used_and_left_are_what_the_tool_counted",
+    ),
+    Mutation(
+        "a memory tier is paid for although the rest would not fit",
+        "budget_mem.policy:BudgetMem._steps",
+        "largest_nano(module, tier, memory, self.prices) + rest",
+        "largest_nano(module, tier, memory, self.prices)",
+        "test_budget_mem::test_a_batch_never_costs_more_and_leaves_nobody_out",
+    ),
+    Mutation(
         "a comparison proves a promise on the questions that judge it",
         "experiments.kept:_play",
         "court.point(one.points, calibrate)",

@@ -148,7 +148,7 @@ TAKES_BASE = r"it takes model, search, max_tokens, temperature and top_logprobs$
         ("guide", "sample = 3", r"guide: takes no `sample`; .* samples and top_logprobs$"),
         ("guide", "samples = -1", r"guide.samples: must be a whole number, at least 0"),
         ("guide", "temperature = 3", r"guide.temperature: must be a number, at most 2"),
-        ("base", "samples = 3", r"base: takes no `samples`; it takes .* max_steps$"),
+        ("base", "samples = 3", r"base: takes no `samples`; it takes .* tracker and verify$"),
         ("exit-base", "samples = 1\ncoverage = 0.5", r"takes no `samples`, `coverage`; it takes"),
         ("policy-gpt", "max_steps = 3", r"policy-gpt: takes no `max_steps`; it takes .*coverage$"),
     ],

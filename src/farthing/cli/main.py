@@ -22,6 +22,7 @@ from farthing.cli import (
     joins,
     keys,
     lm,
+    memory,
     methods,
     parts,
     pipeline,
@@ -74,6 +75,7 @@ app.command("samples")(samples.samples)
 app.command("parts")(parts.parts)
 app.command("joins")(joins.joins)
 app.command("steps")(steps.steps)
+app.command("memory")(memory.memory)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

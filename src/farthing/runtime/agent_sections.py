@@ -14,9 +14,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from farthing import plugins
 from farthing.errors import ConfigError
+from farthing.methods.agents.base import MONEY, TOKENS
+from farthing.methods.cards import system
 from farthing.models.base import Model
 from farthing.models.sections import convert
+from farthing.money import nano_from_usd
 from farthing.runtime.base import Agent
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
@@ -28,11 +32,15 @@ from farthing.tasks.tools import Toolbox, always
 from farthing.tasks.wikipedia import Wikipedia
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+DEFAULT_TRACKER = "budget-tracker"
+"""What `tracker = true` means."""
+_RESOURCES = ("search", TOKENS, MONEY)
+"""What a call with tools can have a budget of."""
 Kind = Literal["base", "react", "guide", "policy", "exit"]
 
 _TAKES: dict[Kind, tuple[str, ...]] = {
     "base": ("max_tokens", "temperature", "top_logprobs"),
-    "react": ("max_tokens", "temperature", "max_steps"),
+    "react": ("max_tokens", "temperature", "max_steps", "budget", "tracker", "verify"),
     "guide": ("max_tokens", "temperature", "samples", "top_logprobs"),
     "policy": ("max_tokens", "temperature", "coverage"),
     "exit": ("max_tokens", "temperature"),
@@ -53,6 +61,12 @@ class AgentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Search for the base: `own` (the question's paragraphs), `wikipedia`, or a corpus file."""
     max_steps: Positive | None = None
     """Most prompts of one call with tools."""
+    budget: dict[str, Annotated[float, msgspec.Meta(ge=0)]] | None = None
+    """Of one call with tools: `search` (uses), `tokens`, `usd`."""
+    tracker: bool | str | None = None
+    """Whether it is told what of the budget is used and left; or by which registered system."""
+    verify: bool | None = None
+    """Whether an answer is verified while steps and budget are left."""
     samples: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
     """How often a guide without log-probabilities is asked again."""
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
@@ -88,7 +102,37 @@ def _read(name: str, table: Any, file: str, *, alone: bool) -> AgentSection:
     known = ("model", *(["search"] if kind in {"base", "react"} else []), *_TAKES[kind])
     if foreign := [f"`{given}`" for given in table if given not in known]:
         raise ConfigError(file, field, f"takes no {', '.join(foreign)}; it takes {_joined(known)}")
-    return convert(dict(table), AgentSection, file, field)
+    section = convert(dict(table), AgentSection, file, field)
+    _check_budget(section, file, field)
+    return section
+
+
+def _check_budget(section: AgentSection, file: str, field: str) -> None:
+    for name, most in (section.budget or {}).items():
+        if name not in _RESOURCES:
+            raise ConfigError(
+                file, f"{field}.budget", f"takes no `{name}`; it takes {_joined(_RESOURCES)}"
+            )
+        if name != MONEY and most != int(most):
+            raise ConfigError(file, f"{field}.budget.{name}", f"is {most:g}; give a whole number")
+    if section.tracker and not section.budget:
+        raise ConfigError(
+            file, f"{field}.tracker", "has nothing to tell; add `budget`, such as { search = 5 }"
+        )
+    if isinstance(section.tracker, str):
+        plugins.load("agents", section.tracker)  # an unknown one is refused as such
+
+
+def _budgeted(said: dict[str, Any]) -> dict[str, Any]:
+    """Return a section's fields with its budget in whole numbers, and its tracker by itself."""
+    given = dict(said)
+    if "budget" in given:
+        amounts = given["budget"].items()
+        given["budget"] = {k: nano_from_usd(v) if k == MONEY else int(v) for k, v in amounts}
+    if "tracker" in given:
+        name = DEFAULT_TRACKER if given["tracker"] is True else given["tracker"]
+        given["tracker"] = system("agent", name) if name else None
+    return given
 
 
 def is_role(name: str, *, alone: bool) -> bool:
@@ -146,5 +190,5 @@ def agent_of(name: str, section: AgentSection, parts: Parts, *, alone: bool) -> 
     if kind == "guide":
         return GuideAgent(model, prompts, **said)
     if section.search is not None:
-        return ReactAgent(model, parts.toolbox(section.search), prompts, name, **said)
+        return ReactAgent(model, parts.toolbox(section.search), prompts, name, **_budgeted(said))
     return BaseAgent(model, prompts, name, **said)

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from farthing.errors import UnpricedModelError
+from farthing.methods.agents.base import MONEY
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.runtime.base import Agent, Turn
+from farthing.runtime.react_agent import ReactAgent
 from farthing.tasks.tools import Tool, ToolReply
 
 TOOL_REPLY = 4_000
@@ -39,11 +41,14 @@ class CostBoundClient:
 async def cost_bound(agent: Agent, turn: Turn) -> int | None:
     """Return the most that an agent's call can cost, in nano-dollars, without retries.
 
-    None where one of its models has no price.
+    None where one of its models has no price. What an agent's own budget refuses it counts as if
+    it were not refused, but for the money: a refused tool leaves room for longer ways.
     """
-    client = CostBoundClient()
+    client, most = CostBoundClient(), None
+    if isinstance(agent, ReactAgent):
+        agent, most = agent.dearest(), agent.budget.get(MONEY)
     try:
         await agent.act(turn, client)
     except UnpricedModelError:
         return None
-    return client.largest_nano
+    return client.largest_nano if most is None else min(most, client.largest_nano)

@@ -1,17 +1,25 @@
-"""The base agent with tools: thought, action, observation, in turn (ReAct, Yao et al. 2023)."""
+"""The base agent with tools: thought, action, observation, in turn (ReAct, Yao et al. 2023).
+
+Each call may have a budget, and a system that tells the agent what of it is used and left: the
+Budget Tracker (arXiv 2511.17006). The budget holds whatever the model does.
+"""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from farthing.errors import BadRequestError
-from farthing.models.base import MAX_TOKENS, Message, Model
+from farthing.methods.agents.base import MONEY, TOKENS, AgentSystem
+from farthing.methods.agents.budget_tracker.verifying import NEXT, VERIFY, read_outcome, verifies
+from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
 from farthing.runtime.base import Client, Turn
 from farthing.runtime.base_agent import history, sampled
+from farthing.runtime.tool_budget import NO_ROOM, ToolBudget
 from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.replies import read_answer, unwrapped
 from farthing.tasks.templates import BUILT_IN, Prompts, asked
-from farthing.tasks.tools import Tool, Toolbox
+from farthing.tasks.tools import Toolbox
 from farthing.traces.base import Call
 
 _ACTION = re.compile(
@@ -20,6 +28,9 @@ _ACTION = re.compile(
 )
 _FINISH = "finish"
 _UNREADABLE = "There was no action that can be read. Write: Action: NAME[INPUT]"
+_NOTHING_ASKED = "(The agent's budget allows not even one prompt.)"
+_ANY = 1_000_000_000
+"""Uses of a tool that no call reaches."""
 _LAST = "This is the last step. Reply with Action: finish[ANSWER]"
 
 
@@ -45,33 +56,139 @@ class ReactAgent:
     """Of every round; None for the paper's."""
     stream: int | None = None
     """Sets its samples apart from those of others that send the same; see `sampled`."""
+    budget: Mapping[str, int] = field(default_factory=dict)
+    """Of one call: uses of each tool, `tokens`, and nano-dollars as `usd`; never exceeded."""
+    tracker: AgentSystem | None = None
+    """Tells the agent what is used and left; None: nobody does."""
+    verify: bool | None = None
+    """Whether an answer is verified while steps and budget are left; None: no."""
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call, its text the whole dialogue with the tools."""
         return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> Said:
-        tools = {tool.name.casefold(): tool for tool in self.tools(turn.question)}
-        messages = self._opening(turn, tools)
-        before = len(messages)
-        for step in range(1, self.max_steps + 1):
-            prompt = sampled(self, messages, turn, stop=("\nObservation:",))
-            reply, action = _first_action((await client.ask(self.model, prompt)).text)
-            messages += (Message("assistant", reply),)
-            answer = _finished(reply, action)
-            if answer is not None or step == self.max_steps:
-                return Said(_transcript(messages[before:]), answer, counts_tools=True)
-            seen = await _observe(action, tools, client)
-            hint = _LAST if step == self.max_steps - 1 else ""
-            messages += self.prompts["observation"].fill({"observation": seen}, {"hint": hint})
-        raise AssertionError("the last step returns")
+        return await _Episode(self, turn, client).play()
 
-    def _opening(self, turn: Turn, tools: dict[str, Tool]) -> tuple[Message, ...]:
-        actions = "\n".join(f"- {tool.name}[INPUT]: {tool.purpose}" for tool in tools.values())
-        first = self.prompts["react"].fill(
-            {"question": asked(turn.question)}, {"tools": actions, "steps": str(self.max_steps)}
+    def dearest(self) -> "ReactAgent":
+        """Return the agent that no tool is refused to: its calls are the longest there can be."""
+        free = {name: n if name in {TOKENS, MONEY} else _ANY for name, n in self.budget.items()}
+        return replace(self, budget=free)
+
+
+class _Episode:
+    """One call of an agent, step by step; each step is one prompt."""
+
+    def __init__(self, agent: ReactAgent, turn: Turn, client: CountingClient) -> None:
+        self._agent, self._turn, self._client = agent, turn, client
+        self._tools = {tool.name.casefold(): tool for tool in agent.tools(turn.question)}
+        self._budget = ToolBudget(agent.budget, agent.tracker)
+        self._steps = 0
+        self._last = agent.max_steps == 1
+        """Whether nothing more can be asked after the next prompt."""
+        self._messages = self._opening()
+        self._before = len(self._messages)
+
+    async def play(self) -> Said:
+        """Take steps until an answer is given, or nothing more may be asked."""
+        answer: str | None = None
+        while self._fits(self._messages):
+            reply, action = await self._ask()
+            found = _finished(reply, action)
+            answer = found or answer
+            if self._last or (found is not None and await self._stands()):
+                break
+            if found is None:
+                self._see(await self._observe(action))
+        said = _transcript(self._messages[self._before :]) if self._steps else _NOTHING_ASKED
+        return Said(said, answer, counts_tools=True)
+
+    async def _ask(self) -> tuple[str, re.Match[str] | None]:
+        """Send what was said so far; return the reply up to its first action, and that action."""
+        done = await self._client.ask(self._agent.model, self._prompt(self._messages))
+        self._budget.asked(done)
+        self._steps += 1
+        reply, action = _first_action(done.text)
+        self._messages += (Message("assistant", reply),)
+        return reply, action
+
+    def _see(self, seen: str) -> None:
+        """Show an observation, and say so where the next step is the last.
+
+        It is also the last where no second prompt of its size would fit. An observation that is
+        too long for what is left is left out, so that what was paid for still brings an answer.
+        """
+        last = self._steps == self._agent.max_steps - 1
+        last = last or not self._fits(self._observed(seen, last=False), times=2)
+        messages = self._observed(seen, last=last)
+        if not self._fits(messages):
+            messages = self._observed(NO_ROOM, last=True)
+        self._messages, self._last = messages, last
+
+    def _observed(self, text: str, *, last: bool) -> tuple[Message, ...]:
+        hint = "\n".join(filter(None, (self._budget.told(), _LAST if last else "")))
+        filled = self._agent.prompts["observation"].fill({"observation": text}, {"hint": hint})
+        return (*self._messages, *filled)
+
+    async def _stands(self) -> bool:
+        """Have an answer verified where that is asked for; return whether it is given as it is."""
+        agent, allowance = self._agent, self._budget.allowance
+        if not agent.verify or self._steps > agent.max_steps - 2 or not verifies(allowance):
+            return True
+        asking = (*self._messages, self._note(VERIFY))
+        if not self._fits(asking, times=2):
+            return True
+        self._messages = asking
+        outcome = read_outcome((await self._ask())[0])
+        if outcome == "succeed":
+            return True
+        self._last = self._steps == agent.max_steps - 1
+        self._messages += (self._note(NEXT[outcome], _LAST if self._last else ""),)
+        return False
+
+    def _note(self, *lines: str) -> Message:
+        return Message("user", "\n".join(filter(None, (*lines, self._budget.told()))))
+
+    async def _observe(self, action: re.Match[str] | None) -> str:
+        if action is None or not action[2].strip():
+            return _UNREADABLE
+        tool = self._tools.get(action[1].casefold())
+        if tool is None:
+            return (
+                f"There is no action {action[1]}. There are: {', '.join([*self._tools, _FINISH])}"
+            )
+        if refusal := self._budget.refusal(tool):
+            return refusal
+        try:
+            reply = await self._client.use(tool, action[2].strip())
+        except BadRequestError as error:
+            self._budget.used(tool, error.cost_nano or 0)
+            return f"{tool.name} does not take this input; try another one."
+        self._budget.used(tool, reply.cost_nano)
+        return reply.text
+
+    def _opening(self) -> tuple[Message, ...]:
+        agent = self._agent
+        actions = "\n".join(
+            f"- {tool.name}[INPUT]: {tool.purpose}" for tool in self._tools.values()
         )
-        return (*first, *history(turn, self.role, self.prompts))
+        first = agent.prompts["react"].fill(
+            {"question": asked(self._turn.question)},
+            {"tools": actions, "steps": str(agent.max_steps)},
+        )
+        messages = (*first, *history(self._turn, agent.role, agent.prompts))
+        self._last = self._last or not self._fits(messages, times=2)
+        said = (self._budget.told(), _LAST if self._last and agent.max_steps > 1 else "")
+        if not any(said):
+            return messages
+        content = "\n\n".join(filter(None, (messages[-1].content, *said)))
+        return (*messages[:-1], Message(messages[-1].role, content))
+
+    def _fits(self, messages: tuple[Message, ...], times: int = 1) -> bool:
+        return self._budget.may_ask(self._agent.model, self._prompt(messages), times)
+
+    def _prompt(self, messages: tuple[Message, ...]) -> Prompt:
+        return sampled(self._agent, messages, self._turn, stop=("\nObservation:",))
 
 
 def _first_action(text: str) -> tuple[str, re.Match[str] | None]:
@@ -84,20 +201,6 @@ def _finished(reply: str, action: re.Match[str] | None) -> str | None:
     if action is None:
         return read_answer(reply)
     return unwrapped(action[2]) or None if action[1].casefold() == _FINISH else None
-
-
-async def _observe(
-    action: re.Match[str] | None, tools: dict[str, Tool], client: CountingClient
-) -> str:
-    if action is None or not action[2].strip():
-        return _UNREADABLE
-    tool = tools.get(action[1].casefold())
-    if tool is None:
-        return f"There is no action {action[1]}. There are: {', '.join([*tools, _FINISH])}"
-    try:
-        return (await client.use(tool, action[2].strip())).text
-    except BadRequestError:
-        return f"{tool.name} does not take this input; try another one."
 
 
 def _transcript(messages: tuple[Message, ...]) -> str:

@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from farthing.methods.agents.base import Allowance
 from farthing.runtime.base import Agent
 from farthing.runtime.rounds import Plan
 from farthing.traces.system import Part, Setting, System, fingerprint
 
 REVIEW = "review"
 """The prompt that shows an agent its earlier rounds."""
+
+_PARTS = range(21)
+"""Twentieths of a budget at which a tracker is listened to."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,20 @@ def _numbers(agent: Any) -> dict[str, Setting]:
     if not is_dataclass(agent):
         return {}
     values = {field.name: getattr(agent, field.name) for field in fields(agent)}
-    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+    found = {name: value for name, value in values.items() if isinstance(value, int | float)}
+    return found | _of_budget(values.get("budget"), values.get("tracker"))
+
+
+def _of_budget(budget: Mapping[str, int] | None, tracker: Any) -> dict[str, Setting]:
+    """Return each budget by name, and a fingerprint of what the agent is told of them."""
+    found: dict[str, Setting] = {f"budget.{name}": most for name, most in (budget or {}).items()}
+    if tracker is not None:
+        full = Allowance.of(dict(budget or {}))
+        shares = [
+            {name: most * part // 20 for name, most in full.budget.items()} for part in _PARTS
+        ]
+        found["tracker"] = fingerprint([tracker.told(full.charged(used)) for used in shares])
+    return found
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Setting]:

@@ -47,8 +47,8 @@ class LocalSearch:
         self._bm25s = _library()
         self.cost_nano = cost_nano
         self._top = top
-        self._paragraphs = [f"{title}: {text}" for title, text in paragraphs]
-        words = self._words(self._paragraphs)
+        self._paragraphs = [(title, text) for title, text in paragraphs]
+        words = self._words([f"{title}: {text}" for title, text in paragraphs])
         if not any(words):
             raise InputError("there is nothing to search in; give paragraphs with words in them")
         self._index = self._bm25s.BM25()
@@ -57,16 +57,23 @@ class LocalSearch:
     async def run(self, query: str) -> ToolReply:
         """Return the best paragraphs that share a word with the query, best first."""
         started = time.perf_counter()
-        found = await asyncio.to_thread(self._find, query)
-        text = "\n".join(found) if found else "Nothing was found; try other words."
+        found = await asyncio.to_thread(self.find, query)
+        shown = "\n".join(f"{title}: {text}" for title, text in found)
+        text = shown or "Nothing was found; try other words."
         return ToolReply(text, self.cost_nano, time.perf_counter() - started)
 
-    def _find(self, query: str) -> list[str]:
+    def find(self, query: str, top: int | None = None) -> list[tuple[str, str]]:
+        """Return (title, text) of the best paragraphs that share a word with the query, best first.
+
+        Args:
+            query: a few words.
+            top: most paragraphs; None: as the tool has it.
+        """
         (words,) = self._words([query])
         if not words:
             return []
-        top = min(self._top, len(self._paragraphs))
-        places, scores = self._index.retrieve([words], k=top, show_progress=False)
+        most = min(self._top if top is None else top, len(self._paragraphs))
+        places, scores = self._index.retrieve([words], k=most, show_progress=False)
         return [self._paragraphs[i] for i, s in zip(places[0], scores[0], strict=True) if s > 0]
 
     def _words(self, texts: list[str]) -> list[list[str]]:
