@@ -1,0 +1,235 @@
+"""What a planner is: it simulates what could happen before it says what to do next.
+
+A *simulator* knows a decision process that is not recorded: what can be done in a state, what that
+costs, and one state that it can lead to, drawn at random. A *planner* may draw as often as it
+likes. `play` then does what the planner says, again and again, with the money and the time that are
+left; so a plan is made anew after everything that happens.
+
+    actions(state)             what can be done; nothing where it has ended
+    step(state, action, rng)   what one of them led to, what it cost, how long it took
+    value(state)               what it is worth to end here, 0 to 1
+
+Money is held as the meter holds it: an action is done only where the most that it can cost is left.
+Some simulators can say more, and planners use it where they can: `Scored`, `Answering`, `Usual`,
+`Followed`.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from farthing.errors import BudgetError, InputError
+from farthing.money import dollars
+from farthing.traces.arrays import FloatArray
+
+S = TypeVar("S", bound=Hashable)
+LONGEST = 10_000
+"""Actions after which an episode is taken for one that never ends."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What may still be used.
+
+    >>> Left(1_000, 2.5).after(Step("a", 400, 1.0))
+    Left(nano=600, seconds=1.5)
+    """
+
+    nano: int
+    """Nano-dollars."""
+    seconds: float = inf
+    """Until the deadline; infinite where there is none, below 0 where it has passed."""
+
+    def after(self, step: "Step[Any]") -> "Left":
+        """Return what is left after a step."""
+        return Left(self.nano - step.cost_nano, self.seconds - step.seconds)
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that can be done in a state."""
+
+    name: str
+    """What people read of it."""
+    expected_nano: int
+    """What it costs on average, in nano-dollars."""
+    largest_nano: int
+    """The most that it can cost, in nano-dollars."""
+
+    def __post_init__(self) -> None:
+        """Refuse costs that are none.
+
+        Raises:
+            InputError: they are below $0, or more is expected than it can cost.
+        """
+        if not 0 <= self.expected_nano <= self.largest_nano:
+            raise InputError(
+                f"the action '{self.name}' costs {dollars(self.expected_nano)} on average and "
+                f"{dollars(self.largest_nano)} at most; both have to be $0 or more, in this order"
+            )
+
+
+@dataclass(frozen=True)
+class Step(Generic[S]):
+    """What an action led to."""
+
+    state: S
+    cost_nano: int
+    """In nano-dollars, never above the action's largest; negative where a later event gives back
+    what an earlier one had reserved."""
+    seconds: float = 0.0
+
+
+class Simulator(Protocol[S]):
+    """A decision process that can be sampled; it keeps nothing, states come in and go out."""
+
+    def actions(self, state: S) -> Sequence[Action]:
+        """Return what can be done, whatever is left; nothing where it has ended."""
+        ...
+
+    def step(self, state: S, action: int, rng: np.random.Generator) -> Step[S]:
+        """Draw one outcome of the action with this index."""
+        ...
+
+    def value(self, state: S) -> float:
+        """Return what it is worth to end here, 0 to 1."""
+        ...
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """A simulator that can also guess how promising a state is that is no end."""
+
+    def score(self, state: Any) -> float:
+        """Return a guess of what a state will be worth, 0 to 1."""
+        ...
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A simulator that can end at once from every state, at the same largest cost everywhere."""
+
+    def ending(self, state: Any) -> int:
+        """Return the index of the action that ends it."""
+        ...
+
+
+@runtime_checkable
+class Usual(Protocol):
+    """A simulator that knows what one does who does not plan."""
+
+    def usual(self, state: Any, left: Left) -> int | None:
+        """Return the index of an action that can be paid; None where there is none."""
+        ...
+
+
+@runtime_checkable
+class Followed(Protocol):
+    """A simulator that can execute many times at once."""
+
+    def follow(
+        self, state: Any, actions: Sequence[int], left: Left, n: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Return what n executions are worth that begin with each action and then do the usual.
+
+        Returns:
+            [A, n]; each column is drawn with the same random numbers.
+        """
+        ...
+
+
+class Planner(Protocol):
+    """What a card of kind `planner` makes."""
+
+    def act(
+        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+    ) -> int | None:
+        """Say what to do now.
+
+        Returns:
+            The index of an action whose largest cost is left; None to end here, which it has to
+            where there is no such action.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Episode(Generic[S]):
+    """What came of following a planner to the end."""
+
+    state: S
+    value: float
+    """What it was worth; 0 where the deadline had passed."""
+    spent_nano: int
+    seconds: float
+    actions: tuple[str, ...]
+    """What was done, in this order."""
+
+
+def affordable(simulator: Simulator[S], state: S, left: Left) -> list[int]:
+    """Return the indices of what can be done with what is left; nothing after the deadline."""
+    if left.seconds < 0.0:
+        return []
+    return [i for i, a in enumerate(simulator.actions(state)) if a.largest_nano <= left.nano]
+
+
+def score(simulator: Simulator[S], state: S) -> float:
+    """Return the simulator's guess of a state's worth; where it has none, what ending is worth."""
+    return simulator.score(state) if isinstance(simulator, Scored) else simulator.value(state)
+
+
+def ending(simulator: Simulator[S], state: S) -> int | None:
+    """Return the action that ends it at once; None where the simulator has none, or it ended."""
+    if isinstance(simulator, Answering) and simulator.actions(state):
+        return simulator.ending(state)
+    return None
+
+
+def usual(simulator: Simulator[S], state: S, left: Left) -> int | None:
+    """Return what one does who does not plan; where nobody says so, the cheapest action."""
+    if isinstance(simulator, Usual):
+        return simulator.usual(state, left)
+    actions = simulator.actions(state)
+    can = affordable(simulator, state, left)
+    return min(can, key=lambda i: actions[i].expected_nano) if can else None
+
+
+def play(
+    planner: Planner, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+) -> Episode[S]:
+    """Do what a planner says until it ends, money or time is over, or the planner ends it.
+
+    Raises:
+        BudgetError: the planner wants what cannot be paid.
+        InputError: a step cost more than its action can, or it never ends.
+    """
+    done, spent, seconds = list[str](), 0, 0.0
+    while len(done) < LONGEST:
+        actions = simulator.actions(state)
+        chosen = planner.act(simulator, state, left, rng) if actions else None
+        if chosen is None:
+            break
+        action = actions[chosen]
+        if action.largest_nano > left.nano:
+            raise BudgetError(
+                f"'{action.name}' can cost {dollars(action.largest_nano)}, and "
+                f"{dollars(left.nano)} is left"
+            )
+        step = simulator.step(state, chosen, rng)
+        if step.cost_nano > action.largest_nano:
+            raise InputError(
+                f"'{action.name}' cost {dollars(step.cost_nano)}, and was to cost at most "
+                f"{dollars(action.largest_nano)}; the simulator breaks its word"
+            )
+        state, left = step.state, left.after(step)
+        spent, seconds = spent + step.cost_nano, seconds + step.seconds
+        done.append(action.name)
+        if left.seconds < 0.0:
+            break
+    else:
+        raise InputError(f"the episode has not ended after {LONGEST:,} actions")
+    value = simulator.value(state) if left.seconds >= 0.0 else 0.0
+    return Episode(state, value, spent, seconds, tuple(done))
