@@ -228,7 +228,7 @@ def paint() -> None:
         right.set_ylim(0, 115)
         right.grid(visible=False)
         right.legend(loc="upper right", fontsize=8)
-        right.set_title("SmolLM2 finishes with an answer, %")
+        right.set_title("SmolLM2 finishes, % (none is right)")
         figure.savefig(IMAGE, metadata={"Date": None})
 
 
