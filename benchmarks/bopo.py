@@ -57,10 +57,7 @@ def generated(seeds: int) -> dict[str, list[tuple[float, float]]]:
         chances = table(config, mixture(share, states), UNLIMITED)
         came = evaluate(config, chances, worth(0.0, config.steps))
         found["mixture"].append((came.cost_nano / 1e9, came.success))
-    for price in (0.0, 0.02, 0.05, *PRICES, 2.0, 4.0, 20.0):
-        reward = worth(price, config.steps)
-        came = evaluate(config, optimum(config, reward).chances, reward)
-        found["best"].append((came.cost_nano / 1e9, came.success))
+    found["best"] = frontier()
     print(
         "| budget | lambda | BoPO: success | $ per 1,000 | reward, of the optimum's | warm start | "
     )
@@ -108,6 +105,18 @@ def generated(seeds: int) -> dict[str, list[tuple[float, float]]]:
             f"| {budget} | {large.success:.3f} | {large.cost_nano / 1e6:.2f} | {small.success:.3f} "
             f"for {small.cost_nano / 1e6:.2f} | {best.success:.3f} for {best.cost_nano / 1e6:.2f} |"
         )
+    return found
+
+
+def frontier() -> list[tuple[float, float]]:
+    """Return dollars and success of the policies that none beats in both."""
+    config, found = two_models(), []
+    for price in np.geomspace(1e-3, 3.0, 60):
+        best = optimum(
+            config, lambda _: 1.0, toll=lambda large, price=price: price * large / config.steps
+        )
+        came = evaluate(config, best.chances, worth(0.0, config.steps))
+        found.append((came.cost_nano / 1e9, came.success))
     return found
 
 
@@ -201,22 +210,28 @@ def _draw() -> None:
             if not file.exists():
                 continue
             found = json.loads(file.read_text())
+            if part == "generated":
+                found["best"] = frontier()
             for kind, line in (("mixture", ":"), ("best", "-"), ("BoPO", "")):
                 points = np.array(sorted(found.get(kind, [])))
                 if not len(points):
                     continue
-                marker = "o" if kind == "BoPO" or len(points) == 1 else ""
+                alone = kind == "best" and len(points) == 1
+                marker = "o" if kind == "BoPO" or alone else ""
                 label = {
                     "mixture": "always small to always large, by lot",
-                    "best": "large beyond four operations" if part == "embedded" else "optimum",
+                    "best": "large beyond four operations"
+                    if part == "embedded"
+                    else "the best there is",
                     "BoPO": "BoPO",
                 }[kind]
                 pane.plot(
                     unit * points[:, 0],
                     points[:, 1],
-                    line,
+                    linestyle=line or "none",
                     marker=marker,
-                    markersize=5,
+                    markersize=9 if alone else 4,
+                    markerfacecolor="none" if alone else COLOURS[kind],
                     color=COLOURS[kind],
                     label=label,
                 )
