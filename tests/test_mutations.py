@@ -927,6 +927,20 @@ MUTATIONS = (
         "u * equal",
         "test_drift::test_p_values_are_those_of_crepes",
     ),
+    Mutation(
+        "the small model is asked for more than is left",
+        "bopo.reward:affordable",
+        "largest_nano[:, 0] <= left_nano",
+        "largest_nano[:, 0] <= left_nano + 1",
+        "test_bopo::test_the_mask_is_exact_at_its_edges",
+    ),
+    Mutation(
+        "varentropy speaks for a sample",
+        "odar.free_energy:free_energy",
+        "surprisal + weight * varentropy",
+        "surprisal - weight * varentropy",
+        "test_odar::test_of_two_equally_likely_samples_the_even_one_is_chosen",
+    ),
 )
 
 

@@ -269,3 +269,24 @@ def test_it_takes_no_part_in_recorded_questions_and_says_where_it_does() -> None
     (variant,) = card("bopo").on(Dataset("generated", traces))
     assert variant.learner is None
     assert "farthing steps" in variant.note
+
+
+def test_no_policy_succeeds_as_often_for_less_than_the_frontier() -> None:
+    """Against random policies, mixtures and what was learned, all evaluated exactly."""
+    none = worth(0.0)
+    rng = np.random.default_rng(10)
+    tables = [
+        table(CONFIG, StepPolicy(rng.normal(size=2 * CONFIG.steps * 9)).surely, UNLIMITED)
+        for _ in range(30)
+    ]
+    tables += [table(CONFIG, learned(price).policy.surely, UNLIMITED) for price in (0.1, 0.6)]
+    came = [evaluate(CONFIG, one, none) for one in tables]
+    for price in (0.01, 0.1, 0.5):
+
+        def toll(large: int, price: float = price) -> float:
+            return price * large / CONFIG.steps
+
+        best = optimum(CONFIG, none, toll=toll).value
+        for one in came:
+            large = (one.cost_nano - CONFIG.steps * 100_000) / CONFIG.extra_nano
+            assert one.success - price * large / CONFIG.steps <= best + 1e-12

@@ -105,7 +105,8 @@ class Arithmetic:
 
     def largest_nano(self, state: IntArray, step: int) -> IntArray:
         """Return the most that a call of each network can cost."""
-        return self._largest[state[:, 0], step]
+        largest: IntArray = self._largest[state[:, 0], step]
+        return largest
 
     def rest_nano(self, state: IntArray, step: int) -> IntArray:
         """Return the most that the small network's calls after this one cost."""

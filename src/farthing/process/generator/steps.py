@@ -99,15 +99,27 @@ class Best:
         return chances
 
 
-def optimum(config: StepsConfig, reward: Reward, budget_nano: int | None = None) -> Best:
+def optimum(
+    config: StepsConfig,
+    reward: Reward,
+    budget_nano: int | None = None,
+    toll: Reward = lambda large: 0.0 * large,
+) -> Best:
     """Return the policy of greatest expected reward, by backward induction; of equals the small.
 
-    A task in which a step cannot be paid for any more ends without success.
+    A task in which a step cannot be paid for any more ends without success, at no toll.
+
+    Args:
+        config: the generator.
+        reward: what a success is worth.
+        budget_nano: most that a task may cost; None for no limit.
+        toll: what is taken off at the end, success or not. With a reward of 1 and a toll in
+            proportion to the cost, no policy succeeds as often as the optimum for less.
     """
     steps, levels, healths = config.steps, *config.success.shape
     large = np.arange(steps + 1)
     worth = np.array([reward(int(u)) for u in large])
-    value = config.success[:, :, None] * worth
+    value = config.success[:, :, None] * worth - np.array([toll(int(u)) for u in large])
     action = np.full((steps, levels, healths, steps + 1), -1)
     allowed = within(config, budget_nano)
     for step in range(steps - 1, -1, -1):
