@@ -18,7 +18,8 @@ def methods(as_json: Json = False) -> None:
     """List every method: what it does, in which action spaces, and what it needs.
 
     Policies first, then what shares a budget among many questions (allocators) or over a day
-    (pacers), and what reads a newcomer's success from few outcomes (estimators). Those of other packages that are installed stand beside the built-in ones.
+    (pacers), and what reads a newcomer's success from few outcomes (estimators). Those of other
+    packages that are installed stand beside the built-in ones.
 
     Example: farthing methods --json
     """
