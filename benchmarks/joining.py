@@ -1,6 +1,6 @@
 """A model joins a pool with a handful of outcomes: how well is its success known, and routed by?
 
-    .venv/bin/python benchmarks/joining.py [--traces FOLDER] [--splits 6]
+    .venv/bin/python benchmarks/joining.py [--traces FOLDER] [--splits 4] [--workers 1]
 
 Of each recorded pool 60 % of the questions train and 40 % test, drawn anew for each split. Each
 model in turn is the one that joins: V_0 learns from the others alone, then reads 10, 50 or 200 of
@@ -14,6 +14,7 @@ between rows of the same split.
 
 import argparse
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from threadpoolctl import threadpool_limits
 from farthing.methods.asked import Asked, groups_of, seen_of
 from farthing.methods.estimators.base import History, log_loss
 from farthing.methods.estimators.fit_v0 import V0
+from farthing.methods.estimators.v0 import chance
 from farthing.methods.fit_scorer import STRENGTH, logistic
 from farthing.methods.routers.v0.learner import BETAS
 from farthing.methods.routers.v0.policy import chosen
@@ -55,7 +57,8 @@ Found = dict[tuple[str, str, int], list[list[float]]]
 a row a split, averaged over the models that join."""
 
 
-def one_split(traces: TraceArrays, seed: int) -> dict[tuple[str, int], FloatArray]:
+def one_split(file: Path, seed: int) -> dict[tuple[str, int], FloatArray]:
+    traces = read(file)
     rng = np.random.default_rng([seed, 7])
     rows = rng.permutation(len(traces))
     cut = int(0.6 * len(rows))
@@ -64,7 +67,9 @@ def one_split(traces: TraceArrays, seed: int) -> dict[tuple[str, int], FloatArra
     train, test = in_order(train, order), in_order(test, order)
     found = defaultdict(list)
     for model in range(traces.n_roles):
-        for key, figures in one_newcomer(train, test, model).items():
+        with threadpool_limits(limits=1):
+            every = one_newcomer(train, test, model)
+        for key, figures in every.items():
             found[key].append(figures)
     return {key: np.mean(each, axis=0) for key, each in found.items()}
 
@@ -78,8 +83,9 @@ def one_newcomer(
     groups = groups_of(known.asked.group)
     seen, new = seen_of(known.asked, groups), seen_of(asked, groups)
     success = np.zeros((len(test), train.n_roles))
-    for place, other in enumerate(others):
-        success[:, other] = learned.success(History.of(of_models(train, others), place), asked)
+    z, own = learned.directions.coordinates(asked), learned.directions.own
+    for other, ability in zip(others, learned.abilities, strict=True):
+        success[:, other] = chance(z, ability, 0.0, own)
 
     def regressed(n: int) -> FloatArray:
         weight = logistic(seen[:n], known.right[:n], STRENGTH)
@@ -199,16 +205,20 @@ def paint(found: Found, figure: Figure) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
-    arguments.add_argument("--splits", type=int, default=6)
+    arguments.add_argument("--splits", type=int, default=4)
+    arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
     found: Found = defaultdict(list)
-    with threadpool_limits(limits=1):
-        for name, file in POOLS.items():
-            traces = read(given.traces / file)
-            for seed in range(given.splits):
-                for (who, n), figures in one_split(traces, seed).items():
-                    found[name, who, n].append(figures.tolist())
-            table(found, name)
+    jobs = [(given.traces / file, seed) for file in POOLS.values() for seed in range(given.splits)]
+    names = [name for name in POOLS for _ in range(given.splits)]
+    with ProcessPoolExecutor(given.workers) as workers:
+        for name, split in zip(
+            names, workers.map(one_split, *zip(*jobs, strict=True)), strict=True
+        ):
+            for (who, n), figures in split.items():
+                found[name, who, n].append(figures.tolist())
+    for name in POOLS:
+        table(found, name)
     with rc_context({**STYLE, "axes.grid": True}):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")
         paint(found, figure)

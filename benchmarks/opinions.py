@@ -1,6 +1,6 @@
 """Opinions until one more is worth less than it costs: right answers for the money, beside others.
 
-    .venv/bin/python benchmarks/opinions.py [--traces FOLDER] [--splits 20]
+    .venv/bin/python benchmarks/opinions.py [--traces FOLDER] [--splits 8] [--workers 1]
 
 Half of the recorded questions train and half test, drawn anew for each split. Every method's
 operating points give a curve of right answers by cost on the test questions (look-ahead: the
@@ -11,6 +11,7 @@ standard errors over splits, of differences to Bayesian orchestration on the sam
 
 import argparse
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,7 +34,6 @@ from farthing.traces.pool import cascade, cheapest_first, in_order
 FILES = {
     "HotpotQA, seven agents": "hotpotqa-seven-agents.jsonl.gz",
     "MMLU, nine models": "mmlu-nine-models.jsonl.gz",
-    "MedMCQA, nine models": "medmcqa-nine-models.jsonl.gz",
 }
 OURS = "bayesian-orchestration"
 SHARES = (0.01, 0.03, 0.1, 0.3, 0.6, 1.0)
@@ -82,19 +82,23 @@ def read_off(cost: FloatArray, right: FloatArray, at: FloatArray) -> list[float]
     return np.where(at < cost.min() * (1 - 1e-9), np.nan, found).tolist()
 
 
-def one_split(found: Found, title: str, traces: TraceArrays, seed: int) -> None:
+def one_split(title: str, folder: Path, seed: int) -> Found:
+    found: Found = {}
+    traces = read(folder / FILES[title])
     rows = np.random.default_rng([seed, 5]).permutation(len(traces))
     half = len(rows) // 2
     train, test = traces.take(rows[:half]), traces.take(rows[half:])
     order = cheapest_first([train])
     train, test = in_order(train, order), in_order(test, order)
     dearest = test.cost_nano.mean(axis=(0, 1)).max() / 1e9
-    curves = {name: curve(name, train, test, seed) for name in LOOKS}
+    with threadpool_limits(limits=1):
+        curves = {name: curve(name, train, test, seed) for name in LOOKS}
     for name, (cost, right) in curves.items():
-        found[title, name].append(read_off(cost, right, dearest * np.array(SHARES)))
+        found[title, name] = [read_off(cost, right, dearest * np.array(SHARES))]
     cost, right = curves["always-all"]
     ours = read_off(*curves[OURS], cost[:1])
-    found[title, "at the cost of all"].append([cost[0] / dearest, right[0], *ours])
+    found[title, "at the cost of all"] = [[cost[0] / dearest, right[0], *ours]]
+    return found
 
 
 def calibrated(traces: TraceArrays, splits: int) -> str:
@@ -170,24 +174,26 @@ def paint(found: Found, figure: Figure) -> None:
         axes.set_xscale("log")
         axes.set_title(f"{title}: right, %")
         axes.set_xlabel("cost, in the dearest one's price")
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=7)
+    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
-    arguments.add_argument("--splits", type=int, default=20)
+    arguments.add_argument("--splits", type=int, default=8)
+    arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
     found: Found = defaultdict(list)
-    with threadpool_limits(limits=1):
-        for title, file in FILES.items():
-            traces = read(given.traces / file)
-            for seed in range(given.splits):
-                one_split(found, title, traces, seed)
-            table(found, title)
-            print("given, and came:", calibrated(traces, given.splits), flush=True)
+    jobs = [(title, given.traces, seed) for title in FILES for seed in range(given.splits)]
+    with ProcessPoolExecutor(given.workers) as workers:
+        for part in workers.map(one_split, *zip(*jobs, strict=True)):
+            for key, rows in part.items():
+                found[key] += rows
+    for title, file in FILES.items():
+        table(found, title)
+        print("given, and came:", calibrated(read(given.traces / file), given.splits), flush=True)
     with rc_context({**STYLE, "axes.grid": True}):
-        figure = Figure(figsize=(10.5, 3.6), layout="constrained")
+        figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         paint(found, figure)
         figure.savefig(IMAGE, metadata={"Date": None})
 

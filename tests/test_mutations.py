@@ -941,6 +941,20 @@ MUTATIONS = (
         "surprisal - weight * varentropy",
         "test_odar::test_of_two_equally_likely_samples_the_even_one_is_chosen",
     ),
+    Mutation(
+        "a step to the mode of an ability may leap over it",
+        "estimators.v0:ability",
+        "step = step / 2.0",
+        "break",
+        "test_v0::test_the_ability_is_the_mode_that_a_general_optimiser_finds",
+    ),
+    Mutation(
+        "what nobody said yet counts as one answer",
+        "opinions.judges:Judges.gain",
+        "np.maximum(new, best * unheard)",
+        "np.maximum(new, best)",
+        "test_judges::test_a_gain_is_what_trying_every_next_reply_says",
+    ),
 )
 
 

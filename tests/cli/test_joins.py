@@ -97,7 +97,7 @@ def test_what_cannot_be_done_is_one_line(
     given = ("joins", "--traces", pool, "--new")
     assert "m1 is in the pool already" in refused(*given, pool, "--model", "m1")
     assert "other is none of these" in refused(*given, pool, "--model", "other")
-    assert "does not exist" in refused(*given, "absent.jsonl")
+    assert "cannot be read" in refused(*given, "absent.jsonl")
     assert "no amount of US dollars" in refused(*given, few, "--budget", "none")
     blank = recorded(*WORLD.questions(3, np.random.default_rng(0))[:1], np.ones((3, 1), dtype=bool))
     bare = write(tmp_path / "bare.jsonl", blank, graded=False)

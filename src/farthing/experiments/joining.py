@@ -1,7 +1,9 @@
 """What a model is worth to a pool that it would join, by a handful of its outcomes.
 
-Nothing is asked and nothing learned of it: its ability is read from the outcomes (V_0). The pool's
-questions stand for those to come, as if nobody had answered them.
+Nothing is asked and nothing trained on it: its ability is read from the outcomes (V_0). What makes
+questions hard is learned on 60 % of the pool's. The others stand for those to come: they are routed
+as if nobody had answered them, and then a model of the pool is as right as it was recorded, the
+newcomer as right as is estimated.
 """
 
 from collections.abc import Sequence
@@ -21,6 +23,8 @@ from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 DRAWS = 1_000
 """Of the newcomer's ability, for the interval of its accuracy."""
+LEARNED = 0.6
+"""Share of the pool's questions that is learned from; the others are routed."""
 BUDGETS = 5
 """Between the cheapest and the dearest model's price, where nobody names one."""
 
@@ -62,7 +66,7 @@ class Routed:
     budget_nano: int
     """For a question, on average."""
     without: float | None
-    """Share of right answers expected without the newcomer; None: nothing is so cheap."""
+    """Share of right answers without the newcomer; None: nothing is so cheap."""
     joined: float | None
     """The same with it."""
     share: float
@@ -84,6 +88,8 @@ class Joined:
     """95 % of it."""
     others: tuple[tuple[str, int, float], ...]
     """The others, from the cheapest: name, mean price in nano-dollars, share of right answers."""
+    routed: int
+    """Questions that were held out to be routed."""
     rows: tuple[Routed, ...]
 
 
@@ -102,9 +108,12 @@ def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed:
     """
     if few.name in pool.roles:
         raise InputError(f"{few.name} is in the pool already; give its outcomes another role")
-    learned, asked = V0.fit(pool, seed), Asked.of(pool)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(pool))
+    cut = int(LEARNED * len(pool))
+    learned, asked = V0.fit(pool.take(np.sort(order[:cut])), seed), Asked.of(pool)
     ability = learned.ability(few.history)
-    draws = np.random.default_rng(seed).normal(size=(DRAWS, len(ability.mode)))
+    draws = rng.normal(size=(DRAWS, len(ability.mode)))
     shares = learned.accuracy(ability, asked, draws)
     low, high = np.quantile(shares, [SURE / 2, 1 - SURE / 2]).tolist()
     made = on_offer(pool)
@@ -112,66 +121,77 @@ def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed:
     prices = np.append(mean, few.cost_nano)
     first = router(learned, mean.astype(np.float64))
     both = with_one_more(first, ability, prices.astype(np.float64))
-    cost = np.where(made, pool.cost_nano[:, 0], mean)
-    cost = np.concatenate([cost, np.full((len(pool), 1), few.cost_nano)], axis=1)
-    success = both.success(pool)
     right = (pool.correct[:, 0] & made).sum(axis=0) / np.maximum(made.sum(axis=0), 1)
-    order = np.lexsort((np.array(pool.roles), mean)).tolist()
-    budgets = (
-        budgets_nano
-        or np.ceil(np.geomspace(max(1, int(prices.min())), max(1, int(prices.max())), BUDGETS))
-        .astype(np.int64)
-        .tolist()
-    )
-    everyone = np.ones(success.shape, dtype=bool)
-    rows = tuple(
-        _routed(
-            budget,
-            _Curve.of(first, success[:, :-1], cost[:, :-1], everyone[:, :-1]),
-            _Curve.of(both, success, cost, everyone),
-        )
-        for budget in budgets
-    )
+    rank = np.lexsort((np.array(pool.roles), mean)).tolist()
+    budgets = list(budgets_nano) or _between(int(prices.min()), int(prices.max()))
+    held = pool.take(np.sort(order[cut:]))
+    held = held.take(np.flatnonzero(_graded(held).any(axis=1)))
+    if not len(held):
+        raise InputError(f"{len(pool)} questions are too few: none is left to route")
+    before, after = _Curve.of(held, first), _Curve.of(held, both, few.cost_nano)
+    rows = tuple(_routed(budget, before, after) for budget in budgets)
     return Joined(
         few,
         pool.roles,
         len(pool),
         float(learned.success(few.history, asked).mean()),
         (low, high),
-        tuple((pool.roles[m], int(mean[m]), float(right[m])) for m in order),
+        tuple((pool.roles[m], int(mean[m]), float(right[m])) for m in rank),
+        len(held),
         rows,
     )
 
 
+def _between(low: int, high: int) -> list[int]:
+    """Return budgets from one price to another, each as many times the one before."""
+    sums = np.geomspace(max(1, low), max(1, high), BUDGETS)
+    return [int(one) for one in np.ceil(sums)]
+
+
+def _graded(pool: TraceArrays) -> BoolArray:
+    """Return who was asked and graded, [n, L]."""
+    graded: BoolArray = on_offer(pool) & ~pool.ungraded[:, 0]
+    return graded
+
+
 @dataclass(frozen=True)
 class _Curve:
-    """What each operating point costs and is expected to bring."""
+    """What each operating point costs and brings."""
 
     total_nano: IntArray
     """[G] for all questions."""
     right: FloatArray
-    """[G]"""
+    """[G] as recorded, and of the newcomer as estimated."""
+    expected: FloatArray
+    """[G] as estimated of all, which is what a point is chosen by."""
     last: FloatArray
     """[G] share of the questions that go to the last model."""
     questions: int
 
     @classmethod
-    def of(
-        cls, policy: V0Policy, success: FloatArray, cost_nano: IntArray, offered: BoolArray
-    ) -> "_Curve":
+    def of(cls, held: TraceArrays, policy: V0Policy, newcomer_nano: int | None = None) -> "_Curve":
+        """Route held-out questions; whoever the pool has not is the last model."""
+        success = policy.success(held)
+        offered, cost, right = _graded(held), held.cost_nano[:, 0], held.correct[:, 0].astype(float)
+        if newcomer_nano is not None:
+            every = np.ones((len(held), 1))
+            offered = np.concatenate([offered, every > 0], axis=1)
+            cost = np.concatenate([cost, np.full((len(held), 1), newcomer_nano)], axis=1)
+            right = np.concatenate([right, success[:, -1:]], axis=1)
         who = chosen(success, policy.cost, policy.values, offered)
-        rows = np.arange(len(success))[:, None]
+        rows = np.arange(len(held))[:, None]
         return cls(
-            cost_nano[rows, who].sum(axis=0),
+            cost[rows, who].sum(axis=0),
+            right[rows, who].mean(axis=0),
             success[rows, who].mean(axis=0),
             (who == success.shape[1] - 1).mean(axis=0),
-            len(success),
+            len(held),
         )
 
     def within(self, budget_nano: int) -> int | None:
         """Return the point that is expected to bring most within a budget a question."""
         fits = self.total_nano <= budget_nano * self.questions
-        return int(np.where(fits, self.right, -1.0).argmax()) if fits.any() else None
+        return int(np.where(fits, self.expected, -1.0).argmax()) if fits.any() else None
 
 
 def _routed(budget: int, before: _Curve, after: _Curve) -> Routed:

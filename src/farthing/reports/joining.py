@@ -11,8 +11,9 @@ from farthing.experiments.joining import Joined
 from farthing.money import dollars, significant, usd_from_nano
 
 KEY = (
-    "Right: expected when each question goes to one model, by estimated success and price, on "
-    "average within the budget. Estimates choose and judge here, so the gain is a little flattered."
+    "Each question goes to one model, by estimated success and price, on average within the "
+    "budget. Right: on {:,} questions held out, as recorded of the others, as estimated of the "
+    "one that joins."
 )
 
 
@@ -54,7 +55,7 @@ def screen(found: Joined, source: str) -> Group:
         Text(""),
         table,
         Text(""),
-        Text(KEY, style="dim", overflow="fold"),
+        Text(KEY.format(found.routed), style="dim", overflow="fold"),
     )
 
 
@@ -68,6 +69,7 @@ def to_json(found: Joined) -> dict[str, Any]:
         "accuracy": found.accuracy,
         "accuracy_interval": list(found.interval),
         "questions": found.questions,
+        "routed": found.routed,
         "others": [
             {"model": name, "cost_usd": usd_from_nano(cost), "accuracy": share}
             for name, cost, share in found.others

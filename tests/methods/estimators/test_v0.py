@@ -20,7 +20,7 @@ WORLD = World.drawn(11)
 
 @pytest.fixture(scope="module")
 def found() -> ItemResponse:
-    return V0Estimator(strengths=(10.0,)).fit(pool(WORLD, 800, 10, seed=12), 0)
+    return V0Estimator(tried=((2, 10.0),)).fit(pool(WORLD, 800, 10, seed=12), 0)
 
 
 def excess(found: ItemResponse, outcomes: tuple[int, ...], models: int) -> np.ndarray:
@@ -123,7 +123,7 @@ def test_the_interval_of_its_accuracy_holds_the_truth(found: ItemResponse) -> No
     for _ in range(100):
         true, known = joiner(WORLD, 50, rng)
         asked, z, _ = WORLD.questions(400, rng)
-        draws = rng.normal(size=(400, 4))
+        draws = rng.normal(size=(400, 3))
         low, high = np.quantile(found.accuracy(found.ability(known), asked, draws), [0.05, 0.95])
         held += int(low <= WORLD.truth(true, z).mean() <= high)
     assert held >= 80

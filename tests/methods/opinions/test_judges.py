@@ -263,3 +263,19 @@ def test_classes_of_difficulty_are_found() -> None:
     share, member = classes(np.ones(right.shape, dtype=bool), right, 2)
     assert share == pytest.approx([hard.mean(), 1 - hard.mean()], abs=0.02)
     assert ((member[:, 0] > 0.5) == hard).mean() > 0.98
+
+
+def test_evidence_that_is_shared_is_discounted() -> None:
+    """Independent judges are believed; where three repeat a fourth, what they say counts less."""
+    rng = np.random.default_rng(8)
+    of = judges(rng, 5, 4, 1)
+    replies, right = drawn(of, 3_000, rng)
+    assert fit_judges(recorded(replies, right, PRICE)).correlation <= 0.1
+    again = [0, 0, 0, 0]
+    copied = recorded(Replies(replies.answer[:, again], replies.bins), right[:, again], PRICE)
+    found = fit_judges(copied)
+    assert found.correlation >= 0.75
+    said = found.said(copied)
+    one = found.belief(said, np.arange(4) < np.ones((len(copied), 1)))
+    every = found.belief(said, np.ones(right.shape, dtype=bool))
+    assert every.chance.max(axis=1).mean() == pytest.approx(one.chance.max(axis=1).mean(), abs=0.1)

@@ -17,7 +17,7 @@ from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 WORLD = World.drawn(21)
 TRAIN, TEST = pool(WORLD, 300, 4, seed=22), pool(WORLD, 100, 4, seed=23)
-LEARNER = V0Learner(V0Estimator(strengths=(10.0,)))
+LEARNER = V0Learner(V0Estimator(tried=((2, 10.0),)))
 
 
 def learned(train: TraceArrays) -> V0Policy:
@@ -61,7 +61,7 @@ def test_beta_1_asks_the_likeliest_and_0_the_cheapest_and_more_never_costs_less(
 
 def test_a_model_joins_as_if_it_had_been_there() -> None:
     """With the same directions and outcomes; where nothing is learned again."""
-    found = V0Estimator(strengths=(10.0,)).fit(TRAIN, 0)
+    found = V0Estimator(tried=((2, 10.0),)).fit(TRAIN, 0)
     mean = TRAIN.cost_nano.mean(axis=(0, 1))
     whole = router(found, mean)
     first = router(replace(found, models=found.models[:3], abilities=found.abilities[:3]), mean[:3])

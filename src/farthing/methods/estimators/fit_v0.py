@@ -2,9 +2,9 @@
 
 Penalised maximum likelihood of sigma(a_m' z(q) + b(q)) in all abilities a, directions W and own
 difficulties b together, by L-BFGS; the variance of b by expectation and maximisation, with b's own
-posterior variance from the curvature. How strongly W is held back is chosen on a quarter of the
-questions, out of `STRENGTHS`. The spread of abilities is that of the pool's models, half of it
-shrunk to its diagonal. All of this is ours.
+posterior variance from the curvature. How many directions there are and how strongly W is held back
+is chosen on a quarter of the questions, out of `TRIED`. The spread of abilities is that of the
+pool's models, half of it shrunk to its diagonal. All of this is ours.
 """
 
 from dataclasses import dataclass
@@ -25,13 +25,11 @@ from farthing.methods.estimators.v0 import (
 from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
-DIRECTIONS = 3
-"""Sums of words that abilities may differ in, beside the constant."""
-STRENGTHS = (10.0, 30.0, 100.0, 300.0)
-"""Of the penalty on W; that on abilities is 1."""
-ROUNDS = 4
+TRIED = ((1, 30.0), (1, 100.0), (1, 300.0), (3, 100.0), (3, 300.0))
+"""Directions beside the constant, and strength of the penalty on W; that on abilities is 1."""
+ROUNDS = 3
 """Of expectation and maximisation."""
-ITERATIONS = 60
+ITERATIONS = 40
 """Of L-BFGS in each round."""
 SHRINK = 0.5
 LEAST = 0.05
@@ -42,8 +40,7 @@ LEAST = 0.05
 class V0Estimator:
     """Learns from a pool."""
 
-    directions: int = DIRECTIONS
-    strengths: tuple[float, ...] = STRENGTHS
+    tried: tuple[tuple[int, float], ...] = TRIED
 
     def fit(self, train: TraceArrays, seed: int) -> ItemResponse:
         """Learn from the graded calls of a pool; the same seed gives the same result.
@@ -63,8 +60,7 @@ class V0Estimator:
         groups = groups_of(asked.group)
         lesson = Lesson(seen_of(asked, groups), graded, right)
         with threadpool_limits(limits=1):  # products are small; threads only wait for each other
-            strength = self._strength(lesson, groups, seed)
-            fitted = fitted_to(lesson, groups, self.directions, strength)
+            fitted = fitted_to(lesson, groups, *self._chosen(lesson, groups, seed))
         known = {
             text: (float(b), float(v))
             for text, b, v in zip(asked.text, fitted.offset, fitted.variance, strict=True)
@@ -73,17 +69,15 @@ class V0Estimator:
         abilities = [found.ability(History.of(train, m)) for m in range(train.n_roles)]
         return ItemResponse(fitted.directions, train.roles, tuple(abilities), known)
 
-    def _strength(self, lesson: "Lesson", groups: tuple[str, ...], seed: int) -> float:
-        """Return the penalty with the least log loss on a quarter of the questions."""
+    def _chosen(self, lesson: "Lesson", groups: tuple[str, ...], seed: int) -> tuple[int, float]:
+        """Return what has the least log loss on a quarter of the questions."""
         rows = np.random.default_rng(seed).permutation(len(lesson.seen))
         cut = len(rows) // 4
-        if len(self.strengths) == 1 or cut < 2:
-            return self.strengths[0]
-        lost = []
-        for strength in self.strengths:
-            fitted = fitted_to(lesson.take(rows[cut:]), groups, self.directions, strength)
-            lost.append(_lost(fitted, lesson.take(rows[:cut])))
-        return self.strengths[int(np.argmin(lost))]
+        if len(self.tried) == 1 or cut < 2:
+            return self.tried[0]
+        learned, held = lesson.take(rows[cut:]), lesson.take(rows[:cut])
+        lost = [_lost(fitted_to(learned, groups, *one), held) for one in self.tried]
+        return self.tried[int(np.argmin(lost))]
 
 
 @dataclass(frozen=True)
@@ -142,7 +136,7 @@ def fitted_to(
             options={"maxiter": ITERATIONS},
         ).x
         ability, weight, offset = _parts(at, shapes)
-        p = sigmoid(_logit(lesson, ability, weight, offset))
+        p = sigmoid(_logit(lesson.seen @ weight, ability, offset))
         variance = 1.0 / ((lesson.graded * p * (1.0 - p)).sum(axis=1) + 1.0 / own)
         own = float((offset**2 + variance).mean())
     centre = ability.mean(axis=0)
@@ -184,23 +178,16 @@ def _parts(at: FloatArray, shapes: Shapes) -> tuple[FloatArray, FloatArray, Floa
     )
 
 
-def _logit(
-    lesson: Lesson, ability: FloatArray, weight: FloatArray, offset: FloatArray
-) -> FloatArray:
-    logit: FloatArray = ability[:, 0] + lesson.seen @ weight @ ability[:, 1:].T + offset[:, None]
-    return logit
-
-
 def _penalised(
     at: FloatArray, lesson: Lesson, shapes: Shapes, strength: float, own: float
 ) -> tuple[float, FloatArray]:
     """Return minus the penalised log likelihood, and its gradient."""
     ability, weight, offset = _parts(at, shapes)
-    logit = _logit(lesson, ability, weight, offset)
+    along = lesson.seen @ weight
+    logit = _logit(along, ability, offset)
     sign = np.where(lesson.right, logit, -logit)
     lost = float((lesson.graded * np.logaddexp(0.0, -sign)).sum())
     pull = lesson.graded * (sigmoid(logit) - lesson.right)
-    along = lesson.seen @ weight
     value = lost + 0.5 * float(
         strength * (weight**2).sum() + (ability[:, 1:] ** 2).sum() + (offset**2).sum() / own
     )
@@ -208,6 +195,11 @@ def _penalised(
     by_weight = lesson.seen.T @ (pull @ ability[:, 1:]) + strength * weight
     by_offset = pull.sum(axis=1) + offset / own
     return value, np.concatenate([by_ability.ravel(), by_weight.ravel(), by_offset])
+
+
+def _logit(along: FloatArray, ability: FloatArray, offset: FloatArray) -> FloatArray:
+    logit: FloatArray = ability[:, 0] + along @ ability[:, 1:].T + offset[:, None]
+    return logit
 
 
 V0 = V0Estimator()

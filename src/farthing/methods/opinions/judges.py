@@ -6,6 +6,11 @@ nothing with probability s(j), or one of the K - 1 wrong answers, each as likely
 it shows how sure it is, as one of B bins, whose chances depend on whether it is right. K need be no
 whole number; where more answers were heard than K, no other is expected.
 
+Recorded judges are not independent: they learned from the same texts, and fall into the same traps.
+k replies whose evidence is correlated by rho are worth k / (1 + (k - 1) rho) independent ones, so
+the log likelihood of k replies is divided by 1 + (k - 1) rho (the design effect of Kish 1965). At
+rho = 0 all is exact Bayes.
+
 The probability that the best answer is right, after one more reply minus before, is what the reply
 is worth for each dollar that a wrong answer costs: `gain`. Sums over states and replies are exact.
 
@@ -42,6 +47,8 @@ class Judges:
     """[2, L, B] chances of the bins where it is wrong, and where it is right."""
     answers: float
     """K."""
+    correlation: float = 0.0
+    """rho, from 0 to 1."""
 
     def said(self, traces: TraceArrays) -> "Replies":
         """Return what the judges said, and in which bin each reply is."""
@@ -63,8 +70,10 @@ class Judges:
         differs = np.log1p(-self.right) + (np.log(self._one_wrong()) + wrong)[:, :, None]
         silence = np.log1p(-self.right) + np.log(self.silent)[:, None]
         against = np.where(said[:, :, None], differs, np.where(known[:, :, None], silence, 0.0))
-        none = np.log(self.classes) + against.sum(axis=1)  # [n, H] where all of them are wrong
+        shared = 1.0 + self.correlation * np.maximum(known.sum(axis=1) - 1, 0)  # [n]
+        none = np.log(self.classes) + against.sum(axis=1) / shared[:, None]  # [n, H] all are wrong
         lift = np.where(same[:, :, :, None], (agrees - differs)[:, None], 0.0).sum(axis=2)
+        lift /= shared[:, None, None]
         heard = np.where(first[:, :, None], none[:, None] + lift, -np.inf)  # [n, L, H]
         top = np.maximum(heard.max(axis=(1, 2)), none.max(axis=1))[:, None]
         unheard = np.maximum(self.answers - first.sum(axis=1), 0.0)

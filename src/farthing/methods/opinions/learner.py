@@ -5,7 +5,7 @@ each judge's rates, in the five parts of the questions that leave one fifth out 
 raters the median counts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, T
 CLASSES = 3
 BINS = 4
 RATERS = 5
+CORRELATIONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
+"""That are tried."""
+LEAST_CHANCE = 0.01
 STEPS = 100
 """Of expectation and maximisation."""
 LEAST_USD = 1e-12
@@ -71,7 +74,27 @@ def fit_judges(train: TraceArrays, *, seed: int = 0) -> Judges:
     raters = [counted.rates(part != one) for one in range(RATERS)]
     rate, silent, sure = (np.median(each, axis=0) for each in zip(*raters, strict=True))
     sure = sure / sure.sum(axis=2, keepdims=True)
-    return Judges(scorers, edges, share, rate, silent, sure, 1.0 + 1.0 / _collision(train, graded))
+    answers = 1.0 + 1.0 / _collision(train, graded)
+    found = Judges(scorers, edges, share, rate, silent, sure, answers)
+    return replace(found, correlation=_correlation(found, train, graded))
+
+
+def _correlation(judges: Judges, train: TraceArrays, graded: BoolArray) -> float:
+    """Return the correlation under which what came true was likeliest, after 1 to L replies."""
+    replies, right = judges.said(train), train.correct[:, 0] & graded
+    judge = np.arange(train.n_roles)
+    lost = []
+    for rho in CORRELATIONS:
+        one, total = replace(judges, correlation=rho), 0.0
+        for last in judge.tolist():
+            known = graded & (judge <= last)
+            belief = one.belief(replies, known)
+            truth = np.where(right & known, belief.chance, 0.0).sum(axis=1)
+            unheard = belief.left.sum(axis=1) * belief.unheard
+            came = np.where((right & known).any(axis=1), truth, unheard)
+            total -= float(np.log(np.maximum(came, LEAST_CHANCE)).sum())
+        lost.append(total)
+    return CORRELATIONS[int(np.argmin(lost))]
 
 
 def classes(
