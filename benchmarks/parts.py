@@ -144,7 +144,7 @@ def collect(folder: Path, tasks: int, samples: int) -> None:
 BUDGETS = (0.0003, 0.0006, 0.0009, 0.0012, 0.0016, 0.002, 0.003, 0.005)
 WAYS = {
     "lagrangian": ("#009e73", "-"),
-    "Plan-and-Budget": ("#0072b2", "-"),
+    "Plan-and-Budget": ("#0072b2", "--"),
     "AgentTTS": ("#d55e00", "-"),
     "even shares": ("#7d8590", ":"),
     "one model for all": ("#8c6d46", "--"),
@@ -268,7 +268,8 @@ def trials(tasks: int) -> None:
                 space,
                 lambda one: whole_task(chance[rows, one]),  # noqa: B023
             ).best_so_far()
-            found[name].append([1 - v / best for v in so_far + so_far[-1:] * (60 - len(so_far))])
+            so_far += so_far[-1:] * (60 - len(so_far))
+            found[name].append([round(1 - value / best, 5) for value in so_far])
     keep("trials", found)
     print("| trials | 5 | 10 | 20 | 40 | 60 |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, rows in found.items():
