@@ -913,6 +913,34 @@ MUTATIONS = (
         "u * equal",
         "test_drift::test_p_values_are_those_of_crepes",
     ),
+    Mutation(
+        "what rounding leaves of a task's budget is lost",
+        "plan_and_budget.shares:whole",
+        "left % len(each)",
+        "0",
+        "test_plan_and_budget::test_rounding_gives_whole_numbers_whatever_was_lost",
+    ),
+    Mutation(
+        "a trial is made beyond the budget",
+        "agent_tts.allocator:AgentTts.maximise",
+        "not space.fits(choice)",
+        "False",
+        "test_agent_tts::test_nothing_beyond_the_budget_is_tried",
+    ),
+    Mutation(
+        "roll-outs are rounded up beyond their tokens",
+        "controllers.duet:rounded",
+        "np.floor(share + 1e-9)",
+        "np.ceil(share + 1e-9)",
+        "test_budgeted_allocations::test_the_tokens_are_the_budget",
+    ),
+    Mutation(
+        "a shrunk baseline does not count episodes",
+        "rl.shrunk_baseline:weight",
+        "ratio / (ratio + 1.0 / size)",
+        "ratio / (ratio + 1.0)",
+        "test_shrunk_baseline::test_the_estimated_weight_comes_near_to_it",
+    ),
 )
 
 
