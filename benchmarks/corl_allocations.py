@@ -176,7 +176,10 @@ def table(found: list[dict[str, Any]]) -> None:
     seeds = min(len(curves(found, name)) for name in WAYS)
     aim = base[:seeds, -1, 2].mean()
     print(f"{seeds} seeds; the reward aimed at is {aim:.3f}, what `even` ends with\n")
-    print("| roll-outs | reward, mean over the course | beside even | at the end | beside even ", end="")
+    print(
+        "| roll-outs | reward, mean over the course | beside even | at the end | beside even ",
+        end="",
+    )
     print("| updates, 1,000 tokens to it (how many get there) | 1,000 tokens in all |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in WAYS:
