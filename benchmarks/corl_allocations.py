@@ -176,7 +176,11 @@ def table(found: list[dict[str, Any]]) -> None:
     seeds = min(len(curves(found, name)) for name in WAYS)
     aim = base[:seeds, -1, 2].mean()
     print(f"{seeds} seeds; the reward aimed at is {aim:.3f}, what `even` ends with\n")
-    print("| roll-outs | reward, mean over the course | beside even | at the end | beside even")
+    print(
+        "| roll-outs | reward, mean over the course | beside even | at the end | beside even ",
+        end="",
+    )
+    print("| updates, 1,000 tokens to it (how many get there) | 1,000 tokens in all |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in WAYS:
         of = curves(found, name)[:seeds]
@@ -219,9 +223,9 @@ def draw(found: list[dict[str, Any]]) -> None:
                     x, mean[:, 2] - error, mean[:, 2] + error, color=color, alpha=0.12, linewidth=0
                 )
         every[0].set_title("Reward on fresh questions, by updates")
-        every[1].set_title("by tokens written, thousands")
+        every[1].set_title("The same, by tokens written")
         every[0].set_xlabel("updates of 64 episodes")
-        every[1].set_xlabel("tokens that the controller wrote")
+        every[1].set_xlabel("tokens that the controller wrote, thousands")
         figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         figure.savefig(PICTURE, metadata={"Date": None})
 

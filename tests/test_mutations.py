@@ -955,6 +955,34 @@ MUTATIONS = (
         "np.maximum(new, best)",
         "test_judges::test_a_gain_is_what_trying_every_next_reply_says",
     ),
+    Mutation(
+        "what rounding leaves of a task's budget is lost",
+        "plan_and_budget.shares:whole",
+        "left % len(each)",
+        "0",
+        "test_plan_and_budget::test_rounding_gives_whole_numbers_whatever_was_lost",
+    ),
+    Mutation(
+        "a trial is made beyond the budget",
+        "agent_tts.allocator:AgentTts.maximise",
+        "not space.fits(choice)",
+        "False",
+        "test_agent_tts::test_nothing_beyond_the_budget_is_tried",
+    ),
+    Mutation(
+        "roll-outs are rounded up beyond their tokens",
+        "controllers.duet:rounded",
+        "np.floor(share + 1e-9)",
+        "np.ceil(share + 1e-9)",
+        "test_budgeted_allocations::test_the_tokens_are_the_budget",
+    ),
+    Mutation(
+        "a shrunk baseline does not count episodes",
+        "rl.shrunk_baseline:weight",
+        "ratio / (ratio + 1.0 / size)",
+        "ratio / (ratio + 1.0)",
+        "test_shrunk_baseline::test_the_estimated_weight_comes_near_to_it",
+    ),
 )
 
 

@@ -171,7 +171,7 @@ def test_a_controller_is_taught_and_its_adapter_trained(
         ),
         (
             ("train", "--pool", "two", "--allocation", "odd", "--out", "x"),
-            "unknown allocation 'odd'. Known: even, uncertain",
+            "unknown allocation 'odd'. Known: duet, even, knapsack, uncertain",
         ),
         (
             ("train", "--pool", "two", "--hook", "no-calls", "--hook", "all", "--out", "x"),

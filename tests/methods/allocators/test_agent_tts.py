@@ -107,7 +107,7 @@ def test_nothing_beyond_the_budget_is_tried(proposer: object) -> None:
 def test_nothing_beyond_the_budget_is_tried_on_10000_tasks() -> None:
     for seed in range(10_000):
         space, chance = task(seed)
-        found = AgentTts(8, seed=seed).maximise(space, whole(chance))
+        found = AgentTts(5, seed=seed).maximise(space, whole(chance))
         assert all(space.fits(one.choice) for one in found.trials)
 
 
