@@ -224,7 +224,7 @@ def paint(ratios: Ratios, figure: Figure) -> None:
                     linestyle=line,
                     marker="o",
                     markersize=3,
-                    label=f"{name}, over {other} in hindsight",
+                    label=f"{name}, over {other}",
                 )
         axes.set_title(pool)
         axes.set_xscale("log")
