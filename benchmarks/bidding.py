@@ -237,14 +237,18 @@ def bursts(folder: Path, number: int) -> None:
         for name, pacer in {"no pacing": days.NoPacing(), **named, "bidding": taught}.items():
             got, most = days.live(pacer, questions, today, budget)
             rows.setdefault(name, []).append(days.judged(questions, today, got, budget, most))
-    print("| bursts and drift | right, % | short of hindsight, % | refused, % | spent, % |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    heads = ("right, %", "ahead of yesterday's", "short of hindsight, %", "refused, %", "spent, %")
+    print("| bursts and drift | " + " | ".join(heads) + " |")
+    print("| --- " + "| ---: " * len(heads) + "|")
+    usual = [one.right for one in next(iter(rows.values()))]
     for name, every in rows.items():
         cells = [
             mean([getattr(one, what) for one in every])
             for what in ("right", "regret", "refused", "spent")
         ]
         assert max(one.over for one in every) == 0
+        lead = [one.right - other for one, other in zip(every, usual, strict=True)]
+        cells.insert(1, mean(lead))
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 

@@ -55,6 +55,27 @@ MUTATIONS = (
         "test_budget_mem::test_a_batch_never_costs_more_and_leaves_nobody_out",
     ),
     Mutation(
+        "bidding counts the present request among those to come",
+        "bidding:Bidding.forgone",
+        "_to_come(state, now)",
+        "_to_come(state, now) + 1",
+        "test_bidding::test_choices_bring_what_the_dynamic_programme_says",
+    ),
+    Mutation(
+        "a grade counts the same however likely its model was to be asked",
+        "off_policy:value_of",
+        "log.least[hit] / log.propensity[hit]",
+        "log.least[hit]",
+        "test_bandits::test_without_the_weights_a_value_would_be_wrong",
+    ),
+    Mutation(
+        "the guard lets every new regression pass",
+        "squarecb:refitted",
+        "not worse(candidate, learned.weight, fresh)",
+        "True",
+        "test_bandits::test_the_guard_holds_back_what_predicts_fresh_grades_worse",
+    ),
+    Mutation(
         "a comparison proves a promise on the questions that judge it",
         "experiments.kept:_play",
         "court.point(one.points, calibrate)",
