@@ -21,6 +21,13 @@ def allocators(typed: str) -> list[str]:
     return _begun(plugins.names("allocators"), typed)
 
 
+def planners(typed: str) -> list[str]:
+    """Offer the names of planners."""
+    from farthing import plugins
+
+    return _begun(plugins.names("planners"), typed)
+
+
 def presets(typed: str) -> list[str]:
     """Offer the names of presets."""
     from farthing.process.generator.presets import PRESETS

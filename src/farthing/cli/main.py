@@ -22,6 +22,7 @@ from farthing.cli import (
     lm,
     methods,
     pipeline,
+    plan,
     recommend,
     redeploy,
     samples,
@@ -66,6 +67,7 @@ app.command("check")(check.check)
 app.command("ask")(ask.ask)
 app.command("allocate")(allocate.allocate)
 app.command("samples")(samples.samples)
+app.command("plan")(plan.plan)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

@@ -18,7 +18,8 @@ def methods(as_json: Json = False) -> None:
     """List every method: what it does, in which action spaces, and what it needs.
 
     Policies first, then what shares a budget among many questions (allocators) or over a day
-    (pacers). Those of other packages that are installed stand beside the built-in ones.
+    (pacers), and what simulates before it acts (planners). Those of other packages that are
+    installed stand beside the built-in ones.
 
     Example: farthing methods --json
     """
@@ -31,6 +32,7 @@ def methods(as_json: Json = False) -> None:
     show(_table(found, others))
     show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))
     show(Text("Share a budget among many questions: farthing allocate. Pacers: docs/pacing.md."))
+    show(Text("Plan a workflow within a budget and a deadline: farthing plan."))
 
 
 def _record(card: "Method") -> dict[str, Any]:
