@@ -4,8 +4,9 @@
     P(next node = i) = V_i^(1/r) / sum_j V_j^(1/r)             r = what is left / the budget
 
 At r = 1 a node is drawn in proportion to its value; as r goes to 0 only the best one is. A child
-that gains too little is pruned; the best such comes back where nothing is open. What ending at once can cost is reserved from the beginning; so an
-answer is forced, from the best node, where the search found none.
+that gains too little is pruned; the best of those comes back where nothing else is open. What
+ending at once can cost is reserved from the beginning; so an answer is forced, from the best node,
+where the search found none.
 
 **The bound (ours).** Say that a step from a node of the greatest value among those open, whatever
 happened before, leads with probability at least q to an end or to a value that is greater by at
