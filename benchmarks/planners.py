@@ -205,9 +205,7 @@ def paint(right: Right) -> None:
                     markersize=3,
                     label=name,
                 )
-            said = (
-                "the network's own probability" if critic == "large" else "another network, small"
-            )
+            said = "its own probability" if critic == "large" else "another network, small"
             axes.set_title(f"Right answers, %; critic: {said}")
             axes.set_xlabel("budget, in solutions' worth of tokens")
             axes.set_xticks(BUDGETS)
