@@ -76,6 +76,20 @@ MUTATIONS = (
         "test_bandits::test_the_guard_holds_back_what_predicts_fresh_grades_worse",
     ),
     Mutation(
+        "a planner may do what can cost more than is left",
+        "planners.base:affordable",
+        "a.largest_nano <= left.nano",
+        "a.expected_nano <= left.nano",
+        "planners/test_conformance::test_never_over_budget_and_nothing_is_worth_anything_late",
+    ),
+    Mutation(
+        "a tree search draws nodes by what was spent",
+        "bavt:chances",
+        "1.0 / max(left_ratio, 1e-9)",
+        "max(left_ratio, 1e-9)",
+        "test_bavt::test_nodes_are_drawn_by_the_power_of_what_is_left",
+    ),
+    Mutation(
         "a comparison proves a promise on the questions that judge it",
         "experiments.kept:_play",
         "court.point(one.points, calibrate)",

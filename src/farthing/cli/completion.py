@@ -28,6 +28,13 @@ def bandits(typed: str) -> list[str]:
     return _begun(plugins.names("bandits"), typed)
 
 
+def planners(typed: str) -> list[str]:
+    """Offer the names of planners."""
+    from farthing import plugins
+
+    return _begun(plugins.names("planners"), typed)
+
+
 def presets(typed: str) -> list[str]:
     """Offer the names of presets."""
     from farthing.process.generator.presets import PRESETS

@@ -26,6 +26,7 @@ from farthing.cli import (
     methods,
     parts,
     pipeline,
+    plan,
     recommend,
     redeploy,
     samples,
@@ -76,6 +77,7 @@ app.command("parts")(parts.parts)
 app.command("joins")(joins.joins)
 app.command("steps")(steps.steps)
 app.command("memory")(memory.memory)
+app.command("plan")(plan.plan)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("recalibrate")(redeploy.recalibrate)

@@ -4,8 +4,9 @@
     P(next node = i) = V_i^(1/r) / sum_j V_j^(1/r)             r = what is left / the budget
 
 At r = 1 a node is drawn in proportion to its value; as r goes to 0 only the best one is. A child
-that gains too little is pruned. What ending at once can cost is reserved from the beginning; so an
-answer is forced, from the best node, where the search found none.
+that gains too little is pruned; the best of those comes back where nothing else is open. What
+ending at once can cost is reserved from the beginning; so an answer is forced, from the best node,
+where the search found none.
 
 **The bound (ours).** Say that a step from a node of the greatest value among those open, whatever
 happened before, leads with probability at least q to an end or to a value that is greater by at
@@ -83,7 +84,7 @@ class ValueTree:
     root: float = 0.2
     """Value of the root."""
     least_gain: float = -0.05
-    """A child that gains less is pruned."""
+    """A child that gains less is pruned: gone on from only where nothing else is open."""
     most_open: int = 16
     """Of more open nodes only the most valuable stay open."""
     most_steps: int = 400
@@ -104,11 +105,14 @@ class ValueTree:
         purse = Purse(left.nano, reserved if reserved <= left.nano else 0)
         root = Node(state, left, value=self.root)
         root.ended = not simulator.actions(state)
-        opened, ends = [root], [root] * root.ended
+        opened, ends, pruned = [root], [root] * root.ended, list[Node[S]]()
         while purse.steps < self.most_steps:
             opened = [node for node in opened if self._untried(simulator, purse, node)]
             if not opened:
-                break
+                pruned = [node for node in pruned if self._untried(simulator, purse, node)]
+                if not pruned:
+                    break
+                opened.append(pruned.pop(int(np.argmax([one.value for one in pruned]))))
             ratio = purse.left_nano / left.nano if left.nano else 1.0
             at = int(rng.choice(len(opened), p=chances([one.value for one in opened], ratio)))
             node = opened[at]
@@ -121,6 +125,8 @@ class ValueTree:
                 opened.append(child)
                 opened.sort(key=lambda one: -one.value)
                 del opened[self.most_open :]
+            else:
+                pruned.append(child)
         if not ends:
             ends = self._forced(simulator, purse, root, rng)
         return _found(root, ends, purse)
