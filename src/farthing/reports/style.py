@@ -1,6 +1,7 @@
 """One look for every plot: a colour and a marker per policy, the same in all of them."""
 
 from collections.abc import Iterable, Mapping
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 INK = "#1f2430"
@@ -33,6 +34,8 @@ _LOOKS = {
     "random": ("#7d8590", "p"),
 }
 _GREY = "#4b5563"
+LETTERS = ascii_uppercase + ascii_lowercase
+"""Markers of who is not known here."""
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -79,7 +82,7 @@ def looks(policies: Iterable[str]) -> dict[str, tuple[str, str]]:
     strangers = 0
     for name in sorted(set(policies) - set(_LOOKS)):
         depth = name.removeprefix("fixed-")
-        letter = depth if depth.isdecimal() else chr(ord("A") + strangers % 26)
+        letter = depth if depth.isdecimal() else LETTERS[strangers % len(LETTERS)]
         found[name] = (_GREY, f"${letter}$")
         strangers += not depth.isdecimal()
     return found
