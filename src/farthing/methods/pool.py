@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.process.operating_points import on_offer
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 SLACK = 0.02
 """Accuracy that a first model may cost in training when first models are compared."""
@@ -49,6 +50,25 @@ def strongest(train: TraceArrays, name: str | None) -> int:
     if name not in train.roles:
         raise UnknownNameError("model", name, train.roles)
     return train.roles.index(name)
+
+
+def possible_answers(train: TraceArrays) -> float:
+    """Return K, how many answers a question may have, of which all wrong ones are as likely.
+
+    Two wrong answers are the same with probability 1 / (K - 1): K comes from how often they were,
+    half a pair counting for either outcome. It is no whole number, and 3 where no pair was seen.
+
+    Args:
+        train: questions of a pool; what was not graded, or not answered, counts for nothing.
+    """
+    answer = train.answer[:, 0]
+    wrong = on_offer(train) & ~train.ungraded[:, 0] & ~train.correct[:, 0] & (answer != NO_ANSWER)
+    same, pairs = 0, 0
+    for one in range(1, train.n_roles):
+        both = wrong[:, :one] & wrong[:, one : one + 1]
+        same += int((both & (answer[:, :one] == answer[:, one : one + 1])).sum())
+        pairs += int(both.sum())
+    return 1.0 + (pairs + 1.0) / (same + 0.5)
 
 
 def frontier(cost: FloatArray, gain: FloatArray) -> IntArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from farthing.methods.baselines.models import AlwaysAllPolicy, BestSinglePolicy
 from farthing.methods.fit_scorer import fit_scorers
-from farthing.methods.pool import frontier, tables
+from farthing.methods.pool import frontier, possible_answers, tables
 from farthing.methods.pool_learner import PoolLearner
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.traces.arrays import TraceArrays
@@ -25,12 +25,13 @@ class BestSingleLearner(PoolLearner):
 
 @dataclass(frozen=True)
 class AlwaysAllLearner(PoolLearner):
-    """Learns how far to trust each model's own signals."""
+    """Learns how far to trust each model's own signals, and how many answers are possible."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Fit a scorer for each model."""
         tables(train)
-        return AlwaysAllPolicy(fit_scorers(train), train.n_roles, np.array([0.0, 1.0]))
+        points, answers = np.array([0.0, 1.0]), possible_answers(train)
+        return AlwaysAllPolicy(fit_scorers(train), train.n_roles, points, answers)
 
 
 BEST_SINGLE = BestSingleLearner()

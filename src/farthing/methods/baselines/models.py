@@ -1,9 +1,11 @@
 """The yardsticks of a pool: one model for everything, and every model for everything."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.methods.pool_policy import PoolPolicy, RowPolicy, Stages, everyone
 from farthing.methods.scorer import Scorers
@@ -74,11 +76,28 @@ def _first_round(traces: TraceArrays) -> TraceArrays:
 
 @dataclass(frozen=True)
 class AlwaysAllPolicy(RowPolicy):
-    """Every model answers everything; point 0 counts votes, point 1 weighs them."""
+    """Every model answers everything; point 0 counts votes, point 1 weighs them.
+
+    A vote weighs log(p (K - 1) / (1 - p)), the log likelihood ratio of the answer that it is for to
+    any other, where a model is right with probability p, independently, and else says one of K - 1
+    wrong answers, each as likely. The answer that weighs most is the likeliest by Bayes' rule of
+    those that were given. At K = 2 the weight is the log-odds of p. On a question with many wrong
+    answers a model that is mostly wrong speaks for its answer all the same.
+
+    Source: Nitzan and Paroush 1982, "Optimal decision rules in uncertain dichotomous choice
+    situations", for K = 2.
+    """
 
     scorers: Scorers
     models: int
     values: FloatArray
+    answers: float
+    """K, above 1."""
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Rebuild the policy; those saved without K decide as they did, by the log-odds."""
+        return super().from_state(arrays, {"answers": 2.0, **settings})
 
     def row(self, point: int) -> Sequence[int]:
         """Ask everybody."""
@@ -92,7 +111,7 @@ class AlwaysAllPolicy(RowPolicy):
     def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
         """Go on to the last; of equals, the answer of the dearest model wins."""
         p = np.clip(stages[0], 0.01, 0.99)
-        votes = np.log(p / (1 - p)) if point else np.ones_like(p)
+        votes = np.log(p * (self.answers - 1) / (1 - p)) if point else np.ones_like(p)
         goes_on = np.full(len(p), k + 1 < self.models)
         if goes_on.all() and len(p) > 1:
             return goes_on, np.full(len(p), -1)  # who leads on the way decides nothing

@@ -13,7 +13,7 @@ from farthing.errors import InputError
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.opinions.judges import Judges
 from farthing.methods.opinions.policy import OpinionsPolicy
-from farthing.methods.pool import SETTINGS, PoolTables, tables
+from farthing.methods.pool import SETTINGS, PoolTables, possible_answers, tables
 from farthing.methods.pool_learner import PoolLearner
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.operating_points import on_offer
@@ -74,8 +74,7 @@ def fit_judges(train: TraceArrays, *, seed: int = 0) -> Judges:
     raters = [counted.rates(part != one) for one in range(RATERS)]
     rate, silent, sure = (np.median(each, axis=0) for each in zip(*raters, strict=True))
     sure = sure / sure.sum(axis=2, keepdims=True)
-    answers = 1.0 + 1.0 / _collision(train, graded)
-    found = Judges(scorers, edges, share, rate, silent, sure, answers)
+    found = Judges(scorers, edges, share, rate, silent, sure, possible_answers(train))
     return replace(found, correlation=_correlation(found, train, graded))
 
 
@@ -146,18 +145,6 @@ class _Counted:
         counts = [(inside & of[:, :, None]).sum(axis=0) + 0.5 for of in (wrong & said, right)]
         sure = np.array([one / one.sum(axis=1, keepdims=True) for one in counts])
         return _rates(graded, right, self.member[rows]), silent, sure
-
-
-def _collision(train: TraceArrays, graded: BoolArray) -> float:
-    """Return how often two wrong answers are the same."""
-    answer = train.answer[:, 0]
-    wrong = graded & ~train.correct[:, 0] & (answer != NO_ANSWER)
-    same, pairs = 0, 0
-    for one in range(1, train.n_roles):
-        both = wrong[:, :one] & wrong[:, one : one + 1]
-        same += int((both & (answer[:, :one] == answer[:, one : one + 1])).sum())
-        pairs += int(both.sum())
-    return (same + 0.5) / (pairs + 1.0)
 
 
 def _prices(train: TraceArrays, pool: PoolTables) -> FloatArray:
