@@ -41,6 +41,13 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a question's group is not seen live",
+        "runtime.observation:Observer.observe",
+        "() if self.group is None else (self.group,)",
+        "()",
+        "test_groups_live::test_the_group_decides_live_as_in_a_replay",
+    ),
+    Mutation(
         "a use of a tool is not charged to the agent's budget",
         "runtime.tool_budget:ToolBudget.used",
         "{tool.name: 1, MONEY: cost_nano}",

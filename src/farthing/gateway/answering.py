@@ -62,6 +62,7 @@ async def answer(
     payer: Payer,
     passing: Passing,
     strongest: Strongest,
+    group: str | None = None,
 ) -> tuple[Given, Answer]:
     """Answer a request under a policy's bundle; return what the client gets, and the answer.
 
@@ -71,6 +72,7 @@ async def answer(
         payer: whose money is spent; its note is the id of the trace.
         passing: the models by themselves, which a fallback is asked through.
         strongest: the model that savings are counted against.
+        group: that of the trace, as it is recorded, since policies may decide by it.
 
     Raises:
         RefusedError, LimitError: nothing could be bought.
@@ -79,7 +81,7 @@ async def answer(
         raise InputError("no bundle was chosen")
     request = asked.request
     journal = LedgerJournal(payer, passing.sections, passing.cooling.skips)
-    question = Question(payer.note, text_of(request.messages[-1]))
+    question = Question(payer.note, text_of(request.messages[-1]), group=group)
     try:
         done = await chosen.loaded.orchestrator.answer(
             question, budget_nano=chosen.budget_nano, meter=Meter(journal)

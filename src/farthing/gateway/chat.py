@@ -234,7 +234,8 @@ class Chat:
         self, asked: Asked, policy: GatewayPolicy, chosen: Chosen, payer: Payer
     ) -> tuple[Given, Answer]:
         inside = replace(asked, request=policy.asked(asked.request))
-        return await answering.answer(inside, chosen, payer, self.passing, self.strongest)
+        passing, strongest = self.passing, self.strongest
+        return await answering.answer(inside, chosen, payer, passing, strongest, policy.name)
 
     def _received(self, asked: Asked, name: str, reply: Reply, payer: Payer, why: str) -> Receipt:
         """Return the receipt of a model's own reply, of which nothing is promised."""

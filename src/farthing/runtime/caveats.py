@@ -53,6 +53,14 @@ def other_group(certificate: Certificate | None, group: str | None) -> str | Non
     return f"the question's group, {group or 'none'}, was not calibrated"
 
 
+def unread_group(bundle: Bundle, group: str | None) -> str | None:
+    """Say that a policy decides by a question's group, and did not learn from any of this one."""
+    known: tuple[str, ...] = getattr(bundle.policy, "groups", ())
+    if not known or group in known:
+        return None
+    return f"the policy decides by a question's group, and did not learn of {group or 'none'}"
+
+
 def unsaid(bundle: Bundle, calls: Sequence[Call]) -> list[str]:
     """Say which numbers the policy decides by came with every recorded answer, and not here."""
     found = []

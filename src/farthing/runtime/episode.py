@@ -153,7 +153,8 @@ class Episode:
         space, origin = self.space, self.bundle.origin
         history = np.array([self._history], dtype=np.int64)
         replies = replies_of(self.bundle.policy)
-        observer = Observer(self.question.question, origin, self.task.normalise, replies)
+        text, group = self.question.question, self.question.group
+        observer = Observer(text, origin, self.task.normalise, replies, group)
         places = self._places()
         calls = list(chain.from_iterable(steps))
         lengths = [len(line) for line in self.lines]

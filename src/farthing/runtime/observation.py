@@ -26,6 +26,8 @@ class Observer:
     """As the question's task normalises answers."""
     replies: str | None = None
     """The role whose replies the policy goes by, if it does."""
+    group: str | None = None
+    """The question's, where it is of one."""
 
     def observe(self, calls: Sequence[Call], places: Sequence[int]) -> TraceArrays:
         """Return what the calls so far say; the rest is empty, and there are no grades.
@@ -51,8 +53,8 @@ class Observer:
             correct=np.zeros(shape, dtype=bool),
             cost_nano=cost,
             signals=self._signals(ordered, at, shape),
-            group=np.array([-1], dtype=np.int32),
-            group_names=(),
+            group=np.array([-1 if self.group is None else 0], dtype=np.int32),
+            group_names=() if self.group is None else (self.group,),
             split=np.array([NO_SPLIT], dtype=np.int8),
             recorded=np.array([self.origin.horizon], dtype=np.int16),
             independent=np.array([self.origin.independent is not False]),

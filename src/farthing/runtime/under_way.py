@@ -199,6 +199,7 @@ class QuestionUnderWay:
             *self.orchestrator.doubts,
             caveats.other_budget(bundle.certificate, self.episode.budget_nano),
             caveats.other_group(bundle.certificate, self.question.group),
+            caveats.unread_group(bundle, self.question.group),
             self._by_budget(),
             *caveats.unsaid(bundle, self._before()),
             self._by_failure(),

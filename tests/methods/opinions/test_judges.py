@@ -279,3 +279,20 @@ def test_evidence_that_is_shared_is_discounted() -> None:
     one = found.belief(said, np.arange(4) < np.ones((len(copied), 1)))
     every = found.belief(said, np.ones(right.shape, dtype=bool))
     assert every.chance.max(axis=1).mean() == pytest.approx(one.chance.max(axis=1).mean(), abs=0.1)
+
+
+def test_a_rate_is_the_median_of_five_raters_who_each_leave_out_a_fifth() -> None:
+    rng = np.random.default_rng(9)
+    data = recorded(*drawn(judges(rng, 3, 4, 1), 203, rng), PRICE)
+    right = data.correct[:, 0]
+    _, member = classes(np.ones(right.shape, dtype=bool), right)
+    part = np.random.default_rng(0).permutation(203) % 5
+    found = fit_judges(data)
+    for judge in range(right.shape[1]):
+        for hard in range(3):
+            said = []
+            for left_out in range(5):
+                kept = [i for i in range(203) if part[i] != left_out]
+                hits = sum(member[i, hard] for i in kept if right[i, judge])
+                said.append((hits + 1) / (sum(member[i, hard] for i in kept) + 2))
+            assert found.right[judge, hard] == pytest.approx(sorted(said)[2], abs=1e-12)

@@ -12,6 +12,6 @@ OPINIONS = Method(
     action_spaces=("pool",),
     needs=("pool",),
     extras=("train",),
-    varies_with=frozenset({"seed"}),
+    varies_with=frozenset(),
     place=92,
 )

@@ -36,11 +36,12 @@ class OpinionsLearner(PoolLearner):
     """Learns the judges' likelihoods and prices."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions.
+        """Learn from training questions; no seed changes anything.
 
         Raises:
             InputError: the questions are no pool, or nothing was graded.
         """
+        del seed
         pool = tables(train)
         price = _prices(train, pool)
         dear = float(price.max())
@@ -48,12 +49,11 @@ class OpinionsLearner(PoolLearner):
         return OpinionsPolicy(fit_judges(train), price, np.append(-1.0 / wrong_usd, 0.0))
 
 
-def fit_judges(train: TraceArrays, *, seed: int = 0) -> Judges:
+def fit_judges(train: TraceArrays) -> Judges:
     """Return how the models of a pool reply.
 
     Args:
-        train: graded questions of a pool.
-        seed: which questions make up the fifths.
+        train: graded questions of a pool; which of them make up the fifths is always the same.
 
     Raises:
         InputError: nothing was graded.
@@ -70,7 +70,7 @@ def fit_judges(train: TraceArrays, *, seed: int = 0) -> Judges:
     share, member = classes(graded, right)
     said = train.answer[:, 0] != NO_ANSWER
     counted = _Counted(graded, right, said, bins, member)
-    part = np.random.default_rng(seed).permutation(len(train)) % RATERS
+    part = np.random.default_rng(0).permutation(len(train)) % RATERS
     raters = [counted.rates(part != one) for one in range(RATERS)]
     rate, silent, sure = (np.median(each, axis=0) for each in zip(*raters, strict=True))
     sure = sure / sure.sum(axis=2, keepdims=True)

@@ -37,6 +37,11 @@ class V0Policy(PoolPolicy):
     values: FloatArray
     """[G] beta, ascending."""
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Of questions that it learned from; it decides by them."""
+        return self.directions.groups
+
     def success(self, traces: TraceArrays) -> FloatArray:
         """Return how likely each model is right on each question, [n, L].
 
