@@ -65,6 +65,7 @@ def test_json_and_a_record_that_others_are_judged_by(farthing: Farthing, traces:
     assert all(len(line["calls"]) == 1 for line in lines)
     assert sum(cost[call["role"]] for call in calls) == round(mine["spent_usd"] * 1e9)
     assert all(0.1 <= call["least_propensity"] <= call["propensity"] <= 1.0 for call in calls)
+    assert {call["floor_propensity"] for call in calls} <= {0.1, 0.0}
     read = load(Path("log.jsonl"))
     again = value_of(log_of(read), read.roles.index("medium"))
     told = found["value_of"]
@@ -101,5 +102,5 @@ def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_pat
     blank = write(tmp_path / "blank.jsonl", ungraded(pool(30)))
     said = refused("explore", "--traces", blank, "--budget", "1").splitlines()[-1]
     assert "graded answer of every model" in said
-    with pytest.raises(InputError, match="a bandit writes both"):
+    with pytest.raises(InputError, match="no `propensity`; a bandit writes it"):
         log_of(pool(5))
