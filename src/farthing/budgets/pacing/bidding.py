@@ -106,7 +106,7 @@ class Bidding:
     """
 
     worth: Worth | None = None
-    meaning: str = "A request pays where it is worth what later ones lose, by a table of yesterday"
+    meaning: str = "Spends on a request where that is worth more than what later requests lose by it"
     """What `farthing methods` says of it."""
     paper: str = PAPER
     """arXiv id."""
