@@ -106,7 +106,7 @@ class Bidding:
     """
 
     worth: Worth | None = None
-    meaning: str = "Spends on a request where that is worth more than what later requests lose by it"
+    meaning: str = "Spends on a request what is worth more there than to later ones"
     """What `farthing methods` says of it."""
     paper: str = PAPER
     """arXiv id."""
