@@ -47,9 +47,12 @@ def log_of(traces: TraceArrays) -> Log:
     if not (made.sum(axis=1) == 1).all():
         raise InputError("a record of a bandit has one call a question; these traces have others")
     at = np.arange(len(traces)), 0, made.argmax(axis=1)
+    drawn, least, floor = (traces.signals[name][at].astype(np.float64) for name in names)
     return Log(
         made.argmax(axis=1),
-        *(traces.signals[name][at].astype(np.float64) for name in names),
+        drawn,
+        least,
+        floor,
         traces.correct[at].astype(np.float64),
         np.ones(made.shape, dtype=bool),
     )

@@ -8,7 +8,8 @@ bound has to hold for each of them: then it is the floor. Bets on the mean hold 
 grade was known.
 
 **Assumed**: every question has the same expected grade under that policy given those before, as
-where questions are drawn alike; the propensities that were recorded are true.
+where questions are drawn alike; the propensities that were recorded are true; and
+arms were left out for want of money, not by what the question was.
 
 Where an arm could not be paid for any more its p is 0: the record counts up to there.
 
