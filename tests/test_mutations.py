@@ -71,8 +71,8 @@ MUTATIONS = (
     Mutation(
         "a grade counts the same however likely its model was to be asked",
         "off_policy:value_of",
-        "log.least[hit] / log.propensity[hit]",
-        "log.least[hit]",
+        "least[hit] / log.propensity[hit]",
+        "least[hit]",
         "test_bandits::test_without_the_weights_a_value_would_be_wrong",
     ),
     Mutation(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from made_up_pool import COST_NANO, ROLES, pool, ungraded, write
 from farthing.errors import InputError
 from farthing.experiments.exploring import explore, stream_of
 from farthing.experiments.exploring_record import log_of
+from farthing.methods.bandits.features import features_of
 from farthing.methods.bandits.off_policy import value_of
 from farthing.methods.cards import system
 from farthing.traces.assemble import load
@@ -65,6 +67,7 @@ def test_json_and_a_record_that_others_are_judged_by(farthing: Farthing, traces:
     assert all(len(line["calls"]) == 1 for line in lines)
     assert sum(cost[call["role"]] for call in calls) == round(mine["spent_usd"] * 1e9)
     assert all(0.1 <= call["least_propensity"] <= call["propensity"] <= 1.0 for call in calls)
+    assert {call["floor_propensity"] for call in calls} <= {0.1, 0.0}
     read = load(Path("log.jsonl"))
     again = value_of(log_of(read), read.roles.index("medium"))
     told = found["value_of"]
@@ -91,6 +94,41 @@ def test_a_stream_is_every_question_once_and_money_is_what_calls_cost() -> None:
     assert all(row.spent_nano <= 20_000_000 for row in found.rows)
 
 
+def test_a_bandit_reads_each_question_and_its_group() -> None:
+    texts = [f"What is {i} + {i}?" for i in range(40)]
+    grouped = replace(
+        pool(40),
+        question=np.array(texts),
+        group=np.arange(40, dtype=np.int32) % 2,
+        group_names=("sums", "more"),
+    )
+    stream = stream_of(grouped, 1)
+    found = explore(stream, system("bandit", "squarecb"), 10**9)
+    read = [choice.seen.features for choice in found.choices]
+    at = {name: i for i, name in enumerate(grouped.ids.tolist())}
+    asked = [at[name] for name in found.ids]
+    expected = [features_of(texts[i], ("sums", "more")[i % 2]) for i in asked]
+    np.testing.assert_array_equal(read, expected)
+
+
+def test_the_seed_is_that_of_the_order(farthing: Farthing, traces: Path) -> None:
+    given = ("explore", "--traces", traces, "--budget", "0.05", "--bandit", "knapsack", "--log")
+    orders = []
+    for seed in ("0", "0", "1"):
+        assert farthing(*given, "log.jsonl", "--seed", seed).code == 0
+        lines = Path("log.jsonl").read_text().splitlines()
+        orders.append([json.loads(line)["id"] for line in lines])
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_the_others_stop_where_the_largest_cost_does_not_fit() -> None:
+    stream = stream_of(pool(120), 3)
+    arms = tuple(replace(arm, largest_nano=3 * arm.expected_nano) for arm in stream.arms)
+    found = explore(replace(stream, arms=arms), system("bandit", "knapsack"), 20_000_000)
+    by_name = {row.name.partition(":")[0]: row for row in found.rows}
+    assert by_name["strongest"].answered == 8, "after eight of 2 million each 6 do not fit"
+
+
 def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_path: Path) -> None:
     given = ("explore", "--traces", traces, "--budget")
     assert "give a floor above 0" in refused(*given, "1", "--floor", "0.5")
@@ -101,5 +139,5 @@ def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_pat
     blank = write(tmp_path / "blank.jsonl", ungraded(pool(30)))
     said = refused("explore", "--traces", blank, "--budget", "1").splitlines()[-1]
     assert "graded answer of every model" in said
-    with pytest.raises(InputError, match="a bandit writes both"):
+    with pytest.raises(InputError, match="no `propensity`; a bandit writes it"):
         log_of(pool(5))

@@ -76,6 +76,19 @@ def test_tokens_are_shared_as_caps(farthing: Farthing, parts: Path) -> None:
     assert all(sum(row["caps"].values()) == 50 for row in found["rows"][:-1])
 
 
+def test_seed_and_trials_are_those_that_were_given(farthing: Farthing, parts: Path) -> None:
+    def rows(*given: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(
+            farthing("parts", "--parts", parts, "--json", *given).out
+        )["rows"]
+        return found
+
+    assert rows("--tokens", "50") != rows("--tokens", "50", "--seed", "1")
+    once = {row["name"]: row for row in rows("--budget", "0.0025", "--trials", "1")}
+    assert once["AgentTTS"]["parts"] == once["the cheapest of each part"]["parts"]
+    assert rows("--budget", "0.0025", "--trials", "1", "--seed", "1") != list(once.values())
+
+
 def test_what_cannot_be_shared_is_refused(refused: Refused, parts: Path) -> None:
     of = ("parts", "--parts", parts)
     assert "one of both" in refused(*of)

@@ -1,5 +1,7 @@
 """Tasks in parts: what options come to, who gets what, and that no budget is exceeded."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ from farthing.errors import ConfigError, InputError
 from farthing.experiments.part_samples import Measured, Part, measure, read_parts
 from farthing.experiments.part_tokens import CREDIT, CURVES, EVENLY, PACKED, cap
 from farthing.experiments.parts import evenly, logarithmic, share
+from farthing.methods.allocators.agent_tts.proposals import Space, Trial
 from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.plan_and_budget.allocator import PLAN_AND_BUDGET
 from farthing.methods.allocators.plan_and_budget.shares import SCHEDULES, efficiency
 from farthing.reports import parts as reports
 from farthing.traces.arrays import TraceArrays
@@ -115,6 +119,45 @@ def test_the_money_goes_where_it_is_needed(measured: Measured) -> None:
     assert share(measured, 4_000_000, "rco").rows[0].name == "rco"
 
 
+def test_tasks_to_measure_on_choose_nothing(measured: Measured) -> None:
+    """Were none of them right, every row would choose the same, and none be right."""
+    later = np.random.default_rng(3).permutation(60)[30:]
+    right = tuple(one.copy() for one in measured.right)
+    for one in right:
+        one[:, later] = 0.0
+    for budget in (300_000, 1_500_000, 4_000_000):
+        rows, others = (
+            share(one, budget, trials=12, seed=3).rows
+            for one in (measured, replace(measured, right=right))
+        )
+        for row, other in zip(rows, others, strict=True):
+            np.testing.assert_array_equal(row.choice, other.choice)
+            assert row.choice is None or row.right > other.right == 0.0
+
+
+def test_the_search_has_its_proposer_trials_and_seed(measured: Measured) -> None:
+    tried: list[int] = []
+    draws: list[float] = []
+
+    def noted(space: Space, archive: Sequence[Trial], rng: Any) -> Sequence[Sequence[int]]:
+        tried.append(len(archive))
+        draws.append(float(rng.random()))
+        return [rng.integers(8, size=2).tolist()]
+
+    share(measured, 10_000_000, proposer=noted, trials=5, seed=4)
+    assert (tried[0], max(tried)) == (1, 4)
+    assert draws[0] == np.random.default_rng(4).random()
+
+
+def test_credits_weigh_parts(measured: Measured) -> None:
+    light = replace(measured, credit=np.array([1e4, 1.0]))
+    batch = measured.half("choose", 0).batch()
+    found = share(light, 1_100_000, "plan-and-budget", trials=2).rows[0].choice
+    assert found is not None
+    assert found.tolist() == PLAN_AND_BUDGET.shared(batch, 1_100_000, light.credit).tolist()
+    assert found.tolist() != PLAN_AND_BUDGET.shared(batch, 1_100_000).tolist()
+
+
 def test_no_row_is_expected_to_cost_more_than_the_budget(measured: Measured) -> None:
     least = measured.half("choose", 0).batch().least_nano
     for budget in np.geomspace(least, 10_000_000, 12).astype(int).tolist():
@@ -167,6 +210,23 @@ def test_caps_share_the_tokens_exactly() -> None:
     assert by_name[PACKED].right > by_name[EVENLY].right
     assert by_name["no cap"].right >= by_name[PACKED].right
     assert found.models[1] == "large"
+    assert by_name[CREDIT].cap.tolist() == [25, 35], "as 1 to the root of 2"
+
+
+def test_caps_are_chosen_by_other_tasks_than_they_are_measured_on() -> None:
+    ids = np.array(sorted(f"task-{i}" for i in range(60)))
+    later = ids[np.random.default_rng(5).permutation(60)[30:]]
+
+    def wrong(arrays: TraceArrays) -> TraceArrays:
+        return replace(arrays, correct=arrays.correct & ~np.isin(arrays.ids, later)[:, None, None])
+
+    never = [Part(p.name, {m: wrong(a) for m, a in p.models.items()}, p.credit) for p in parts()]
+    real, other = cap(parts(), 60, seed=5), cap(never, 60, seed=5)
+    assert real.models == other.models
+    for row, zero in zip(real.rows, other.rows, strict=True):
+        assert row.cap.tolist() == zero.cap.tolist()
+        assert zero.right == 0.0
+    assert max(row.right for row in real.rows) > 0.0
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,14 @@ def test_rewards_that_never_differ_within_a_prompt_are_taken_as_they_are() -> No
     assert shrunk_advantage(rewards[:0], group[:0], prior[:0]).tolist() == []
 
 
+@pytest.mark.parametrize("size", [3, 7, 13])
+def test_rounding_teaches_nothing(size: int) -> None:
+    """A mean of equal rewards is not quite they; divided by next to nothing that would be much."""
+    rewards, group = torch.tensor([0.1, 0.7]).repeat_interleave(size), torch.arange(2)
+    each = group.repeat_interleave(size)
+    assert not shrunk_advantage(rewards, each, torch.full((2 * size,), 0.5)).any()
+
+
 def test_a_surprise_teaches_where_group_means_say_nothing() -> None:
     """A prompt that always fails, among open ones: the last one was expected to succeed."""
     rewards = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 0.0])

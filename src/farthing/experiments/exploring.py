@@ -71,6 +71,8 @@ class Explored:
     """Of those questions."""
     log: Log | None
     """None where nothing could be asked."""
+    really: tuple[float, ...]
+    """Share of each model's recorded answers that are right."""
 
     def value_of(self, model: str) -> Judged:
         """Return what a model would have come to if asked for everything.
@@ -84,9 +86,6 @@ class Explored:
             raise InputError("the budget pays for no question; there is no record to judge by")
         at = self.models.index(model)
         return Judged(model, value_of(self.log, at, SURE), self.really[at])
-
-    really: tuple[float, ...]
-    """Share of each model's recorded answers that are right."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from farthing.methods.bandits.off_policy import Log
 from farthing.traces.arrays import TraceArrays, asked
 from farthing.traces.base import Trace
 
-PROPENSITY, LEAST = "propensity", "least_propensity"
+PROPENSITY, LEAST, FLOOR = "propensity", "least_propensity", "floor_propensity"
 """Names of the recorded numbers; features only for who asks for them by name."""
 
 
@@ -29,7 +29,8 @@ def recorded(
     for at, choice in zip(ids, choices, strict=True):
         trace = by_id[at]
         call = next(one for one in trace.calls if one.role == choice.name)
-        numbers = {**call.extra, PROPENSITY: choice.propensity, LEAST: choice.least}
+        drawn = {PROPENSITY: choice.propensity, LEAST: choice.least, FLOOR: choice.floor}
+        numbers = {**call.extra, **drawn}
         yield msgspec.structs.replace(trace, calls=[msgspec.structs.replace(call, extra=numbers)])
 
 
@@ -39,16 +40,19 @@ def log_of(traces: TraceArrays) -> Log:
     Raises:
         InputError: they were not drawn by a bandit: they lack propensities, or have several calls.
     """
-    if not {PROPENSITY, LEAST} <= set(traces.signals):
-        raise InputError(f"these traces have no `{PROPENSITY}` and `{LEAST}`; a bandit writes both")
+    names = PROPENSITY, LEAST, FLOOR
+    if lacking := [name for name in names if name not in traces.signals]:
+        raise InputError(f"these traces have no `{lacking[0]}`; a bandit writes it with each call")
     made = asked(traces)[:, 0]
     if not (made.sum(axis=1) == 1).all():
         raise InputError("a record of a bandit has one call a question; these traces have others")
     at = np.arange(len(traces)), 0, made.argmax(axis=1)
+    drawn, least, floor = (traces.signals[name][at].astype(np.float64) for name in names)
     return Log(
         made.argmax(axis=1),
-        traces.signals[PROPENSITY][at].astype(np.float64),
-        traces.signals[LEAST][at].astype(np.float64),
+        drawn,
+        least,
+        floor,
         traces.correct[at].astype(np.float64),
         np.ones(made.shape, dtype=bool),
     )

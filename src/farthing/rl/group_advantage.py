@@ -36,17 +36,31 @@ def group_advantage(
     """
     if not len(rewards):
         return torch.zeros_like(rewards)
-    empty = torch.zeros(int(group.max()) + 1, dtype=rewards.dtype, device=rewards.device)
-    size = empty.index_add(0, group, torch.ones_like(rewards))[group]
-    centred = rewards - empty.index_add(0, group, rewards)[group] / size
-    square = empty.index_add(0, group, centred * centred)[group]
+    size, mean = size_and_mean(rewards, group)
+    centred = rewards - mean
+    square = _zeros(rewards, group).index_add(0, group, centred * centred)[group]
     deviation = (square / (size - 1.0).clamp_min(1.0)).sqrt()
     unit = deviation + epsilon if scaled else torch.ones_like(deviation)
-    # Rounding leaves a rest of equal rewards less their mean, and a tiny unit would enlarge it.
+    return torch.where(centred == 0.0, 0.0, centred / unit)
+
+
+def size_and_mean(rewards: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the size of each episode's group, and its mean reward, [N] each.
+
+    The mean of equal rewards is just that: rounding would leave a rest of rewards less their mean,
+    and a division by a tiny scale would enlarge it.
+
+    >>> size_and_mean(torch.tensor([1.0, 0.0, 0.1]), torch.tensor([0, 0, 1]))
+    (tensor([2., 2., 1.]), tensor([0.5000, 0.5000, 0.1000]))
+    """
+    empty = _zeros(rewards, group)
+    size = empty.index_add(0, group, torch.ones_like(rewards))[group]
+    mean = empty.index_add(0, group, rewards)[group] / size
     best, worst = (
-        empty.scatter_reduce(0, group, rewards, way, include_self=False) for way in ("amax", "amin")
+        empty.scatter_reduce(0, group, rewards, way, include_self=False)[group]
+        for way in ("amax", "amin")
     )
-    return torch.where(best[group] == worst[group], 0.0, centred / unit)
+    return size, torch.where(best == worst, best, mean)
 
 
 def over_tokens(advantage: Tensor, mask: Tensor) -> Tensor:
@@ -57,3 +71,8 @@ def over_tokens(advantage: Tensor, mask: Tensor) -> Tensor:
             [-1., -1.]])
     """
     return torch.where(mask, advantage[:, None], torch.zeros_like(advantage)[:, None])
+
+
+def _zeros(rewards: Tensor, group: Tensor) -> Tensor:
+    """Return a 0 for each group."""
+    return torch.zeros(int(group.max()) + 1, dtype=rewards.dtype, device=rewards.device)

@@ -16,6 +16,8 @@ further episodes is not here.
 import torch
 from torch import Tensor
 
+from farthing.rl.group_advantage import size_and_mean
+
 
 def weight(rewards: Tensor, group: Tensor, prior: Tensor) -> Tensor:
     """Return w of each episode's prompt, [N].
@@ -29,7 +31,7 @@ def weight(rewards: Tensor, group: Tensor, prior: Tensor) -> Tensor:
         group: [N] the prompt's number, at least 0.
         prior: [N] what was expected of it; the same for all of a prompt.
     """
-    size, mean = _size_and_mean(rewards, group)
+    size, mean = size_and_mean(rewards, group)
     degrees = float((1.0 - 1.0 / size).sum())
     if degrees < 0.5:
         return torch.zeros_like(rewards)
@@ -50,7 +52,7 @@ def shrunk_baseline(rewards: Tensor, group: Tensor, prior: Tensor) -> Tensor:
     >>> shrunk_baseline(rewards, group, torch.tensor([0.5, 0.5, 0.9, 0.9]))
     tensor([0.5000, 0.5000, 0.9000, 0.9000])
     """
-    _, mean = _size_and_mean(rewards, group)
+    _, mean = size_and_mean(rewards, group)
     share = weight(rewards, group, prior)
     return share * mean + (1.0 - share) * prior
 
@@ -67,9 +69,3 @@ def shrunk_advantage(
         return torch.zeros_like(rewards)
     centred = rewards - shrunk_baseline(rewards, group, prior)
     return centred / (centred.square().mean().sqrt() + epsilon)
-
-
-def _size_and_mean(rewards: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
-    empty = torch.zeros(int(group.max()) + 1, dtype=rewards.dtype, device=rewards.device)
-    size = empty.index_add(0, group, torch.ones_like(rewards))[group]
-    return size, empty.index_add(0, group, rewards)[group] / size

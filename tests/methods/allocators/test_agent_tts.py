@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,6 +119,28 @@ def test_a_budget_for_one_choice_alone_ends_the_search() -> None:
     assert len(found.trials) == 1
     with pytest.raises(InputError, match="cheapest options of 3 items cost"):
         AGENT_TTS.maximise(Space(space.batch, space.batch.least_nano - 1), whole(chance))
+
+
+def test_the_search_goes_on_where_even_shares_pay_for_the_cheapest_alone() -> None:
+    """One of two parts can have its dearer option, which no even share pays for."""
+    cost = np.array([[1, 2], [1, 2]])
+    space = Space(Batch(np.zeros((2, 2)), cost, cost), 3)
+    assert even(space) == [(0, 0)]
+    found = AGENT_TTS.maximise(space, lambda choice: float(choice @ [1, 2]))
+    assert found.choice.tolist() == [0, 1]
+    assert len(found.trials) == 3
+
+
+def test_no_proposal_is_asked_for_that_would_not_be_tried() -> None:
+    space, chance = task(2)
+    asked: list[int] = []
+
+    def counted(*given: Any) -> Sequence[Sequence[int]]:
+        asked.append(len(given[1]))
+        return by_chance(*given)
+
+    assert len(AgentTts(4, counted).maximise(space, whole(chance)).trials) == 4
+    assert max(asked) < 4
 
 
 def test_the_same_seed_gives_the_same_search() -> None:

@@ -1,5 +1,7 @@
 """The two bandits against their formulas, and the record against values that are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bandit_arms import ARMS, MEANS, best_mixture
@@ -18,7 +20,7 @@ from farthing.methods.bandits.squarecb import (
     inverse_gaps,
     refitted,
 )
-from farthing.traces.arrays import FloatArray
+from farthing.traces.arrays import FloatArray, IntArray
 
 
 def lesson(features: FloatArray, arm: int, grade: float, arms: int = 2) -> Lesson:
@@ -136,19 +138,24 @@ def test_features_are_few_and_of_one_length() -> None:
 
 
 def log_of(bandit: Bandit, n: int, seed: int, budget: int = 10**9) -> Log:
-    """Questions of two kinds, on which arms are right with known chances."""
+    """The record of a stream of questions of two kinds."""
+    return stream(bandit, n, seed, budget)[0]
+
+
+def stream(bandit: Bandit, n: int, seed: int, budget: int = 10**9) -> tuple[Log, IntArray]:
+    """Questions of two kinds, on which arms are right with known chances; and their kinds."""
     rng = np.random.default_rng(seed)
     arms = [Arm("a", 10, 10), Arm("b", 50, 50)]
     session, choices, grades = begin(bandit, arms, budget, n, 2, 0.1), list[Choice](), []
-    for _ in range(n):
-        kind = int(rng.random() < 0.5)
+    kinds = (rng.random(n) < 0.5).astype(np.int64)
+    for kind in kinds.tolist():
         choice = choose(bandit, session, np.array([1.0, kind]), rng)
         if choice is None:
             break
         grades.append(float(rng.random() < CHANCE[kind, choice.arm]))
         choices.append(choice)
         session = settle(bandit, choice.session, choice, grades[-1], arms[choice.arm].expected_nano)
-    return Log.of(choices, grades)
+    return Log.of(choices, grades), kinds[: len(choices)]
 
 
 CHANCE = np.array([[0.9, 0.5], [0.3, 0.8]])
@@ -198,6 +205,29 @@ def test_a_policy_that_reads_the_question_has_a_value_too() -> None:
     found: Value = value_of(log, np.where(np.arange(len(log.arm)) % 2, 1, 0))
     assert found.low < 0.625 < found.high
     assert found.high - found.low < 0.5
+
+
+@pytest.mark.parametrize("bandit", [KNAPSACK, SQUARECB])
+def test_and_one_whose_arm_tells_the_kind_of_question(bandit: Bandit) -> None:
+    """Arm b is drawn the more often, and where it is to be asked, chances are others."""
+    found = [value_of(log, kinds) for log, kinds in (stream(bandit, 3_000, s) for s in range(6))]
+    values = [one.estimate for one in found if one.estimate is not None]
+    assert np.mean(values) == pytest.approx((0.9 + 0.8) / 2, abs=0.01)
+    opposite = [
+        value_of(log, 1 - kinds).estimate
+        for log, kinds in (stream(bandit, 3_000, s) for s in range(6))
+    ]
+    assert np.mean([one for one in opposite if one is not None]) == pytest.approx(0.4, abs=0.03)
+
+
+def test_several_arms_count_until_one_of_them_is_left_out() -> None:
+    """Where the draw was of the other arm as well: when it ends is not for the question to say."""
+    log, kinds = stream(KNAPSACK, 400, 2, budget=3_030)
+    first = int((~log.offered[:, 1]).argmax())
+    assert value_of(log, kinds).questions == first < len(log.arm)
+    unsaid = replace(log, offered=np.ones_like(log.offered))  # as traces tell it
+    assert value_of(unsaid, kinds).questions == first
+    assert value_of(unsaid, 0).questions == len(log.arm)
 
 
 def test_the_record_counts_until_the_budget_leaves_an_arm_out() -> None:

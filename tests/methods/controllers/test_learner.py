@@ -227,6 +227,45 @@ def test_prompts_whose_outcome_is_open_get_more_episodes() -> None:
         assert all(ratio == 1.0 if allocation is even else ratio > 1.5 for ratio in ratios)
 
 
+def test_of_each_prompt_is_expected_what_its_kind_earned_and_took_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two episodes of the mean of all are added; at first nothing is known."""
+    seen: list[tuple[FloatArray, FloatArray]] = []
+    update = learner.MaskedTrainer.update
+
+    def noted(trainer: Any, batch: Any, *rest: Any) -> Any:
+        seen.append((batch.prior.numpy(), batch.reward.numpy()))
+        return update(trainer, batch, *rest)
+
+    monkeypatch.setattr(learner.MaskedTrainer, "update", noted)
+    modes: list[FloatArray] = []
+    written: list[FloatArray] = []
+    lengths: list[FloatArray] = []
+
+    def sampled(*given: Any) -> list[Episode]:
+        modes.append(np.array([mode is HIGH for _, mode in given[2]]))
+        made = rollouts(*given)
+        written.append(np.array([sum(len(s.ids) for s in one.segments) for one in made]))
+        return made
+
+    def shared(prompts: Prompts, episodes: int) -> IntArray:
+        lengths.append(prompts.length.repeat(4))
+        return even(prompts, episodes)
+
+    taught = lesson(tiny(), sampler=sampled, reward=open_in_high, allocation=shared)
+    settings = replace(QUICK, advantage="shrunk")
+    learn(taught, Course(updates=2, prompts=6, rollouts=4), settings, seed=0)
+    (nothing, reward), (expected, _) = seen
+    assert not nothing.any()
+    assert (lengths[0] == 1.0).all()
+    for high in (True, False):
+        for known, of, said in ((reward, modes[0], expected), (written[0], modes[0], lengths[1])):
+            own = known[of == high]
+            mean = (own.sum() + 2 * known.mean()) / (len(own) + 2)
+            assert said[modes[1] == high] == pytest.approx(mean)
+
+
 def test_knapsack_and_duet_leave_alone_what_is_certain() -> None:
     """In low all earn something, so there is nothing to compare."""
     for allocation in (knapsack, DUET):

@@ -106,7 +106,7 @@ class Bidding:
     """
 
     worth: Worth | None = None
-    meaning: str = "A request pays where it is worth what later ones lose, by a table of yesterday"
+    meaning: str = "Spends on a request what is worth more there than to later ones"
     """What `farthing methods` says of it."""
     paper: str = PAPER
     """arXiv id."""

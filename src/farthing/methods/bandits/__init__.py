@@ -5,7 +5,7 @@ from farthing.methods.base import SystemCard
 KNAPSACK = SystemCard(
     name="knapsack",
     label="Bandit with knapsacks",
-    meaning="Learns which model to ask, without reading questions, against a price of money",
+    meaning="Learns from grades which model is worth its price, whatever the question is",
     kind="bandit",
     make="farthing.methods.bandits.knapsack:KNAPSACK",
     paper="1904.07272",
@@ -15,7 +15,7 @@ KNAPSACK = SystemCard(
 SQUARECB = SystemCard(
     name="squarecb",
     label="SquareCB",
-    meaning="Learns which model to ask on which question; the better one looks, the more often",
+    meaning="Learns which model is worth its price on which question, by its words and group",
     kind="bandit",
     make="farthing.methods.bandits.squarecb:SQUARECB",
     paper="2412.00569",

@@ -131,6 +131,11 @@ class Choice:
     session: Session
     """Where the stream stands with that reserved."""
 
+    @property
+    def floor(self) -> float:
+        """What no arm could fall below, whatever the question; 0 where one could not be drawn."""
+        return self.session.floor if self.seen.offered.all() else 0.0
+
 
 def begin(
     bandit: Bandit,
@@ -203,7 +208,8 @@ def choose(
     price = FOLLOWING.price(day, now)
     seen = Seen(features, some, price / day.share_nano * session.cost_nano)
     raw = bandit.propensities(session.learned, seen)
-    if raw.shape != (k,) or (raw < 0.0).any() or raw[~some].any() or abs(raw.sum() - 1.0) > 1e-9:
+    one = raw.shape == (k,) and (raw >= 0.0).all() and abs(raw.sum() - 1.0) <= 1e-9
+    if not one or raw[~some].any():
         raise ValueError(f"these are no probabilities of {k} arms: {raw}")
     chances = np.where(some, session.floor + (1.0 - session.floor * some.sum()) * raw, 0.0)
     arm = min(int(np.searchsorted(np.cumsum(chances), rng.random(), side="right")), k - 1)

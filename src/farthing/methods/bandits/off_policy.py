@@ -2,12 +2,14 @@
 
 Wherever the draw fell on the arm that the other policy would have asked, its grade is known. Such a
 grade counts with the weight w = least / p, p being the probability of the draw and `least` a bound
-that p could not fall below whatever the question was. Bets on the mean then hold at every moment
+that p could not fall below whatever the question was. Where the other policy asks several arms, the
+bound has to hold for each of them: then it is the floor. Bets on the mean hold at every moment
 (`calibration.anytime`), however the bandit learned meanwhile, since p was written down before the
 grade was known.
 
 **Assumed**: every question has the same expected grade under that policy given those before, as
-where questions are drawn alike; the propensities that were recorded are true.
+where questions are drawn alike; the propensities that were recorded are true; and
+arms were left out for want of money, not by what the question was.
 
 Where an arm could not be paid for any more its p is 0: the record counts up to there.
 
@@ -36,6 +38,8 @@ class Log:
     """[n] of that arm."""
     least: FloatArray
     """[n] what it could not fall below, whatever the question."""
+    floor: FloatArray
+    """[n] what no arm could fall below, whatever the question; 0: one could not be drawn."""
     grade: FloatArray
     """[n] 0 to 1."""
     offered: BoolArray
@@ -50,6 +54,7 @@ class Log:
             np.array([one.arm for one in choices]),
             np.array([one.propensity for one in choices]),
             np.array([one.least for one in choices]),
+            np.array([one.floor for one in choices]),
             np.array(grades, dtype=np.float64),
             np.array([one.seen.offered for one in choices]),
         )
@@ -66,7 +71,7 @@ class Value:
     agreed: int
     """On how many questions the draw fell on its arm."""
     questions: int
-    """Questions that count: those before the budget first left out its arm."""
+    """Questions that count: those before the budget first left out an arm that it asks."""
 
 
 def value_of(log: Log, arms: IntArray | int, delta: float = 0.05) -> Value:
@@ -80,17 +85,19 @@ def value_of(log: Log, arms: IntArray | int, delta: float = 0.05) -> Value:
 
     >>> n = 400
     >>> even, right = np.full(n, 0.5), np.tile([1.0, 1.0, 1.0, 0.0], n // 4)
-    >>> log = Log(np.repeat([0, 1], n // 2), even, even, right, np.ones((n, 2), dtype=bool))
+    >>> log = Log(np.repeat([0, 1], n // 2), even, even, even, right, np.ones((n, 2), dtype=bool))
     >>> found = value_of(log, 0)
     >>> found.estimate, found.agreed, found.low < 0.75 < found.high
     (0.75, 200, True)
     """
     target = np.broadcast_to(np.asarray(arms), log.arm.shape)
-    lacking = ~log.offered[np.arange(len(target)), target]
+    asked = np.unique(target)
+    least = log.least if len(asked) == 1 else log.floor
+    lacking = ~log.offered[:, asked].all(axis=1) | (least <= 0.0)
     n = int(lacking.argmax()) if lacking.any() else len(target)
     hit = np.flatnonzero((log.arm == target)[:n])
     state = anytime.observe(
-        anytime.MeanState.begin(delta), log.grade[hit], log.least[hit] / log.propensity[hit]
+        anytime.MeanState.begin(delta), log.grade[hit], least[hit] / log.propensity[hit]
     )
     low, high = anytime.interval(state)
     return Value(anytime.estimate(state), low, high, len(hit), n)

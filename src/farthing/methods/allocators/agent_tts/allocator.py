@@ -89,7 +89,7 @@ class AgentTts:
         seen: set[tuple[int, ...]] = set()
         dropped = idle = 0
         proposed: Sequence[Sequence[int]] = first or [space.batch.cheapest.tolist()]
-        while len(archive) < self.trials and idle < IDLE:
+        while idle < IDLE:
             idle += 1
             for one in proposed:
                 choice = tuple(int(k) for k in one)
@@ -99,6 +99,8 @@ class AgentTts:
                     seen.add(choice)
                     archive.append(Trial(choice, float(objective(np.array(choice)))))
                     idle = 0
+            if len(archive) >= self.trials:  # nothing is asked for that nobody would try
+                break
             proposed = self.proposer(space, archive, rng)
         if not archive:
             raise InputError("nothing that was proposed fits the budget; propose something cheaper")

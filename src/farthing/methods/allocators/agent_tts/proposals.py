@@ -77,10 +77,10 @@ def rule(
     space: Space, archive: Sequence[Trial], generator: np.random.Generator
 ) -> list[tuple[int, ...]]:
     """Propose one choice; at the beginning, even shares for each model."""
-    if len(archive) <= 1:
-        return even(space)
-    best = max(archive, key=lambda trial: trial.value).choice
     seen = {trial.choice for trial in archive}
+    if len(archive) <= 1 and (first := [one for one in even(space) if one not in seen]):
+        return first
+    best = max(archive, key=lambda trial: trial.value).choice
     around = list(dict.fromkeys(_near(space, best, generator) for _ in range(AROUND)))
     fresh = [one for one in around if one not in seen]
     if not fresh or len(archive) % 4 == 0:
