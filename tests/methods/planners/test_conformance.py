@@ -1,5 +1,6 @@
 """What every registered planner keeps: never over budget, over any simulator, by its seed alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,37 @@ def test_nothing_of_the_simulator_changes(planner: Planner) -> None:
     assert repr(flow.parts) == before
 
 
+class Slow(Trap):
+    """Answers at once, or after a step that takes a second; the last step is worth everything."""
+
+    def actions(self, state: str) -> Sequence[Action]:
+        both = [Action("go on", 10, 10), Action("end", 10, 10)]
+        return [] if len(state) == self.depth or state.endswith("e") else both
+
+    def ending(self, state: str) -> int:
+        return 1
+
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
+        return Step(state + "e", 10) if action else Step(state + "r", 10, 1.0)
+
+    def score(self, state: str) -> float:
+        return 0.1 + 0.1 * state.count("r")
+
+
+@pytest.mark.parametrize("deadline", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("planner", [ValueTree(), LookAhead()])
+def test_an_answer_is_forced_in_time_where_going_on_is_late(
+    planner: ValueTree | LookAhead, deadline: float
+) -> None:
+    for i in range(20):
+        world, rng = Slow(), np.random.default_rng(i)
+        found = planner.search(world, "", Left(500, deadline), rng)
+        assert found.ends
+        assert found.state.endswith("e")
+        assert all(state.count("r") <= deadline for state, _ in found.ends)
+        assert found.spent_nano <= 500
+
+
 def test_every_card_says_what_it_is() -> None:
     found = {card.name: card for card in systems() if card.kind == "planner"}
     assert set(found) == set(NAMES) >= {"bavt", "flare", "mcpp"}
@@ -121,6 +153,11 @@ class Liar(Trap):
         return Step(state + "l", self.cost + 1)
 
 
+class Giver(Trap):
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
+        return Step(state + "l", -1)
+
+
 class Endless(Trap):
     def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
         return Step(state, 0)
@@ -132,6 +169,8 @@ def test_what_cannot_be_paid_is_refused_whoever_wants_it() -> None:
         play(Greedy(), Chain(2, (0.5, 10), (0.9, 20)), 0, Left(19), rng)
     with pytest.raises(InputError, match="breaks its word"):
         play(Greedy(), Liar(), "", Left(100), rng)
+    with pytest.raises(InputError, match="gave back"):
+        play(Greedy(), Giver(), "", Left(100), rng)
     with pytest.raises(InputError, match="has not ended"):
         play(Greedy(), Endless(), "", Left(100), rng)
     with pytest.raises(InputError, match="in this order"):

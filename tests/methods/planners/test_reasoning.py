@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from farthing.methods.planners.reasoning import (
     Written,
     progress,
 )
+from farthing.methods.planners.writing import Together
 
 PROMPT = tuple(encode("a=4;a?"))
 
@@ -79,3 +81,29 @@ def test_the_score_is_that_of_the_least_likely_line() -> None:
     assert process.score(Written(least=0.3)) == 0.3
     assert process.value(Written(least=0.3)) == 0.0
     assert process.value(Written(least=0.3, ended=True)) == 0.3
+
+
+class Sharing(Together):
+    """Writes the seed that it is given, all that wait at once; breaks where a seed says so."""
+
+    def _lines(self, asked: Sequence[Any]) -> list[tuple[tuple[int, ...], float]]:
+        assert len(asked) == self.searching
+        if any(one.seed < 0 for one in asked):
+            raise MemoryError("no room")
+        return [((one.seed,), 1.0) for one in asked]
+
+
+def test_searches_that_share_a_network_get_each_their_own_line() -> None:
+    def search(number: int, together: Together) -> list[int]:
+        lines = range(10 * number, 11 * number + 1)  # some end sooner than others
+        return [together.line([], [], 1.0, seed)[0][0] for seed in lines]
+
+    together = Sharing(None)
+    found = together.map(lambda number: search(number, together), 6)
+    assert found == [list(range(10 * number, 11 * number + 1)) for number in range(6)]
+
+
+def test_a_network_that_breaks_ends_all_searches() -> None:
+    together = Sharing(None)
+    with pytest.raises(MemoryError, match="no room"):
+        together.map(lambda number: together.line([], [], 1.0, number - 2), 4)

@@ -204,7 +204,8 @@ def play(
 
     Raises:
         BudgetError: the planner wants what cannot be paid.
-        InputError: a step cost more than its action can, or it never ends.
+        InputError: a step cost more than its action can, or gave back more than was paid, or it
+            never ends.
     """
     done, spent, seconds = list[str](), 0, 0.0
     while len(done) < LONGEST:
@@ -223,6 +224,11 @@ def play(
             raise InputError(
                 f"'{action.name}' cost {dollars(step.cost_nano)}, and was to cost at most "
                 f"{dollars(action.largest_nano)}; the simulator breaks its word"
+            )
+        if spent + step.cost_nano < 0:
+            raise InputError(
+                f"'{action.name}' gave back {dollars(-step.cost_nano)}, and "
+                f"{dollars(spent)} was paid; the simulator breaks its word"
             )
         state, left = step.state, left.after(step)
         spent, seconds = spent + step.cost_nano, seconds + step.seconds

@@ -117,7 +117,7 @@ class ValueTree:
             at = int(rng.choice(len(opened), p=chances([one.value for one in opened], ratio)))
             node = opened[at]
             child = self._expand(simulator, purse, node, rng)
-            if child is None:
+            if child is None or child.left.seconds < 0.0:
                 continue
             if child.ended:
                 ends.append(child)

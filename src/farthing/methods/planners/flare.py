@@ -91,9 +91,9 @@ class LookAhead:
             if not node.children:
                 break
             node = max(node.children, key=lambda child: (child.value, child.visits))
-        if not node.ended:
+        if not node.ended or node.left.seconds < 0.0:
             node = _end_at(simulator, purse, node, rng)
-        if node.ended and node not in ends:
+        if node.ended and node.left.seconds >= 0.0 and node not in ends:
             ends.append(node)
         said = tuple((one.state, one.value) for one in ends)
         return Found(node.state, node.path(), node.value, purse.spent_nano, purse.steps, said)
@@ -124,8 +124,8 @@ class LookAhead:
                 )
             else:
                 break
-        if node.ended and not node.visits:
-            node.value = score(simulator, node.state) if node.left.seconds >= 0.0 else 0.0
+        if node.ended and not node.visits and node.left.seconds >= 0.0:
+            node.value = score(simulator, node.state)
             ends.append(node)
         up: Node[S] | None = node
         while up is not None:
@@ -213,7 +213,8 @@ def _end_at(
     while at is not None:
         last = ending(simulator, at.state)
         room = min(purse.left_nano, at.left.nano)
-        if last is not None and simulator.actions(at.state)[last].largest_nano <= room:
+        payable = last is not None and simulator.actions(at.state)[last].largest_nano <= room
+        if last is not None and payable and at.left.seconds >= 0.0:
             forced = purse.draw(simulator, at, last, rng)
             forced.value = score(simulator, forced.state)
             return forced

@@ -37,6 +37,8 @@ class Together:
     searching: int = 0
     waiting: "dict[int, _Asked]" = field(default_factory=dict)
     results: "dict[int, tuple[tuple[int, ...], float]]" = field(default_factory=dict)
+    broken: Exception | None = None
+    """Why the network could not write; every search then ends with it, as none can go on."""
     asked: int = 0
     changed: Condition = field(default_factory=Condition)
 
@@ -63,6 +65,8 @@ class Together:
             self.waiting[number] = _Asked(prompt, written, temperature, seed)
             self._write_if_all_wait()
             while number not in self.results:
+                if self.broken is not None:
+                    raise self.broken
                 self.changed.wait()
             return self.results.pop(number)
 
@@ -71,8 +75,10 @@ class Together:
             return
         numbers, asked = list(self.waiting), list(self.waiting.values())
         self.waiting.clear()
-        for number, found in zip(numbers, self._lines(asked), strict=True):
-            self.results[number] = found
+        try:
+            self.results.update(zip(numbers, self._lines(asked), strict=True))
+        except Exception as error:  # noqa: BLE001 - raised again by every search that waits
+            self.broken = error
         self.changed.notify_all()
 
     def _lines(self, asked: Sequence[_Asked]) -> list[tuple[tuple[int, ...], float]]:
