@@ -11,7 +11,7 @@ import pytest
 import torch
 from tiny_controllers import HIGH, LOW, RULES, Perfect, Script, voice
 
-from farthing.lm.masked_ppo import Settings
+from farthing.lm.masked_ppo import MaskedTrainer, Settings
 from farthing.lm.supervised import Course as Lessons
 from farthing.lm.supervised import Example, train
 from farthing.lm.symbols import encode
@@ -232,13 +232,13 @@ def test_of_each_prompt_is_expected_what_its_kind_earned_and_took_before(
 ) -> None:
     """Two episodes of the mean of all are added; at first nothing is known."""
     seen: list[tuple[FloatArray, FloatArray]] = []
-    update = learner.MaskedTrainer.update
+    update = MaskedTrainer.update
 
     def noted(trainer: Any, batch: Any, *rest: Any) -> Any:
         seen.append((batch.prior.numpy(), batch.reward.numpy()))
         return update(trainer, batch, *rest)
 
-    monkeypatch.setattr(learner.MaskedTrainer, "update", noted)
+    monkeypatch.setattr(MaskedTrainer, "update", noted)
     modes: list[FloatArray] = []
     written: list[FloatArray] = []
     lengths: list[FloatArray] = []
