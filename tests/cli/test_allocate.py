@@ -100,6 +100,10 @@ def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_pat
     assert "the cheapest options of 60 items cost $0.006" in refused(*given, "0.001")
     assert "no amount of US dollars" in refused(*given, "none")
     assert "allocator" in refused(*given, "1", "--allocator", "nobody")
+    two = tmp_path / "two.jsonl"
+    two.write_text("\n".join(traces.read_text().splitlines()[:2]))
+    said = refused("allocate", "--traces", two, "--budget", "1")
+    assert "2 recorded questions cannot be divided" in said
     assert "does not exist" in refused(*given, "1", "--questions", "absent.jsonl")
     assert "is a folder" in refused(*given, "1", "--out", tmp_path)
     blank = write(tmp_path / "blank.jsonl", ungraded(pool(30)))

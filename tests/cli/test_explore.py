@@ -135,9 +135,22 @@ def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_pat
     assert "bandit" in refused(*given, "1", "--bandit", "nobody")
     assert "there is no model nobody" in refused(*given, "1", "--value-of", "nobody")
     assert "pays for no question" in refused(*given, "0.000001", "--value-of", "small")
+    said = refused(*given, "0.000001")
+    assert "pays for no question; a call of small can cost $" in said
     assert "cannot tell its form" in refused(*given, "1", "--log", "log.txt")
     blank = write(tmp_path / "blank.jsonl", ungraded(pool(30)))
     said = refused("explore", "--traces", blank, "--budget", "1").splitlines()[-1]
     assert "graded answer of every model" in said
     with pytest.raises(InputError, match="no `propensity`; a bandit writes it"):
         log_of(pool(5))
+
+
+def test_an_unknown_model_is_refused_before_anything_is_asked(
+    refused: Refused, traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object, **__: object) -> None:
+        pytest.fail("the stream was asked first")
+
+    monkeypatch.setattr("farthing.experiments.exploring.explore", asked)
+    given = ("explore", "--traces", traces, "--budget", "1", "--value-of", "nobody")
+    assert "there is no model nobody; there are " in refused(*given)

@@ -102,3 +102,15 @@ def test_what_cannot_be_done_is_one_line(
     blank = recorded(*WORLD.questions(3, np.random.default_rng(0))[:1], np.ones((3, 1), dtype=bool))
     bare = write(tmp_path / "bare.jsonl", blank, graded=False)
     assert "no answer of m0 is graded" in refused(*given, bare, "--model", "m0").splitlines()[-1]
+
+
+def test_one_question_is_too_few_and_one_outcome_is_one(
+    farthing: Farthing, refused: Refused, files: tuple[Path, Path, float], tmp_path: Path
+) -> None:
+    pool, few, _ = files
+    lines, single, first = pool.read_text().splitlines(), tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    single.write_text(lines[0] + "\n")
+    first.write_text(few.read_text().splitlines()[0] + "\n")
+    assert "one question is too few" in refused("joins", "--traces", single, "--new", few)
+    said = " ".join(farthing("joins", "--traces", pool, "--new", first).out.split())
+    assert "From 1 outcome, " in said

@@ -63,4 +63,8 @@ def test_what_cannot_be_done_is_one_line(refused: Refused, folder: Path) -> None
     said = refused("memory", "--documents", docs, "--graded", graded, "--budget", "0.00001")
     assert "the low tiers of 6 questions can cost $0.000096" in said
     assert "give --graded" in refused("memory", "--documents", docs, "--budget", "1")
+    bare = folder / "bare.jsonl"
+    bare.write_text('{"id": "g0", "question": "Who?"}\n{"id": "g1", "question": "Where?"}\n')
+    said = refused("memory", "--documents", docs, "--graded", bare, "--budget", "1")
+    assert "question g0 has no accepted answer" in said
     assert "give --documents" in refused("memory", "--graded", graded, "--budget", "1")

@@ -103,3 +103,15 @@ def test_a_table_of_answers_is_imported_as_samples(farthing: Farthing, tmp_path:
     done = farthing("samples", "--traces", store, "--per-question", "4", "--orders", "2")
     assert done.code == 0
     assert "10 questions, 4 samples each" in done.out
+
+
+def test_one_sample_is_one(farthing: Farthing, runs: Path) -> None:
+    done = farthing("samples", "--traces", runs, "--per-question", "1", "--orders", "1")
+    assert done.out.splitlines()[0] == "samples.jsonl: 40 questions, 1 sample each"
+    assert "Means over 1 order;" in done.out
+
+
+def test_what_is_no_json_is_named_so(refused: Refused, tmp_path: Path) -> None:
+    path = tmp_path / "prose.jsonl"
+    path.write_text("this is not json\n")
+    assert "line 1, line: is no JSON" in refused("samples", "--traces", path)

@@ -33,6 +33,10 @@ def test_json_says_what_was_spent_and_that_no_budget_was_exceeded(farthing: Fart
     [
         (("--on", "generatd"), "did you mean 'generated'?"),
         (("--budget", "-1"), "-1"),
+        (
+            ("--budget", "0.0000001"),
+            "pays for no task; one by the small model alone can cost $0.0006",
+        ),
         (("--lambda", "-0.5"), "--lambda': must be at least 0"),
     ],
 )

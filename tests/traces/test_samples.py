@@ -42,7 +42,7 @@ def test_what_is_not_independent_or_has_a_partner_is_something_else() -> None:
 
 
 def test_a_missing_sample_or_another_shape_is_refused() -> None:
-    with pytest.raises(TraceFormatError, match='samples are "independent"'):
+    with pytest.raises(TraceFormatError, match='samples say "independent": true'):
         assemble([samples("x", "ab", independent=False)])
     gap = Trace(
         id="g",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farthing.cli import completion, files
-from farthing.cli.console import counted, interruptible, remark, show, show_json
+from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.options import Json, Seed, TracesFile, read_usd
+from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
     from farthing.methods.asked import Asked
@@ -99,8 +100,14 @@ def _held_out(arrays: "TraceArrays", seed: int) -> "tuple[TraceArrays, TraceArra
     """Return what is learned from, and the batch."""
     import numpy as np
 
+    from farthing.errors import InputError
     from farthing.experiments.division import Split, divided
 
+    if len(arrays) < 3:
+        raise InputError(
+            f"{counted(len(arrays), 'recorded question')} cannot be divided into some to learn "
+            "from and a batch; record more, or give --questions"
+        )
     parts = divided(arrays, Split(seed))
     learned = np.sort(np.concatenate([parts.train, parts.calibrate]))
     return arrays.take(learned), arrays.take(parts.test)

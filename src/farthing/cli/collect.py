@@ -12,8 +12,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from farthing.cli.console import counted, interruptible, remark
+from farthing.cli.console import interruptible, remark
 from farthing.money import nano_from_usd, usd_from_nano
+from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
     from farthing.budgets.base import Balance

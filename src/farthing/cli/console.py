@@ -68,15 +68,6 @@ def remark(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def counted(n: int, thing: str) -> str:
-    """Say how many there are.
-
-    >>> counted(1, "question"), counted(1400, "question")
-    ('1 question', '1,400 questions')
-    """
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
 @contextmanager
 def interruptible(kept: str) -> Iterator[None]:
     """Turn Ctrl-C into one line that says what was kept, and exit code 130."""

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from farthing.cli.console import counted, interruptible, remark, trainings
+from farthing.cli.console import interruptible, remark, trainings
 from farthing.cli.files import check_folder
 from farthing.cli.options import Seed
 from farthing.errors import InputError, MissingExtraError
 from farthing.money import significant
+from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
     from farthing.experiments.corl.pool import Pool

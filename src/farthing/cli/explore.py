@@ -58,7 +58,8 @@ def explore(
         check_suffix(log)
     chosen = system("bandit", bandit)
     arrays = files.read_traces(traces)
-    stream = exploring.stream_of(arrays, seed)
+    stream, nano = exploring.stream_of(arrays, seed), int(budget * NANO_PER_USD)
+    exploring.refuse(stream, nano, value_of)
     if len(stream) < len(arrays):
         lacking = len(arrays) - len(stream)
         remark(f"note: {lacking:,} questions lack a graded answer of some model and are left out")
@@ -66,7 +67,7 @@ def explore(
         found = exploring.explore(
             stream,
             chosen,
-            int(budget * NANO_PER_USD),
+            nano,
             name=bandit,
             floor=floor,
             progress=Learning(shown, "asking"),

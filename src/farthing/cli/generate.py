@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from farthing.cli import completion, files
-from farthing.cli.console import counted, interruptible, remark
+from farthing.cli.console import interruptible, remark
 from farthing.cli.options import Seed
+from farthing.reports.counted import counted
 
 
 def generate(

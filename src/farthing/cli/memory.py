@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farthing.cli import files
-from farthing.cli.console import (
-    Learning,
-    counted,
-    interruptible,
-    remark,
-    show,
-    show_json,
-    trainings,
-)
+from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import Json, Seed, read_usd
+from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
     from farthing.experiments.remembering import World
@@ -126,6 +119,9 @@ def _given(
             raise InputError("there is nothing to learn from; give --graded, questions with `gold`")
         world = World(LocalSearch(read_corpus(documents)).find, stands)
         known = load_questions("text", graded)
+        bare = [question.id for question in known if not question.gold]
+        if bare:
+            raise InputError(f"{graded}: question {bare[0]} has no accepted answer; give it `gold`")
     if questions is not None:
         return world, known, load_questions("text", questions, graded=False)
     if len(known) < 2:

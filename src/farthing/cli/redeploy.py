@@ -9,9 +9,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli.console import counted, interruptible, remark, show, show_json
+from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.databases import date_of
 from farthing.cli.options import Json, Seed
+from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli.console import counted, remark, show, show_json
+from farthing.cli.console import remark, show, show_json
 from farthing.cli.options import Json
 from farthing.errors import InputError
+from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 SHOWN = 12

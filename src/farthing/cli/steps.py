@@ -8,16 +8,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli.console import (
-    Learning,
-    counted,
-    interruptible,
-    remark,
-    show,
-    show_json,
-    trainings,
-)
+from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import Json, Seed, read_usd
+from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
     from farthing.experiments.steps import Row
@@ -68,6 +61,8 @@ def steps(
 
     (chain, judged), prices = _chains(on, train, test, seed), price or [0.1, 0.3, 0.6]
     budget_nano = None if budget is None else int(budget * 10**9)
+    if budget_nano is not None:
+        experiments.refuse(judged, budget_nano)
     found: dict[str, Learned] = {}
     wanted = experiments.configs(prices, SHORT if on == "embedded" else BopoConfig())
     with interruptible("nothing was written"), trainings() as shown:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farthing.cli import completion, imports
-from farthing.cli.console import counted, interruptible, remark, show, show_json
+from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.files import check_file, noted
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, UnknownNameError
+from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
     from farthing.traces.store import Store

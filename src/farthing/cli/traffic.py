@@ -11,12 +11,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli.console import counted, interruptible, remark, show, show_json
+from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.databases import ConfigOption, DatabaseOption, database_of, date_of
 from farthing.cli.files import check_file
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError
+from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:

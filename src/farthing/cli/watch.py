@@ -11,10 +11,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.cli.console import counted, remark, show, show_json
+from farthing.cli.console import remark, show, show_json
 from farthing.cli.databases import database_of
 from farthing.cli.options import Json
 from farthing.errors import InputError
+from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:

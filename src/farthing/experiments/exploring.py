@@ -18,6 +18,7 @@ from farthing.methods.bandits.features import DIMENSIONS, features_of
 from farthing.methods.bandits.off_policy import Log, Value, value_of
 from farthing.methods.base import Progress, Silent, load
 from farthing.methods.cards import card
+from farthing.money import dollars
 from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool
@@ -136,6 +137,23 @@ def stream_of(traces: TraceArrays, seed: int) -> Stream:
     features = [features_of(*pair) for pair in zip(texts, groups, strict=True)]
     right = found.correct[:, 0].astype(np.float64)
     return Stream(found, arms, np.array(features).reshape(-1, DIMENSIONS), cost, right, seed)
+
+
+def refuse(stream: Stream, budget_nano: int, model: str | None) -> None:
+    """Refuse, before anything is asked, a budget that pays for no call, and an unknown model.
+
+    Raises:
+        InputError: it is so.
+    """
+    names = [arm.name for arm in stream.arms]
+    if model is not None and model not in names:
+        raise InputError(f"there is no model {model}; there are {', '.join(names)}")
+    least = min(stream.arms, key=lambda arm: arm.largest_nano)
+    if budget_nano < least.largest_nano:
+        raise InputError(
+            f"a budget of {dollars(budget_nano)} pays for no question; a call of {least.name} can "
+            f"cost {dollars(least.largest_nano)}"
+        )
 
 
 def explore(

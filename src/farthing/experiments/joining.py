@@ -111,6 +111,8 @@ def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed:
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(pool))
     cut = int(LEARNED * len(pool))
+    if cut < 1:
+        raise InputError("one question is too few: some are to learn from, others to route")
     learned, asked = V0.fit(pool.take(np.sort(order[:cut])), seed), Asked.of(pool)
     ability = learned.ability(few.history)
     draws = rng.normal(size=(DRAWS, len(ability.mode)))

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from farthing.errors import InputError
 from farthing.methods.routers.bopo.episodes import UNLIMITED, Chain, Chances, always, at_random, run
 from farthing.methods.routers.bopo.learner import BopoConfig, Boundaries
 from farthing.methods.routers.bopo.reward import CLASSES
+from farthing.money import dollars
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -45,6 +47,22 @@ def played(
     large = (done.action == 1).sum(axis=1) / np.maximum(made.sum(axis=1), 1)
     over = int((done.cost_nano > budget_nano).sum())
     return Row(name, done.success.astype(float), done.cost_nano, large, over)
+
+
+def refuse(chain: Chain, budget_nano: int) -> None:
+    """Refuse a budget in which no task can be done.
+
+    Raises:
+        InputError: it is below what the small model can cost in every task.
+    """
+    state = chain.begin(np.arange(chain.tasks))
+    whole = chain.largest_nano(state, 0)[:, 0] + chain.rest_nano(state, 0)
+    least = int(whole.min())
+    if budget_nano < least:
+        raise InputError(
+            f"a budget of {dollars(budget_nano)} pays for no task; one by the small model alone "
+            f"can cost {dollars(least)}"
+        )
 
 
 def compare(

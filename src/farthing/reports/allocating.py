@@ -8,6 +8,7 @@ from rich.text import Text
 
 from farthing.experiments.allocating import Allocated, Row
 from farthing.money import dollars, significant, usd_from_nano
+from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 KEY = (
@@ -29,8 +30,9 @@ def screen(found: Allocated, source: str) -> Group:
         table.add_column(heading, justify="right", no_wrap=True)
     for at, row in enumerate(found.rows):
         table.add_row(*_cells(row, found, measured=measured), style="bold" if at == 0 else None)
+    title = f"{source}: {counted(n, 'question')}, a budget of {dollars(found.budget.nano)}"
     drawn: list[RenderableType] = [
-        Text(f"{source}: {n:,} questions, a budget of {dollars(found.budget.nano)}", style="bold"),
+        Text(title, style="bold"),
         Text(""),
         table,
         Text(""),

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from farthing.experiments.exploring import Explored, Judged, Row
 from farthing.money import dollars, significant, usd_from_nano
+from farthing.reports.counted import counted
 
 KEY = (
     "In hindsight: models mixed as a linear program would, knowing all grades. Of all: what is not "
@@ -24,7 +25,8 @@ def screen(found: Explored, judged: Judged | None, source: str) -> Group:
         table.add_column(heading, justify="right", no_wrap=True)
     for at, row in enumerate(found.rows):
         table.add_row(*_cells(row, found.questions), style="bold" if at == 0 else None)
-    said = f"{source}: {found.questions:,} questions, a budget of {dollars(found.budget_nano)}"
+    asked = counted(found.questions, "question")
+    said = f"{source}: {asked}, a budget of {dollars(found.budget_nano)}"
     drawn: list[RenderableType] = [Text(said, style="bold"), Text(""), table, Text("")]
     drawn.append(Text(_shares(found), overflow="fold"))
     if judged is not None:
@@ -91,5 +93,6 @@ def _told(judged: Judged) -> str:
     return (
         f"By this record alone {judged.model}, asked for everything, is right on "
         f"{value.estimate:.1%} (95 %: {value.low:.1%} to {value.high:.1%}); it was drawn on "
-        f"{value.agreed:,} of {value.questions:,} questions. Really it is {judged.really:.1%}."
+        f"{value.agreed:,} of {counted(value.questions, 'question')}. "
+        f"Really it is {judged.really:.1%}."
     )

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from farthing.experiments.joining import Joined
 from farthing.money import dollars, significant, usd_from_nano
+from farthing.reports.counted import counted
 
 KEY = (
     "Each question goes to one model, by estimated success and price, on average within the "
-    "budget. Right: on {:,} questions held out, as recorded of the others, as estimated of the "
+    "budget. Right: on {} held out, as recorded of the others, as estimated of the "
     "one that joins."
 )
 
@@ -38,6 +39,7 @@ def screen(found: Joined, source: str) -> Group:
         table.add_row(
             _usd(row.budget_nano), _share(row.without), _share(row.joined), f"{row.share:.0%}"
         )
+    others = counted(len(found.models), "other model")
     return Group(
         Text(
             f"{source}: {few.name} costs {dollars(few.cost_nano)} a question and is expected right "
@@ -46,8 +48,9 @@ def screen(found: Joined, source: str) -> Group:
             overflow="fold",
         ),
         Text(
-            f"From {n:,} outcomes, {right:,} of them right, and {found.questions:,} questions to "
-            f"{len(found.models)} other models; it was asked nothing more.",
+            f"From {counted(n, 'outcome')}, {right:,} of them right, and "
+            f"{counted(found.questions, 'question')} to {others}; "
+            "it was asked nothing more.",
             overflow="fold",
         ),
         Text(""),
@@ -55,7 +58,7 @@ def screen(found: Joined, source: str) -> Group:
         Text(""),
         table,
         Text(""),
-        Text(KEY.format(found.routed), style="dim", overflow="fold"),
+        Text(KEY.format(counted(found.routed, "question")), style="dim", overflow="fold"),
     )
 
 

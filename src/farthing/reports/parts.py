@@ -10,6 +10,7 @@ from rich.text import Text
 from farthing.experiments.part_tokens import Caps
 from farthing.experiments.parts import EVENLY, Row, Shared
 from farthing.money import dollars, significant, usd_from_nano
+from farthing.reports.counted import counted
 
 KEY = (
     "USD and right: of tasks that chose nothing. Even shares: each part's best option for an equal "
@@ -28,8 +29,8 @@ def screen(found: Shared, source: str) -> Group:
         each.add_row(name, *_part(found, part, first), *_part(found, part, beside))
     said: list[RenderableType] = [
         Text(
-            f"{source}: {len(found.measured.parts)} parts, {found.tasks:,} tasks to measure on, "
-            f"a budget of {dollars(found.budget_nano)} a task",
+            f"{source}: {len(found.measured.parts)} parts, {counted(found.tasks, 'task')} to "
+            f"measure on, a budget of {dollars(found.budget_nano)} a task",
             style="bold",
         ),
         Text(""),
@@ -56,10 +57,10 @@ def caps_screen(found: Caps, source: str) -> Group:
             f"{1000 * row.e3:.2f}",
             " ".join(map(str, row.cap.tolist())),
         )
-    title = f"{source}: {len(found.parts)} parts, {found.tasks:,} tasks to measure on, "
+    title = f"{source}: {len(found.parts)} parts, {counted(found.tasks, 'task')} to measure on, "
     key = "Tokens: what a task really takes. E3: the share of right tasks, squared, a token."
     return Group(
-        Text(f"{title}{found.tokens:,} tokens a task", style="bold"),
+        Text(f"{title}{counted(found.tokens, 'token')} a task", style="bold"),
         Text(""),
         ways,
         Text(""),

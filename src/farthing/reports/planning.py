@@ -11,6 +11,7 @@ from rich.text import Text
 
 from farthing.experiments.planning import Plans
 from farthing.money import dollars, significant, usd_from_nano
+from farthing.reports.counted import counted
 
 KEY = (
     "Even share: each part gets its share of money and time. Greedy: what is likeliest right now. "
@@ -22,7 +23,7 @@ KEY = (
 def screen(found: Plans, source: str) -> Group:
     """Say what the planner starts, and how often each plan is done in time."""
     limit = f" and {found.left.seconds:g} s" if isfinite(found.left.seconds) else ""
-    title = f"{source}: {dollars(found.left.nano)}{limit}, {found.executions:,} executions"
+    title = f"{source}: {dollars(found.left.nano)}{limit}, {counted(found.executions, 'execution')}"
     parts = _table("Part", "first given to", "so in", "starts", "costs, USD", "done")
     for one in found.parts:
         parts.add_row(

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from farthing.experiments.remembering import Row, Study
 from farthing.money import dollars, significant, usd_from_nano
+from farthing.reports.counted import counted
 from farthing.tasks.base import Question
 
 
@@ -26,10 +27,10 @@ def screen(found: Study, source: str) -> Group:
         table.add_row(f"{row.name} *" if row.held else row.name, *_cells(row))
     note = (
         "* held to the budget. Fixed: the tiers of search, link, filter, rank and read that were "
-        f"best within it on the {found.learned:,} questions that were learned from. ± half a 95 % "
+        f"best within it on {counted(found.learned, 'question')} to learn from. ± half a 95 % "
         "interval."
     )
-    heading = f"{source}: {n:,} questions, a budget of {dollars(found.budget_nano)}"
+    heading = f"{source}: {counted(n, 'question')}, a budget of {dollars(found.budget_nano)}"
     return Group(Text(heading, style="bold"), Text(""), table, Text(note, style="dim"))
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from farthing.experiments.sampling import Comparison, Sampled, interval
 from farthing.methods.allocators.pets.allocator import FIRST, Bucket
 from farthing.money import significant, usd_from_nano
+from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 
@@ -21,8 +22,9 @@ def screen(found: Comparison, source: str) -> Group:
         table.add_column(heading, justify="right", no_wrap=True)
     for one in (*found.results, found.every):
         table.add_row(one.name, *_cells(one))
+    each = counted(found.per_question, "sample")
     said: list[RenderableType] = [
-        Text(f"{source}: {n:,} questions, {found.per_question} samples each", style="bold"),
+        Text(f"{source}: {counted(n, 'question')}, {each} each", style="bold"),
         Text(""),
         table,
         Text(""),
@@ -30,7 +32,7 @@ def screen(found: Comparison, source: str) -> Group:
     if found.plan is not None:
         said.append(Text(f"One by one: take {FIRST} samples; where of these"))
         said += [Text(f"  {_bucket(one)}") for one in reversed(found.plan.buckets)]
-    note = f"Means over {found.orders} orders; ± half a 95 % interval over questions."
+    note = f"Means over {counted(found.orders, 'order')}; ± half a 95 % interval over questions."
     return Group(*said, Text(note, style="dim"))
 
 

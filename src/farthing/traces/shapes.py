@@ -94,7 +94,7 @@ class Checker:
 
     >>> call = Call(round=2, role="gpt-4o", answer="4", correct=True)
     >>> print(*Checker().problems(Trace(id="q", calls=[call]), line=1))
-    (1, 'calls[0].round', 'is 2; a pool asks every model in round 1, and samples are "independent"')
+    (1, 'calls[0].round', 'is 2; a pool asks all in round 1; samples say "independent": true')
     """
 
     before: str = ""
@@ -217,7 +217,7 @@ def _ungradable(trace: Trace) -> Iterator[Problem]:
 def _pool_problems(trace: Trace) -> Iterator[Problem]:
     for i, call in enumerate(trace.calls):
         if call.round != 1:
-            problem = 'a pool asks every model in round 1, and samples are "independent"'
+            problem = 'a pool asks all in round 1; samples say "independent": true'
             yield f"calls[{i}].round", f"is {call.round}; {problem}"
 
 

@@ -108,6 +108,8 @@ def _sniffed(source: Source, options: Options) -> str:
         if named_so:
             return OWN
         raise
+    if first is None and named_so:
+        return OWN
     if first is None:
         raise InputError(f"{source.name}: holds no records")
     if isinstance(first.values.get("calls"), list):
