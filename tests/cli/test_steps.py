@@ -15,6 +15,7 @@ def test_a_table_with_both_boundaries_and_the_optimum(farthing: Farthing) -> Non
     done = farthing("steps", "--budget", "0.003", *FEW)
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 80
+    assert done.out.startswith("made-up tasks: 60 tasks, at most $0.003 each")
     for said in ("always small", "always large", "BoPO, lambda 0.3", "At best, lambda 0.3"):
         assert said in done.out
 

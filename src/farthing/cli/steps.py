@@ -4,18 +4,24 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import Json, Seed, read_usd
+from farthing.money import NANO_PER_USD, dollars
 from farthing.reports.counted import counted
+from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
     from farthing.experiments.steps import Row
     from farthing.methods.routers.bopo.episodes import Chain
     from farthing.methods.routers.bopo.learner import Learned
+
+TASKS = {
+    "generated": "made-up tasks",
+    "embedded": "chains of arithmetic before two embedded networks",
+}
 
 
 def steps(
@@ -60,7 +66,7 @@ def steps(
     from farthing.methods.routers.bopo.learner import SHORT, BopoConfig, learn
 
     (chain, judged), prices = _chains(on, train, test, seed), price or [0.1, 0.3, 0.6]
-    budget_nano = None if budget is None else int(budget * 10**9)
+    budget_nano = None if budget is None else int(budget * NANO_PER_USD)
     if budget_nano is not None:
         experiments.refuse(judged, budget_nano)
     found: dict[str, Learned] = {}
@@ -76,6 +82,8 @@ def steps(
         show_json({"classes": shares, "rows": [_record(row) for row in rows], "optimum": best})
         return
     remark(f"learned from {counted(train, 'task')}, judged on {test:,} others")
+    limit = "without a budget" if budget_nano is None else f"at most {dollars(budget_nano)} each"
+    show(Text(f"{TASKS[on]}: {counted(test, 'task')}, {limit}\n", style="bold"))
     show(_table(rows))
     told = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
     show(Text(f"Tasks, by what the boundaries come to on them: {told}."))
@@ -96,7 +104,7 @@ def _chains(on: str, train: int, test: int, seed: int) -> "tuple[Chain, Chain]":
 
         return Generated.draw(two_models(), train, rng), Generated.draw(two_models(), test, rng)
     if on != "embedded":
-        raise UnknownNameError("chain of steps", on, ("embedded", "generated"))
+        raise UnknownNameError("chain of steps", on, TASKS)
     from farthing.experiments.steps_arithmetic import Arithmetic, draw
     from farthing.models.embedded import EmbeddedSettings
     from farthing.models.prices import PriceTable
@@ -136,17 +144,17 @@ def _record(row: "Row") -> dict[str, float | str]:
 
 
 def _table(rows: "list[Row]") -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Who does the steps")
-    for title in ("Succeeded", "USD a task", "At most", "Large", "Over"):
+    for title in ("USD a task", "at most", "succeeded", "large", "over"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
         error = (row.rate * (1 - row.rate) / len(row.success)) ** 0.5
         table.add_row(
             row.name,
-            f"{row.rate:.3f} ± {error:.3f}",
             f"{row.cost_usd:.3g}",
             f"{int(row.cost_nano.max()) / 1e9:.3g}",
+            f"{row.rate:.3f} ± {error:.3f}",
             f"{row.large.mean():.0%}",
             str(row.over),
         )

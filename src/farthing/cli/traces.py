@@ -111,8 +111,8 @@ def import_(
     form = imports.format_of(files, form, supplied.options)
     if form == OWN and supplied != Supplied():
         raise InputError(
-            f"{files[0]}: is in the form of traces already, which say all of it themselves; leave "
-            "options for other tools' files out"
+            f"{files[0]}: is in the form of traces already, which say all of it themselves, "
+            "samples too; leave options for other tools' files out"
         )
     with interruptible("nothing was imported"), _no_store_left(store), Store.open(store) as opened:
         if form == OWN:

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from farthing.experiments.exploring import Explored, Judged, Row
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
+from farthing.reports.plain_table import plain_table
 
 KEY = (
     "In hindsight: models mixed as a linear program would, knowing all grades. Of all: what is not "
@@ -19,7 +18,7 @@ KEY = (
 
 def screen(found: Explored, judged: Judged | None, source: str) -> Group:
     """Say what the stream cost and brought, beside other ways to spend as much."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Who answers", overflow="fold")
     for heading in ("spent, USD", "answered", "right", "of all", "95 % of right"):
         table.add_column(heading, justify="right", no_wrap=True)

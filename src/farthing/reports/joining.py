@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from rich import box
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from farthing.experiments.joining import Joined
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
+from farthing.reports.plain_table import plain_table
 
 KEY = (
     "Each question goes to one model, by estimated success and price, on average within the "
@@ -22,7 +21,7 @@ def screen(found: Joined, source: str) -> Group:
     """Say what it costs, what it is expected to do, and who would be asked."""
     few, (low, high) = found.few, found.interval
     n, right = len(few.history.right), int(few.history.right.sum())
-    beside = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    beside = plain_table()
     beside.add_column("Model", overflow="fold")
     for heading in ("USD a question", "right"):
         beside.add_column(heading, justify="right", no_wrap=True)
@@ -32,7 +31,7 @@ def screen(found: Joined, source: str) -> Group:
         style = "bold" if joins else None
         expected = f"{share:.1%}"
         beside.add_row(f"{name} (joins)" if joins else name, _usd(cost), expected, style=style)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     for heading in ("Budget, USD a question", "right without it", "with it", "asked it"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in found.rows:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +10,7 @@ from farthing.experiments.part_tokens import Caps
 from farthing.experiments.parts import EVENLY, Row, Shared
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
+from farthing.reports.plain_table import plain_table
 
 KEY = (
     "USD and right: of tasks that chose nothing. Even shares: each part's best option for an equal "
@@ -100,7 +100,7 @@ def to_json(found: Shared) -> dict[str, Any]:
 
 
 def _table(first: str, *headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column(first, overflow="fold")
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from farthing.experiments.planning import Plans
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
+from farthing.reports.plain_table import plain_table
 
 KEY = (
     "Even share: each part gets its share of money and time. Greedy: what is likeliest right now. "
@@ -65,7 +65,7 @@ def _in_usd(record: dict[str, Any], nano: str) -> dict[str, Any]:
 
 
 def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column(first, overflow="fold")
     for heading in others:
         table.add_column(heading, justify="right", no_wrap=True)

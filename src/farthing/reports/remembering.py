@@ -5,21 +5,20 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from farthing.experiments.remembering import Row, Study
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
+from farthing.reports.plain_table import plain_table
 from farthing.tasks.base import Question
 
 
 def screen(found: Study, source: str) -> Group:
     """Say what each way of paying costs and brings."""
     n = len(found.rows[0].remembered)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Memory", overflow="fold")
     for heading in ("USD in all", "a question", "right, %"):
         table.add_column(heading, justify="right", no_wrap=True)
