@@ -100,6 +100,8 @@ def test_what_cannot_be_planned_is_refused(refused: Refused, workflow: Path) -> 
     assert "starts no part" in refused("plan", workflow, "--budget", "0.0001")
     said = refused("plan", workflow, "--budget", "0.01", "--deadline", "0")
     assert "give more than 0" in said
+    said = refused("plan", workflow, "--budget", "0.01", "--deadline", "0.5")
+    assert "the quickest way through all parts takes" in said
     assert "unknown planner 'mcp'" in refused(
         "plan", workflow, "--budget", "0.01", "--planner", "mcp"
     )

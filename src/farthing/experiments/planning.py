@@ -129,7 +129,7 @@ def compare_plans(
     Execution i of every plan begins with the same seed.
 
     Raises:
-        InputError: no part can be paid, or no execution is asked for.
+        InputError: no part can be paid, nothing can be in time, or no execution is asked for.
     """
     if executions < 1:
         raise InputError(f"{executions} executions say nothing; give at least 1")
@@ -138,6 +138,11 @@ def compare_plans(
         raise InputError(
             f"a budget of {dollars(left.nano)} starts no part; the cheapest start can cost "
             f"{dollars(least)}"
+        )
+    if workflow.shortest_s > left.seconds:
+        raise InputError(
+            f"nothing is done within {left.seconds:g} s; the quickest way through all parts takes "
+            f"{workflow.shortest_s:.3g} s"
         )
 
     def executed(name: str, way: Callable[[], Planner]) -> list[tuple[Planner, Episode[Progress]]]:

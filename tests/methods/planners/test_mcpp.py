@@ -174,3 +174,11 @@ def test_what_is_no_workflow_is_refused() -> None:
 
 def test_a_step_gives_what_is_left() -> None:
     assert Left(10, 5.0).after(Step("a", -3, 2.0)) == Left(13, 3.0)
+
+
+def test_the_shortest_time_is_that_of_the_longest_way() -> None:
+    """Two parts side by side, then one more; each by its quickest model."""
+    slow = Choice("slow", 0.5, (100, 300), tokens_per_s=10.0)
+    quick = Choice("quick", 0.5, (100, 300), tokens_per_s=50.0, latency_s=1.0)
+    parts = (Part("a", (slow, quick)), Part("b", (slow,)), Part("c", (quick,), after=(0, 1)))
+    assert Workflow(parts).shortest_s == 10.0 + 3.0

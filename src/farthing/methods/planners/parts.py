@@ -85,6 +85,11 @@ class Choice:
         return self.samples * self.input_nano + ceil(self.samples * written / 2)
 
     @cached_property
+    def shortest_s(self) -> float:
+        """The fewest seconds that it can take."""
+        return self.latency_s + self.tokens[0] / self.tokens_per_s
+
+    @cached_property
     def longest_s(self) -> float:
         """The most seconds that it can take."""
         return self.latency_s + self.tokens[1] / self.tokens_per_s

@@ -49,6 +49,15 @@ class Workflow:
         """The state in which nothing is done."""
         return Progress((False,) * len(self.parts))
 
+    @property
+    def shortest_s(self) -> float:
+        """The fewest seconds in which all can be done, whatever it costs."""
+        ends: list[float] = []
+        for part in self.parts:
+            begun = max((ends[before] for before in part.after), default=0.0)
+            ends.append(begun + min(choice.shortest_s for choice in part.choices))
+        return max(ends)
+
     def ready(self, state: Progress) -> list[int]:
         """Return the parts that can be started."""
         busy = {one.part for one in state.under_way}
