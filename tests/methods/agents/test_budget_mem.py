@@ -108,6 +108,7 @@ def test_blind_it_learns_the_best_of_the_243_at_other_weights(table: Table, weig
     test_blind_it_learns_the_best_of_the_243(table, weight)
 
 
+@pytest.mark.slow
 def test_seeing_it_is_better_than_any_fixed_choice(table: Table) -> None:
     learner = Learner()
     price = learner.scale(table).price(0.4)

@@ -25,6 +25,7 @@ def mean(workflow: Workflow, left: Left, runs: int, planner: Portfolio = MCPP) -
     )
 
 
+@pytest.mark.slow
 def test_it_is_near_the_exact_optimum_and_never_beyond_it() -> None:
     runs = 300
     gaps: list[float] = []
