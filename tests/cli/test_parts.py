@@ -93,6 +93,7 @@ def test_what_cannot_be_shared_is_refused(refused: Refused, parts: Path) -> None
     of = ("parts", "--parts", parts)
     assert "one of both" in refused(*of)
     assert "one of both" in refused(*of, "--budget", "1", "--tokens", "3")
+    assert "leave --allocator and --trials out" in refused(*of, "--tokens", "30", "--trials", "9")
     assert "cheapest options of its 2 parts cost" in refused(*of, "--budget", "0.0001")
     assert "fewer than one for each of 2 parts" in refused(*of, "--tokens", "1")
     assert "plan-and-budget" in refused(*of, "--budget", "1", "--allocator", "nobody")

@@ -33,17 +33,23 @@ def parts(
         ),
     ] = None,
     allocator: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
-            help="Who shares the budget; others stand beside it.",
+            help="Who shares the budget; others stand beside it.  [default: lagrangian]",
+            show_default=False,
             autocompletion=completion.allocators,
         ),
-    ] = "lagrangian",
+    ] = None,
     trials: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="That AgentTTS makes, on recorded tasks."),
-    ] = 60,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="That AgentTTS makes, on recorded tasks.  [default: 60]",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -65,6 +71,11 @@ def parts(
 
     if (budget is None) == (tokens is None):
         raise InputError("say what a task may cost: --budget USD, or --tokens N; one of both")
+    if tokens is not None and (allocator is not None or trials is not None):
+        raise InputError(
+            "--tokens lays every way to share them side by side; leave --allocator and --trials out"
+        )
+    allocator, trials = allocator or "lagrangian", trials or 60
     system("allocator", allocator)
     with interruptible("nothing was written"):
         recorded = read_parts(parts)
