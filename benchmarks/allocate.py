@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -33,7 +34,6 @@ from farthing.methods.allocators.rco.allocator import RCO
 from farthing.methods.asked import Asked
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card
-from farthing.process.operating_points import on_offer
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
@@ -139,7 +139,7 @@ def one_split(found: Figures, name: str, train: TraceArrays, test: TraceArrays, 
     order = cheapest_first([train])
     train, test = in_order(train, order), in_order(test, order)
     estimates = fit_estimates(train)
-    batch = estimates.batch(Asked.of(test), on_offer(test))
+    batch = estimates.batch(Asked.of(test), test.made[:, 0])
     cost = batch.expected_nano.sum(axis=0)
     low, high = int(cost.min()), int(cost[estimates.mean.argmax()])
     bought = {}
@@ -207,13 +207,14 @@ def paint(found: Figures, figure: Figure) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("what", choices=["knapsack", "pools"])
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--splits", type=int, default=20)
     arguments.add_argument("--highs", type=int, default=10_000)
     given = arguments.parse_args()
     if given.what == "knapsack":
         knapsack(given.highs)
     else:
+        needed(*(given.traces / file for file in POOLS.values()))
         pools(given.traces, given.splits)
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 
 from farthing import plugins
 from farthing.budgets.pacing.hindsight import optimum
@@ -275,9 +276,11 @@ def regret() -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("what", choices=["pools", "until", "regret"])
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--seeds", type=int)
     given = arguments.parse_args()
+    if given.what != "regret":
+        needed(*(given.traces / file for file in POOLS.values()))
     if given.what == "pools":
         pools(given.traces, given.seeds or 10)
     elif given.what == "until":

@@ -27,6 +27,7 @@ import pacing as days
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from pacing import Questions
+from recordings import FOLDER, needed
 
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, settle
@@ -107,9 +108,9 @@ def taught_ones(questions: Questions) -> dict[str, tuple[Pacer, State | None]]:
     return pacers
 
 
-def horizons(folder: Path, requests: int) -> None:
+def horizons(folder: Path | None, requests: int) -> None:
     sources = [days.generated(0)]
-    if (folder / days.FILE).is_file():
+    if folder:
         sources.insert(0, days.recorded(folder, 0))
     figures: Figures = {}
     for questions in sources:
@@ -255,12 +256,16 @@ def bursts(folder: Path, number: int) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("what", choices=["horizons", "regret", "bursts"])
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--streams", type=int, default=20_000)
     arguments.add_argument("--days", type=int, default=10)
+    arguments.add_argument("--generated", action="store_true", help="made-up questions alone")
     given = arguments.parse_args()
+    reads = given.what == "bursts" or (given.what == "horizons" and not given.generated)
+    if reads:
+        needed(given.traces / days.FILE)
     if given.what == "horizons":
-        horizons(given.traces, given.streams)
+        horizons(given.traces if reads else None, given.streams)
     elif given.what == "regret":
         regret()
     else:

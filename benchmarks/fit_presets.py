@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from recordings import FOLDER, needed
 from scipy.optimize import least_squares, nnls
 from scipy.special import expit, logit
 
@@ -26,7 +27,7 @@ from farthing.process.generator.histories import UNSEEN, enumerate_histories
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import PRESETS
 
-TABLES = Path(__file__).parents[1] / "../shared/data/paper_tables.csv"
+TABLES = FOLDER.parent / "paper_tables.csv"
 QUESTIONS = 200
 """The tables give cents for this many test questions."""
 PULL = 0.004
@@ -96,9 +97,7 @@ class Fit:
 
 
 def main(tables: Path) -> None:
-    if not tables.exists():
-        print(f"nothing to fit to: there is no file {tables}; name the paper's tables")
-        return
+    needed(tables)
     with tables.open(newline="") as file:
         rows = list(csv.DictReader(file))
     fits = [fit(name, rows) for name in STARTS]

@@ -1,9 +1,11 @@
 """Can the gateway overspend, lose count, or grow? Crowds at a cap, killed workers, start, memory.
 
-    .venv/bin/python benchmarks/gateway_crash.py [cap] [kills] [start] [soak] [--postgres]
+    .venv/bin/python benchmarks/gateway_crash.py [cap] [kills] [start] [starts] [soak] [--postgres]
 
 `cap`: 1,000 requests at once against a cap that fits 50, four workers, 20 rounds. `kills`: 100
 random workers killed with SIGKILL under load. `start`: seconds to the first answer, memory.
+`starts`: 50 starts of four workers that record, on one database; how many went without a worker
+that failed.
 `soak`: 20,000 requests through one worker. `--postgres` takes a private PostgreSQL server
 (`.ci/postgres`) in place of an SQLite file. The small version is `tests/gateway/test_crash.py`.
 """
@@ -28,7 +30,9 @@ from crashing import against_a_cap, under_kills  # noqa: E402
 from gateway_running import models, serve_section  # noqa: E402
 from serving import memory_mib, request, serving  # noqa: E402
 
-PARTS = ("cap", "kills", "start", "soak")
+PARTS = ("cap", "kills", "start", "starts", "soak")
+SETTLED_S = 4.0
+"""Seconds after the first answer in which the other workers start too."""
 
 
 def main() -> None:
@@ -39,6 +43,7 @@ def main() -> None:
     arguments.add_argument("--crowd", type=int, default=1_000)
     arguments.add_argument("--kills", type=int, default=100)
     arguments.add_argument("--requests", type=int, default=2_000, help="under kills")
+    arguments.add_argument("--starts", type=int, default=50)
     arguments.add_argument("--soak", type=int, default=20_000)
     arguments.add_argument("--workers", type=int, default=4)
     given = arguments.parse_args()
@@ -54,6 +59,8 @@ def main() -> None:
                     kills(folder, where, given.kills, given.requests, given.workers)
                 case "start":
                     start(folder, where)
+                case "starts":
+                    starts(folder, where, given.starts, given.workers)
                 case "soak":
                     soak(folder, where, given.soak)
             print(f"{part}: {time.perf_counter() - began:.0f} s", flush=True)
@@ -110,6 +117,23 @@ def start(folder: Path, where: str) -> None:
                 used = seconds_of(running.popen.pid)
             print(f"start {number + 1}: first answer after {seconds:.2f} s", end=", ")
             print(f"{used:.2f} s of one core, {memory:.0f} MiB")
+
+
+def starts(folder: Path, where: str, number: int, workers: int) -> None:
+    text = serve_section(database=where, workers=workers, keys=True) + models("http://127.0.0.1:9")
+    started = 0
+    for at in range(1, number + 1):
+        (folder / "serve.log").unlink(missing_ok=True)
+        try:
+            with serving(folder, text, "--record") as running:
+                time.sleep(SETTLED_S)
+            said = running.said()
+            fine = running.popen.returncode == 0
+        except AssertionError as error:
+            fine, said = False, str(error)
+        problems = [line for line in said.splitlines() if "could not" in line or "Error" in line]
+        started += fine and not problems
+        print(f"started: {started} of {at}", *problems, sep="\n", flush=True)
 
 
 def seconds_of(pid: int) -> float:

@@ -28,6 +28,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from recordings import FOLDER, needed
 
 from farthing.budgets.accounts.opening import open_accounts
 from farthing.money import dollars, nano_from_usd
@@ -35,7 +36,7 @@ from farthing.tasks.multiple_choice import normalise
 
 FARTHING = str(Path(sys.executable).parent / "farthing")
 RESULTS = Path(__file__).parent / "results" / "gateway_day.json"
-TRACES = Path("../shared/data/traces/mmlu-nine-models.jsonl.gz")
+TRACES = FOLDER / "mmlu-nine-models.jsonl.gz"
 PRICES = {
     "gpt-4o-mini": ("0.15", "0.60"),
     "qwen2.5-72b-instruct": ("0.90", "0.90"),
@@ -82,6 +83,7 @@ def main() -> None:
     arguments.add_argument("--traces", type=Path, default=TRACES)
     arguments.add_argument("--epsilon", default="0.1")
     given = arguments.parse_args()
+    needed(given.traces)
     with gzip.open(given.traces, "rt") as file:
         recorded = [json.loads(line) for line in file]
     with tempfile.TemporaryDirectory() as folder:

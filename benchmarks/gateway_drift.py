@@ -39,6 +39,7 @@ from gateway_day import (
     quiet,
     serving,
 )
+from recordings import needed
 
 from farthing.budgets.accounts.opening import open_accounts
 from farthing.gateway.watching.base import Alarm, Kept
@@ -153,6 +154,7 @@ def main() -> None:
     arguments.add_argument("--harder", type=float, default=5.0)
     arguments.add_argument("--seed", type=int, default=0)
     given = arguments.parse_args()
+    needed(given.traces)
     with gzip.open(given.traces, "rt") as file:
         recorded = [json.loads(line) for line in file]
     with tempfile.TemporaryDirectory() as folder:

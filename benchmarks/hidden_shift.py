@@ -13,14 +13,14 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from farthing.calibration.weighted import Weighted, weighted_threshold
-from farthing.methods.learning import Silent
 
+from farthing.calibration.guarantees.weighted import Weighted, weighted_threshold
 from farthing.errors import CalibrationError
 from farthing.experiments.density_ratio import fit_density_ratio
 from farthing.experiments.evaluate import replay
 from farthing.experiments.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.features.rounds import FeatureSet
+from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.process.generator.config import shift_mix
 from farthing.process.generator.generate import generate

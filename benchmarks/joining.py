@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
@@ -32,7 +33,6 @@ from farthing.methods.estimators.v0 import chance
 from farthing.methods.fit_scorer import STRENGTH, logistic
 from farthing.methods.routers.v0.learner import BETAS
 from farthing.methods.routers.v0.policy import chosen
-from farthing.process.operating_points import on_offer
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load as read
@@ -104,15 +104,15 @@ def one_newcomer(
     found = {}
     for key, column in columns.items():
         right = test.correct[:, 0, model]
-        graded = on_offer(test)[:, model]
+        graded = test.made[:, 0][:, model]
         figures = [
             log_loss(column[graded], right[graded]),
             float(roc_auc_score(right[graded], column[graded])),
             abs(float(column[graded].mean() - right[graded].mean())),
         ]
         success[:, model] = column
-        found[key] = figures + routed(train, test, success, on_offer(test))
-    offered = on_offer(test).copy()
+        found[key] = figures + routed(train, test, success, test.made[:, 0])
+    offered = test.made[:, 0].copy()
     offered[:, model] = False
     found["without it", 0] = [np.nan] * 3 + routed(train, test, success, offered)
     return found
@@ -204,10 +204,11 @@ def paint(found: Found, figure: Figure) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--splits", type=int, default=4)
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
+    needed(*(given.traces / file for file in POOLS.values()))
     found: Found = defaultdict(list)
     jobs = [(given.traces / file, seed) for file in POOLS.values() for seed in range(given.splits)]
     names = [name for name in POOLS for _ in range(given.splits)]

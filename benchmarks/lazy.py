@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from recordings import FOLDER, needed
 
 from farthing.calibration.guarantees.split import split_threshold
 from farthing.experiments import run as training
@@ -23,7 +24,7 @@ from farthing.methods.base import Dataset
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide
 
-RECORDED = Path(__file__).parents[1] / "../shared/data/traces/reasoning-llama2-13b-gpt4.jsonl.gz"
+RECORDED = FOLDER / "reasoning-llama2-13b-gpt4.jsonl.gz"
 POLICIES = ("fixed-1", "stopping", "lookahead", "lazy")
 
 
@@ -58,9 +59,7 @@ def main() -> None:
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
-    if not chosen.traces.exists():
-        print(f"{chosen.traces} is not there; name a file of independent traces")
-        return
+    needed(chosen.traces)
     names = chosen.policies.split(",")
     jobs = [(chosen.traces, n, chosen.alpha, s) for n, s in product(names, range(chosen.splits))]
     print("| policy | USD a question | coverage | threshold set on the test questions: USD |")

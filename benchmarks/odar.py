@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
@@ -317,11 +318,12 @@ def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=("recorded", "tokens"))
-    parser.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    parser.add_argument("--traces", type=Path, default=FOLDER)
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--questions", type=int, default=1_000)
     chosen = parser.parse_args()
     if chosen.part == "recorded":
+        needed(chosen.traces / FILE)
         recorded(chosen.traces, chosen.splits)
     else:
         tokens(chosen.questions, chosen.splits)

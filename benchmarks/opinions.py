@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 from threadpoolctl import threadpool_limits
 
 from farthing.methods.base import Silent, load
@@ -85,6 +86,7 @@ def read_off(cost: FloatArray, right: FloatArray, at: FloatArray) -> list[float]
 def one_split(title: str, folder: Path, seed: int) -> Found:
     found: Found = {}
     traces = read(folder / FILES[title])
+    traces = traces.take(traces.complete)
     rows = np.random.default_rng([seed, 5]).permutation(len(traces))
     half = len(rows) // 2
     train, test = traces.take(rows[:half]), traces.take(rows[half:])
@@ -179,10 +181,11 @@ def paint(found: Found, figure: Figure) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--splits", type=int, default=8)
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
+    needed(*(given.traces / file for file in FILES.values()))
     found: Found = defaultdict(list)
     jobs = [(title, given.traces, seed) for title in FILES for seed in range(given.splits)]
     with ProcessPoolExecutor(given.workers) as workers:

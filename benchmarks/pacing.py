@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, settle
@@ -273,13 +274,16 @@ def paint(rows: Rows, figure: Figure) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--days", type=int, default=10)
+    arguments.add_argument("--generated", action="store_true", help="made-up questions alone")
     given = arguments.parse_args()
+    if not given.generated:
+        needed(given.traces / FILE)
     rows: Rows = {}
     for seed in range(given.days):
         sources = [generated(seed)]
-        if (given.traces / FILE).is_file():
+        if not given.generated:
             sources.insert(0, recorded(given.traces, seed))
         for questions in sources:
             cases = [(at, 1.0) for at in TIGHTNESS] + [(0.25, 0.5), (0.25, 2.0)]

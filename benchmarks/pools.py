@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from recordings import needed
 
 from farthing.experiments.foresight import foresight
 from farthing.experiments.pools import (
@@ -40,6 +41,7 @@ from farthing.traces.assemble import load
 
 SPLITS_DRAWN = 20
 STRONG = "gpt-4o"
+FILES = ("mmlu-nine-models.jsonl.gz", "hotpotqa-seven-agents.jsonl.gz")
 EPSILON, DELTA, ALPHA = Fraction(1, 50), Fraction(1, 10), Fraction(1, 10)
 MMLU = ((0, 500), (0, 1_000), (500, 500))
 """Questions of the test part that train as well, and that calibrate."""
@@ -97,9 +99,10 @@ def mmlu(traces: TraceArrays, train_more: int, n: int) -> Setting:
 
 def hotpotqa(traces: TraceArrays) -> Setting:
     """Promise that the answers paid for cover the solvable questions."""
+    traces = traces.take(traces.complete)  # 36 questions lack an agent's call
     fallback = everything(traces)
     return Setting(
-        "HotpotQA: 250 train, 150 calibrate, 100 test",
+        "HotpotQA: 250 train, 150 calibrate, 64 test",
         "Pool cover",
         traces,
         lambda: random_splits(traces, 250, 150),
@@ -164,9 +167,11 @@ def main() -> None:
     arguments.add_argument("--only", default="")
     arguments.add_argument("--methods", nargs="*", default=())
     given = arguments.parse_args()
-    pool = load(given.folder / "mmlu-nine-models.jsonl.gz")
+    recorded, agents = (given.folder / file for file in FILES)
+    needed(recorded, agents)
+    pool = load(recorded)
     settings = [mmlu(pool, train_more, n) for train_more, n in MMLU]
-    settings.append(hotpotqa(load(given.folder / "hotpotqa-seven-agents.jsonl.gz")))
+    settings.append(hotpotqa(load(agents)))
     for setting in settings:
         if given.only in setting.title:
             found = outcomes(setting, given.embedding, given.methods)

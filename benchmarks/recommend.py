@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from recordings import needed
 
 from farthing.experiments.pools import (
     PER_THOUSAND,
@@ -130,6 +131,7 @@ def main() -> None:
     arguments.add_argument("--pooled", action="store_true")
     arguments.add_argument("--only", default="")
     given = arguments.parse_args()
+    needed(*(given.folder / f"{name}.jsonl.gz" for name in FILES if given.only in name))
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name, strong in FILES.items():
         if given.only not in name:

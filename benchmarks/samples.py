@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 
 from farthing.experiments.sampling import Comparison, Sampled, compare, interval
 from farthing.methods.allocators.base import Batch
@@ -189,12 +190,13 @@ def knew(traces: TraceArrays, each: int, orders: int) -> Sampled:
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("what", choices=["lastletters", "embedded"])
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--out", type=Path, default=Path("samples-of-networks"))
     arguments.add_argument("--questions", type=int, default=500)
     arguments.add_argument("--orders", type=int, default=50)
     given = arguments.parse_args()
     if given.what == "lastletters":
+        needed(given.traces / RECORDED)
         draw({"": compared(read(given.traces / RECORDED), given.orders)}, "samples.svg")
         return
     found = {}

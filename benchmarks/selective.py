@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from recordings import needed
 
 from farthing.experiments import selective_proof
 from farthing.experiments.candidates import the_only
@@ -100,6 +101,7 @@ def main() -> None:
     parser.add_argument("--marked", action="store_true", help="train on the marked questions")
     parser.add_argument("--divisions", type=int, default=40)
     args = parser.parse_args()
+    needed(args.traces)
     print("| tested | proved | answered | right | below | USD/1k | answers/USD | whom |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in args.policies.split(","):

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from recordings import FOLDER, needed
 
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fit_models import ALWAYS_ALL
@@ -50,13 +51,15 @@ def shown(values: FloatArray, sign: str = "") -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--traces", type=Path, default=Path("../shared/data/traces"))
+    arguments.add_argument("--traces", type=Path, default=FOLDER)
     arguments.add_argument("--splits", type=int, default=20)
     given = arguments.parse_args()
+    needed(*(given.traces / file for file in FILES.values()))
     print("| | K | counted | by log-odds | by Bayes' rule | minus log-odds | minus counted |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for title, file in FILES.items():
         traces = load(given.traces / file)
+        traces = traces.take(traces.complete)
         found = [one_split(traces, seed) for seed in range(given.splits)]
         counted, by_odds, weighed, answers = np.array(found).T
         every = [shown(each) for each in (answers, counted, by_odds, weighed)]

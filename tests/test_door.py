@@ -294,9 +294,45 @@ def test_another_model_under_the_name_of_a_role_ends_the_promise() -> None:
     assert "made for the models small and large, and these are small and huge" in promise
 
 
-def test_a_model_without_costs_is_said_to_count_as_free() -> None:
-    calls = [("small", 0.001), ("large", None)]
-    call = {"id": 1, "answer": "4", "correct": True}
-    rows = [{**call, "model": model, "cost_usd": usd} for model, usd in calls]
-    with pytest.warns(UserWarning, match="no call of large has a cost, so it counts as free"):
-        ft.from_records(rows)
+@pytest.mark.filterwarnings("ignore:no call", "ignore:every call")
+def test_nothing_is_said_of_savings_where_costs_are_not_known() -> None:
+    def recorded(large: float | None, small: float | None = 0.001) -> ft.Traces:
+        costs = {"small": small, "large": large}
+        call = {"answer": "4", "correct": True}
+        return ft.from_records(
+            {"id": f"q{i}", "model": model, "cost_usd": usd, **call}
+            for i in range(20)
+            for model, usd in costs.items()
+        )
+
+    policy = ft.fit("always-small", recorded(0.01))
+    for traces, says in (
+        (recorded(None), "no call of large has a cost"),
+        (recorded(None, None), "no call of these traces has a cost"),
+        (recorded(0.0, 0.0), "every cost in these traces is 0, so nothing can be saved"),
+    ):
+        for refused in (
+            lambda: ft.fit("always-small", traces),  # noqa: B023 - called at once
+            lambda: ft.recommend(traces),  # noqa: B023
+            lambda: ft.compare(traces, ["always-small"]),  # noqa: B023
+            lambda: policy.calibrate(traces),  # noqa: B023
+            lambda: policy.evaluate(traces),  # noqa: B023
+        ):
+            with pytest.raises(InputError, match=says):
+                refused()
+    assert policy.evaluate(recorded(0.01, 0.0)).metrics  # a model that is recorded as free is
+
+
+@pytest.mark.parametrize("promise", [ft.Parity, ft.Agreement])
+def test_one_reference_is_named_or_the_same_twice(promise: Any) -> None:
+    traces = ft.from_records(
+        {"id": f"q{i}", "model": model, "cost_usd": usd, "answer": "4", "correct": True}
+        for i in range(300)
+        for model, usd in (("small", 0.001), ("large", 0.01))
+    )
+    says = "the promise is held against large, and the reference is 'small'; name one of them"
+    with pytest.raises(InputError, match=says):
+        ft.recommend(traces, promise("large", epsilon="0.3", delta="0.2"), reference="small")
+    for given, reference in (("large", "large"), (None, "large"), ("large", None)):
+        asked = promise(given, epsilon="0.3", delta="0.2")
+        assert ft.recommend(traces, asked, reference=reference).found.reference == "large"

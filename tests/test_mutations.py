@@ -211,7 +211,7 @@ MUTATIONS = (
     Mutation(
         "the worst right answer counts for coverage, not the best",
         "replay:paths",
-        "np.ascontiguousarray(right.T).max(axis=0)",
+        "np.ascontiguousarray(each.T).max(axis=0)",
         "np.where(traces.correct, leaf, np.inf).min(axis=(1, 2))",
         "test_replay::test_kappa_star_over_every_action_subset",
     ),
@@ -815,9 +815,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
-        "proofs:promise",
-        "down_from_the_best(plays, train)",
-        "down_from_the_best(plays, calibrate)",
+        "proofs:_promised",
+        "beginning(asked, plays, train, role, len(calibrate.recorded))",
+        "beginning(asked, plays, calibrate, role, len(calibrate.recorded))",
         "test_held_out_questions",
     ),
     Mutation(
@@ -873,7 +873,7 @@ MUTATIONS = (
     Mutation(
         "questions that prove the promise measure what came of it",
         "experiments.recommend:recommend",
-        "plan.part(plan.parts.report)",
+        "plan.part(rows)",
         "plan.part(plan.parts.prove)",
         "test_recommend::"
         "test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last",
@@ -923,8 +923,8 @@ MUTATIONS = (
     Mutation(
         "a question that is marked to train is held out",
         "splits:by_shares",
-        "np.setdiff1d(np.arange(len(arrays)), train)",
-        "np.arange(len(arrays))",
+        "np.setdiff1d(together.distinct, train)",
+        "together.distinct",
         "test_splits::test_shares_keep_to_the_marks",
     ),
     Mutation(

@@ -40,6 +40,8 @@ IMAGES = Path(__file__).parents[2] / "docs/images"
 
 Row = Mapping[str, Any]
 
+sys.path.append(str(Path(__file__).parents[1]))  # for `recordings`
+
 
 def training_questions(config: GeneratorConfig, seed: int, n: int = TRAIN) -> TraceArrays:
     return generate(config, n, np.random.default_rng([seed, 1]))

@@ -19,10 +19,13 @@ from pathlib import Path
 import numpy as np
 from common import ALPHA, Experiment, Row, draw, series, table
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 
 from farthing.calibration.to_grade import Partly, first_failure, next_to_grade
 from farthing.calibration.trinomial import loss_p_value
-from farthing.experiments.plays import Part, Plays, down_from_the_best
+from farthing.experiments.beginning import beginning
+from farthing.experiments.plays import Part, Plays
+from farthing.experiments.promises import Parity
 from farthing.experiments.wanted import Given, chosen_at
 from farthing.methods.base import Silent
 from farthing.methods.cascades.conformal_arbitrage.learner import CONFORMAL_ARBITRAGE
@@ -37,9 +40,7 @@ EPSILONS = (0.02, 0.05)
 WAYS = ("in order", "disagreements", "by chance")
 SPLITS, DELTA = 20, 0.1
 CALIBRATE = 500
-FOLDER = Path(
-    sys.argv[sys.argv.index("--traces") + 1] if "--traces" in sys.argv else "../shared/data/traces"
-)
+PLACE = Path(sys.argv[sys.argv.index("--traces") + 1]) if "--traces" in sys.argv else FOLDER
 
 
 def without_grades(traces: TraceArrays) -> TraceArrays:
@@ -79,7 +80,7 @@ def by_row(order: IntArray) -> Callable[[Given, int], int]:
 
 
 def measure(source: str, seed: int) -> list[Row]:
-    traces = load(FOLDER / f"{SOURCES[source]}.jsonl.gz")
+    traces = load(PLACE / f"{SOURCES[source]}.jsonl.gz")
     rng = np.random.default_rng([seed, 5])
     rows = rng.permutation(len(traces))
     learn, prove = traces.take(rows[CALIBRATE:]), traces.take(rows[:CALIBRATE])
@@ -87,7 +88,8 @@ def measure(source: str, seed: int) -> list[Row]:
     policy = CONFORMAL_ARBITRAGE.fit(same, ALPHA, seed, Silent()).policy
     plays = Plays(policy, "allow", None)
     worst = at_worst(without_grades(learn), REFERENCE)
-    kappas = down_from_the_best(plays, Part(worst, worst))
+    asked = Parity(REFERENCE, EPSILONS[0], DELTA)
+    kappas = beginning(asked, plays, Part(worst, worst), REFERENCE, CALIBRATE).row
     chosen = chosen_at(plays.right_at(kappas), prove)
     theirs = first_answer(prove, REFERENCE).astype(np.int64)
     marks = recorded_marks(prove, int(prove.answer.max()) + 1)
@@ -143,6 +145,8 @@ def paint(rows: list[Row], figure: Figure) -> None:
 
 
 def main() -> None:
+    if "--redraw" not in sys.argv:
+        needed(*(PLACE / f"{name}.jsonl.gz" for name in SOURCES.values()))
     cases = [{"source": source, "seed": seed} for source in SOURCES for seed in range(SPLITS)]
     rows = Experiment("labels_needed", measure).rows(cases)
     for source in SOURCES:

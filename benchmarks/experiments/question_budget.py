@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from common import ALPHA, PER_THOUSAND, PRESET, Experiment, Row, draw, series, table
 from matplotlib.figure import Figure
+from recordings import FOLDER, needed
 
 from farthing.calibration.guarantees.split import split_rank
 from farthing.methods.base import Silent
@@ -32,20 +33,19 @@ from farthing.traces.assemble import load
 from farthing.traces.pool import cascade
 
 SOURCES = ("generator", "reasoning", "mmlu")
+FILES = {"reasoning": "reasoning-llama2-13b-gpt4.jsonl.gz", "mmlu": "mmlu-nine-models.jsonl.gz"}
 SHARES = (0.5, 1.0, 1.1, 1.5, 2.5)
 """Budgets, as multiples of the most that the dearest call can cost."""
 SPLITS = 10
 CALIBRATE = 200
-FOLDER = Path(
-    sys.argv[sys.argv.index("--traces") + 1] if "--traces" in sys.argv else "../shared/data/traces"
-)
+PLACE = Path(sys.argv[sys.argv.index("--traces") + 1]) if "--traces" in sys.argv else FOLDER
 
 
 def questions(source: str) -> TraceArrays:
     if source == "reasoning":
-        return load(FOLDER / "reasoning-llama2-13b-gpt4.jsonl.gz")
+        return load(PLACE / FILES[source])
     if source == "mmlu":
-        return cascade(load(FOLDER / "mmlu-nine-models.jsonl.gz"))
+        return cascade(load(PLACE / FILES[source]))
     made = generate(PRESET, 1_400, np.random.default_rng(7))
     return replace(made, independent=np.ones(len(made), dtype=bool))
 
@@ -126,6 +126,8 @@ def paint(rows: list[Row], figure: Figure) -> None:
 
 
 def main() -> None:
+    if "--redraw" not in sys.argv:
+        needed(*(PLACE / file for file in FILES.values()))
     cases = [
         {"source": source, "share": share, "seed": seed}
         for source in SOURCES

@@ -120,6 +120,13 @@ def test_the_split_is_in_the_open_and_what_is_left_is_the_policy_s() -> None:
         assert "119 checked questions show 1" in found.sentence() or unproved is fewer
 
 
+def test_a_certificate_is_computed_again_at_the_share_of_its_judge() -> None:
+    same = np.arange(400)[:, None] >= 4
+    agreeing = Agreeing(np.ones((400, 1), np.int64), same, "gpt-4o", checks=Checks("mini", 119, 0))
+    made = certify(agreeing, "0.05", "0.1", fingerprint="", share=SHARE)
+    assert made.promise.recompute(agreeing, made) == made
+
+
 @pytest.mark.parametrize(
     "share", [None, JudgeShare(epsilon=Fraction("0.05"), delta=Fraction("0.05"))]
 )

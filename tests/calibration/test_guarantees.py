@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing import plugins
-from farthing.calibration.base import Certificate, Promise, Threshold
+from farthing.calibration.base import AskedOf, Certificate, Promise, Threshold
 from farthing.calibration.guarantees.agreement import Agreeing, Checks, Judged, JudgeShare
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.escalated import PassedOn
@@ -30,7 +30,8 @@ from farthing.calibration.sequence import Candidates
 
 NAMES = plugins.names("guarantees")
 MARK = "0" * 64
-COMMON = set(Certificate.__struct_fields__) - {"promise"}
+COMMON = set(Certificate.__struct_fields__) - {"promise", "requests"}
+"""Evidence of distinct questions does not say how often each was asked."""
 levels = st.integers(1, 9).map(lambda i: Fraction(i, 10))
 given_whom = st.sampled_from(["all", "solvable"])
 
@@ -188,6 +189,8 @@ def other(name: str, value: Any) -> Any:
         return "solvable" if value == "all" else "all"
     if name in {"fingerprint", "reference", "candidate"}:
         return f"{value}x"
+    if name == "asked_of":
+        return AskedOf(models=("a", "b"), questions=2, recorded=3)
     if name in BY_NAME:
         return BY_NAME[name]
     return 1 if value is None else OTHERS[type(value)](value)

@@ -104,3 +104,13 @@ def test_what_cannot_be_read_is_refused() -> None:
         Answers(np.ones((2, 1), bool), np.ones((2, 1)))  # type: ignore[arg-type]
     with pytest.raises(CalibrationError, match="no training questions"):
         candidate_thresholds(np.array([]), np.array([], bool), 0.1)
+
+
+def test_the_cheapest_is_taken_of_those_that_answer_about_as_many_as_the_best() -> None:
+    """A standard error of 160 of 200 is 5.7: 155 are about as many, and 60 are not."""
+    answered = np.arange(200)[:, None] < np.array([60, 155, 160])
+    cost = np.tile([1, 5, 9], (200, 1))
+    right = np.ones_like(answered)
+    assert selective_point(Answers(answered, right, cost_nano=cost), "0.1", "0.1") == 1
+    apart = np.arange(200)[:, None] < np.array([60, 154, 160])
+    assert selective_point(Answers(apart, right, cost_nano=cost), "0.1", "0.1") == 2

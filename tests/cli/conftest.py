@@ -1,8 +1,12 @@
 """The command line run in this process, as the installed script runs it."""
 
+import csv
+import io
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +14,8 @@ import pytest
 from farthing.cli import main
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import preset
-from farthing.traces.jsonl import write_traces
+from farthing.traces.base import Trace
+from farthing.traces.jsonl import read_traces, write_traces
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,7 @@ class Done:
 
 
 Farthing = Callable[..., Done]
+Import = Callable[..., Trace]
 
 
 @pytest.fixture
@@ -56,6 +62,36 @@ def refused(farthing: Farthing) -> Callable[..., str]:
         return done.err
 
     return run
+
+
+@pytest.fixture
+def imported(farthing: Farthing) -> Import:
+    """Import a file of one question, whose records are written as its suffix says; return it."""
+
+    def run(name: str, content: Any, *options: object) -> Trace:
+        for old in Path().glob("a.db*"):
+            old.unlink()
+        Path(name).write_text(csv_text(content) if name.endswith(".csv") else json.dumps(content))
+        if name.endswith(".jsonl"):
+            Path(name).write_text("".join(json.dumps(record) + "\n" for record in content))
+        done = farthing("traces", "import", name, "--store", "a.db", "--task", "gsm8k", *options)
+        assert done.code == 0, done.err
+        assert farthing("traces", "export", "--store", "a.db", "--out", "out.jsonl").code == 0
+        (trace,) = read_traces("out.jsonl")
+        return trace
+
+    return run
+
+
+def csv_text(records: list[dict[str, Any]]) -> str:
+    """Return records as CSV; lists and objects stand as JSON in their cells."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(records[0])
+    for record in records:
+        cells = record.values()
+        writer.writerow([json.dumps(v) if isinstance(v, list | dict) else v for v in cells])
+    return file.getvalue()
 
 
 @pytest.fixture(scope="session")

@@ -264,11 +264,14 @@ def test_a_question_that_the_controller_cannot_read_is_refused(
     assert "'What is 2+2?' has others, such as W" in told
     listed = pool_file.parent / "questions.jsonl"
     text = pool_file.read_text().replace(str(listed), str(tmp_path / "own.jsonl"))
-    rows = [{"question": "say 3, a=3;a?", "gold": "3", "split": part} for part in SPLITS]
+    rows = [
+        {"question": f"say {n}, a={n};a?", "gold": str(n), "split": part}
+        for n, part in enumerate(SPLITS, start=1)
+    ]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "pool.toml").write_text(text)
     told = refused("corl", "evaluate", "--pool", tmp_path / "pool.toml", "--n", 2)
-    assert "'say 3, a=3;a?' has others" in told
+    assert "a?' has others, such as" in told
 
 
 def test_it_is_said_what_a_hard_budget_was_and_that_questions_were_fewer(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from farthing.cli import live_demo
+from farthing.cli import demo, live_demo
+from farthing.experiments.published import published
 from farthing.models.embedded import find
 from farthing.tasks.arithmetic import part_of, solve
 from farthing.tasks.questions import load_questions
@@ -56,11 +57,33 @@ def test_the_demo_collects_proves_answers_and_goes_on(
     assert "was promised: " in " ".join(done.out.split())
     assert "on average" in lines[-1]
     assert Path("demo-out/report.html").exists()
+    each_place_names_the_promise_of_both_figures(done.out)
     assert verdicts(Path("demo-out/traces.db")) > 0.95
 
     job = live_demo.write_job(Path("demo-out"), 93)
     again = farthing("collect", job, "--store", "demo-out/traces.db", "--max-cost", "10")
     assert "3 questions recorded into demo-out/traces.db, 90 were there" in again.out
+
+
+def each_place_names_the_promise_of_both_figures(terminal: str) -> None:
+    """The terminal's promise holds with confidence, the report's on average over calibration."""
+    terminal = " ".join(terminal.split())
+    page = " ".join(Path("demo-out/report.html").read_text(encoding="utf-8").split())
+    [printed] = re.findall(r"Saved against always asking large: (\d+ % \(.*?\))", terminal)
+    assert "you may be 90 % sure of that" in terminal
+    stronger = f"of which you may be 90 % sure, .*: under it {re.escape(printed)} is saved"
+    assert re.search(stronger, page)
+    assert "These figures are of a promise on average over what chance gives one" in page
+    [reported] = re.findall(r"<h2>Saved</h2> <p class=\"amount\"><b>(.*?)</b>", page)
+    weaker = f"of a weaker promise, on average over .*: under it .* saves {re.escape(reported)},"
+    assert re.search(weaker, terminal)
+
+
+def test_the_papers_own_ccpo_is_compared_where_its_figures_are_shown() -> None:
+    """`ccpo` has a corrected constraint, so the paper printed nothing of it."""
+    papers = {str(row["policy"]) for row in published(demo.PRESET)}
+    assert "ccpo-published" in papers.intersection(demo.POLICIES)
+    assert "ccpo" not in papers
 
 
 def _ratio() -> float:

@@ -3,23 +3,14 @@
 import re
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from rewrite import PAGES, blocks
 from typer.core import TyperGroup
 
 from farthing.cli.main import app
-
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def shown(text: str) -> list[str]:
-    """Return the command lines in a page's console blocks."""
-    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return re.findall(r"^\$ (?:\S*/)?farthing (.*)$", "\n".join(blocks), re.MULTILINE)
 
 
 def parse(line: str) -> str:
@@ -33,7 +24,7 @@ def parse(line: str) -> str:
     return " ".join(name)
 
 
-LINES = [line for page in PAGES for line in shown(page.read_text())]
+LINES = [line for page in PAGES for block in blocks(page.read_text()) for line in block.lines]
 
 
 def commands(group: TyperGroup, above: str = "") -> dict[str, str]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import farthing as ft
+
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
 SECRET = "sk-proj-abcdefghijklmnop"
@@ -50,7 +52,7 @@ def test_a_log_is_imported_and_what_it_lacks_is_said(farthing: Farthing) -> None
     for says in (
         "no question is graded; --gold FILE",
         "costs of gpt-4o-mini are worked out from its tokens at its list price, $0.15 in",
-        "costs are not known of house-model (2 calls), so they count as free; --price MODEL=IN,OUT",
+        "costs are not known of house-model (2 calls); --price MODEL=IN,OUT",
     ):
         assert sum(says in note for note in notes) == 1, says
     assert SECRET not in done.err
@@ -173,6 +175,35 @@ def test_a_file_with_a_question_under_two_ids_is_imported_with_a_note(farthing: 
     done = farthing("traces", "info", "y.db", "--json")
     assert any("30 questions stand here twice" in note for note in json.loads(done.out)["notes"])
     assert "note: 30 questions stand here twice" in done.err
+
+
+def test_questions_that_stand_twice_are_counted_alike_everywhere(farthing: Farthing) -> None:
+    """Of 30 questions that come again, the models swap what they say of 10 the second time."""
+    lines = ["ticket,question,model,answer,cost"]
+    for name, again in (("T", "ab"), ("U", "ba")):
+        for i in range(30):
+            answers = again if i < 10 else "ab"
+            for model, answer in zip(("small", "large"), answers, strict=True):
+                lines.append(f"{name}{i},How much is {i}?,{model},{answer},0.001")
+    Path("calls.csv").write_text("\n".join(lines))
+    asked = ("traces", "import", "calls.csv", "--store", "y.db", "--column", "id=ticket")
+    said = "note: 20 questions stand here twice, with the same text and answers under two ids"
+    assert said in farthing(*asked).err
+    for out in ("y.jsonl", "y.parquet"):
+        assert farthing("traces", "export", "--store", "y.db", "--out", out).code == 0
+    for file in ("y.db", "y.jsonl"):
+        assert said in farthing("traces", "info", file).err
+    with pytest.warns(UserWarning, match="20 questions stand here twice"):
+        ft.from_records([json.loads(line) for line in Path("y.jsonl").read_text().splitlines()])
+    arrays = "30 questions stand here twice, with the same text and pattern of answers"
+    assert arrays in farthing("traces", "info", "y.parquet").err
+
+
+def test_what_stands_twice_says_how_a_proof_per_request_counts(farthing: Farthing) -> None:
+    Path("calls.csv").write_text(table(30) + table(30).partition("\n")[2].replace("T", "U"))
+    proved = ("--promise", "agreement", "--epsilon", 0.5, "--delta", 0.2, "--reference", "large")
+    said = farthing("recommend", "--traces", "calls.csv", *proved, "--per", "request").err
+    assert "counts each of them once, and a proof per request each time;" in said
 
 
 def test_a_table_that_lacks_a_column_says_which(farthing: Farthing, refused: Refused) -> None:

@@ -146,7 +146,9 @@ def test_what_is_not_known_of_traces_is_null(farthing: Farthing) -> None:
     assert (small["model"], small["call_cost_usd"], small["latency_s"]) == (None, None, [2, 2.9])
     assert (found["splits"], found["groups"]) == ({"train": 1, "test": 1}, {"g": 2})
     assert (found["ungraded"], found["pool"]) == (1, True)
-    assert found["notes"] == ["no call has a cost, so every policy looks free; record `cost_usd`"]
+    assert found["notes"] == [
+        "no call has a cost, so nothing is known of savings; record `cost_usd`"
+    ]
     assert done.err == f"note: {found['notes'][0]}\n"
 
 

@@ -166,19 +166,6 @@ def test_a_feature_is_asked_for_by_name(farthing: Farthing, pool: Path) -> None:
     assert "did you mean 'depth'" in farthing(*compare, "stopping", "--feature", "dept").err
 
 
-def test_free_calls_are_remarked_on(farthing: Farthing, pool: Path) -> None:
-    free = pool.read_text().replace('"cost_usd"', '"extra_usd"')
-    Path("free.jsonl").write_text(free)
-    says = "no call has a cost, so every policy looks free"
-    for name, said in (("free.jsonl", True), (pool, False)):
-        train = ("train", "--traces", name, "--policy", "random", "--out", "b")
-        compare = ("compare", "--traces", name, "--policies", "random", "--splits", 2, "--out", "r")
-        for asked in (train, compare, ("traces", "info", name)):
-            done = farthing(*asked)
-            assert done.code == 0
-            assert (says in done.err) == said
-
-
 @pytest.mark.usefixtures("quick")
 def test_the_same_seed_gives_the_same_bytes(farthing: Farthing, runs: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):

@@ -43,7 +43,7 @@ def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 40
     assert lines[0].startswith("pool.jsonl: use ")
-    n = one_use.divide(pool(700), 0).sizes
+    n = one_use.divide(pool(700), 0).distinct(pool(700).content)
     for said in (
         ", proved",
         "large alone (reference)",
@@ -176,3 +176,50 @@ def test_a_folder_that_holds_something_else_is_refused_before_the_work(refused: 
     for command in ("recommend", "train"):
         said = refused(command, "--traces", "absent.jsonl", "--out", "mine")
         assert "mine holds notes.txt; name a new or empty folder for the bundle" in said
+
+
+# questions that ask the same
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a log of 700 questions, each of which was asked three times."""
+    path = tmp_path_factory.mktemp("repeated") / "log.jsonl"
+    lines = [json.loads(line) for line in write(path, pool(700)).read_text().splitlines()]
+    with path.open("w", encoding="utf-8") as file:
+        for time in range(3):
+            for line in lines:
+                asked = line | {"id": f"{line['id']}-{time}", "question": f"What is {line['id']}?"}
+                file.write(json.dumps(asked) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("per", [(), ("--per", "question"), ("--per", "request")])
+def test_the_screen_says_how_many_questions_are_distinct(
+    farthing: Farthing, repeated: Path, per: tuple[str, ...]
+) -> None:
+    done = farthing("recommend", "--traces", repeated, *FIVE, *per, "--out", "r")
+    shown = " ".join(done.out.split())
+    assert "Note: 2,100 requests, 700 distinct questions; " in shown
+    assert "in the draw of 275 distinct questions" in shown
+    assert "210 questions trained, 117 chose, 275 proved; these figures are of 98 others" in shown
+    certificate = bundles.load("r").certificate
+    assert certificate is not None
+    assert (certificate.n, certificate.requests) == (275, 825)
+    assert certificate.per_request == ("request" in per)
+    assert ("It is about requests, here 825" in shown) == ("request" in per)
+    # The steps by hand say it as well, and count likewise.
+    parity = ("--promise", "parity", "--epsilon", "0.1", "--delta", "0.2", "--reference", "large")
+    farthing("train", "--traces", repeated, "--policy", "agreement-cascade", "--out", "b")
+    steps = farthing("calibrate", "--bundle", "b", "--traces", repeated, *parity, *per)
+    assert "420 requests, 140 distinct questions" in steps.err
+    assert ("of 420 requests 140 ask distinct" in " ".join(steps.out.split())) != ("request" in per)
+
+
+def test_other_promises_count_no_requests(refused: Refused, traces: Path) -> None:
+    said = refused("recommend", "--traces", traces, "--promise", "coverage", "--per", "request")
+    assert "coverage counts each question once; ask for parity or agreement per request" in said
+    said = refused("recommend", "--traces", traces, *FIVE, "--per", "request")
+    assert "a promise per request needs to know which requests ask the same, and " in said
+    said = refused("calibrate", "--bundle", "b", "--traces", traces, "--per", "request")
+    assert "--per means nothing to --promise coverage, only to parity or agreement" in said

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from live_audits import config, live, made_bundle, soon, unaudited, write
 from msgspec import structs
@@ -29,6 +30,7 @@ from farthing.gateway.passed import Passed
 from farthing.gateway.watching.base import Deployed
 from farthing.gateway.watching.deployments import certificate_mark, deployments
 from farthing.traces.base import Call
+from farthing.traces.copies import content_of
 from farthing.traces.jsonl import read_traces, write_traces
 
 Farthing = Callable[..., Any]
@@ -144,12 +146,13 @@ def test_the_certificate_is_the_one_that_calibrate_gives_on_exported_traces(
     assert farthing("traffic", "export", "--database", "copy.db", "--out", "all.jsonl").code == 0
     drawn = {one.id for one in some if one.audited}
     audits = [one for one in read_traces(tmp_path / "all.jsonl") if one.id in drawn]
-    lay, _ = divided(len(audits), Agreement("large"), 0)
+    content = np.array([content_of(one) for one in audits], dtype=np.uint64)
+    lay, _ = divided(content, Agreement("large"), 0)
     marked = [
         structs.replace(one, split="train" if at in set(lay.tolist()) else "calibrate")
         for at, one in enumerate(audits)
     ]
-    never = structs.replace(audits[0], id="never used", split="test")
+    never = structs.replace(audits[0], id="never used", question="another?", split="test")
     write_traces(tmp_path / "marked.jsonl", [*marked, never])
     asked = ("--promise", "agreement", "--epsilon", "0.1", "--delta", "0.1", "--reference", "large")
     done = farthing("calibrate", "--bundle", other, "--traces", "marked.jsonl", *asked)

@@ -79,6 +79,16 @@ LINE = '{"id": "a", "calls": [{"round": 1, "role": "small", "correct": true}]}'
         ("binary.db", b"\x7fELF\x00\xff" * 99, "database"),
         ("broken.jsonl", f"{LINE}\n{{broken".encode(), "line 2"),
         ("negative.jsonl", LINE.replace("true", 'true, "cost_usd": -1').encode(), "cost_usd"),
+        (
+            "why.jsonl",
+            LINE.replace("[{", '[{"asked_probability": 0, ').encode(),
+            "asked_probability: is 0; it must be a number, above 0",
+        ),
+        (
+            "why.jsonl",
+            LINE.replace('"a", ', '"a", "missing_because": "foo", ').encode(),
+            'missing_because: is "foo"; it must be chance, earlier_reply or unknown',
+        ),
         ("twice.jsonl", f"{LINE}\n{LINE}".encode(), "line 2"),
         ("folder.jsonl", None, "folder.jsonl"),
     ],
@@ -205,7 +215,7 @@ def test_an_error_of_ours_is_one_line_too_and_exits_with_1(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a mistake of ours")
 
-    monkeypatch.setattr("farthing.traces.assemble.load", broken)
+    monkeypatch.setattr("farthing.reports.traces.describe", broken)
     done = farthing("traces", "info", runs)
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert "please report this" in done.err

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 
 from farthing import read_traces
 
@@ -156,6 +157,68 @@ def test_info_counts_what_is_graded_alone(farthing: Farthing, pool: Path) -> Non
     by_role = {role["role"]: role for role in found["roles"]}
     assert (found["solvable"], by_role["small"]["accuracy"]) == (1.0, 0.0)
     assert by_role["large"]["accuracy"] == 1.0
+
+
+def test_info_counts_no_call_that_was_not_made(farthing: Farthing, pool: Path) -> None:
+    """Large is asked 4 of 30 questions and right on 3; a call of it that failed is not right."""
+    lines = [json.loads(line) for line in pool.read_text().splitlines()]
+    for i, line in enumerate(lines):
+        small, large = sorted(line["calls"], key=lambda call: call["role"] == "large")
+        line["calls"] = [small, large | {"correct": i > 0}] if i < 4 else [small]
+    Path("holes.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = farthing("traces", "info", "holes.jsonl").out
+    (large,) = (line.split() for line in said.splitlines() if line.startswith("large"))
+    assert large[2:5] == ["4", "0.750", "0.75"]
+    failed = {"round": 1, "role": "large", "error": {"type": "timeout", "message": ""}}
+    lines[4]["calls"].append(failed | {"cost_usd": 0})
+    Path("holes.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = json.loads(farthing("traces", "info", "holes.jsonl", "--json").out)
+    (role,) = (role for role in found["roles"] if role["role"] == "large")
+    assert (role["answers"], role["accuracy"], role["accuracy_by_round"]) == (4, 0.6, [0.6])
+    paid = sum(call["cost_usd"] for line in lines for call in line["calls"][1:])
+    assert role["call_cost_usd"] == pytest.approx(paid / 5)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "says"),
+    [
+        (("large", "small"), "cost      unknown\n"),
+        (("small",), "of those known; unknown of small\n"),
+        ((), "a question\n"),
+    ],
+)
+def test_info_says_no_cost_that_nobody_knows(
+    farthing: Farthing, pool: Path, unknown: tuple[str, ...], says: str
+) -> None:
+    lines = [json.loads(line) for line in pool.read_text().splitlines()]
+    for line in lines:
+        for call in line["calls"]:
+            if call["role"] in unknown:
+                del call["cost_usd"]
+    Path("log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = farthing("traces", "info", "log.jsonl").out
+    assert says in said
+    assert "$0.0000" not in said
+    whole = " ".join(said.split())
+    assert ("the cheapest first" in whole) == (not unknown)
+    not_known = f"in the order of their costs, which are not known of {', '.join(unknown)};"
+    assert (not_known in whole) == bool(unknown)
+    found = json.loads(farthing("traces", "info", "log.jsonl", "--json").out)
+    assert (found["cost_usd"] is None, found["total_cost_usd"] is None) == (bool(unknown),) * 2
+    for role in found["roles"]:
+        assert (role["call_cost_usd"] is None) == (role["role"] in unknown)
+
+
+def test_info_says_that_a_free_model_costs_nothing(farthing: Farthing, pool: Path) -> None:
+    lines = [json.loads(line) for line in pool.read_text().splitlines()]
+    for line in lines:
+        for call in line["calls"]:
+            call["cost_usd"] *= call["role"] == "large"
+    Path("log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = json.loads(farthing("traces", "info", "log.jsonl", "--json").out)
+    costs = {role["role"]: role["call_cost_usd"] for role in found["roles"]}
+    assert costs["small"] == 0
+    assert costs["large"] > 0
 
 
 def test_generated_traces_depend_on_the_seed_alone(farthing: Farthing) -> None:

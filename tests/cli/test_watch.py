@@ -61,7 +61,7 @@ def test_what_is_watched_is_shown_and_an_alarm_closed(
     text = " ".join(found.out.split())
     assert found.code == 0
     assert "sums agreement c 1,500 90 80 0.500" in text
-    assert "less than the 0.9 that was promised" in text
+    assert "less than the 90 % that was promised" in text
     assert "since alarm 0 ?" in text
     assert "Since the alarm was raised (" in text
     assert "1 open alarm, 0 closed" in text
@@ -78,7 +78,7 @@ def test_what_is_watched_is_shown_and_an_alarm_closed(
     again_graded()
     text = " ".join(farthing("watch", config).out.split())
     assert "since closing 1,200 0.950 (0.9" in text
-    assert "0.95 of 1,200 graded audits kept it: 0.9" in text
+    assert "95 % of 1,200 graded audits kept it: 9" in text
     assert "there is no open alarm" in refused("watch", config, "--close", alarm["id"])
 
 

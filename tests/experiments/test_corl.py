@@ -3,31 +3,27 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chat_server import Endpoint
-from controller_pool import answers, calls, write_pool
+from controller_pool import answers, calls, dollars, scripted_pool, write_pool
 
 from farthing.errors import ConfigError, InputError, ModelConnectionError, UnpricedModelError
 from farthing.experiments.corl.evaluate import choosing, evaluate, greedy
 from farthing.experiments.corl.live import ask
 from farthing.experiments.corl.opened import Opened, chat_layout
 from farthing.experiments.corl.pool import BUILT_IN, built_in, find, read_pool
-from farthing.experiments.corl.population import chosen_modes, every_plan, recorded
+from farthing.experiments.corl.population import alone, chosen_modes, every_plan, recorded
 from farthing.experiments.corl.questions import Listed
-from farthing.lm import symbols
-from farthing.methods.controllers.experts import FrozenExperts
+from farthing.experiments.corl.traces import experts_of
 from farthing.methods.controllers.optimum import best, outcome
-from farthing.methods.controllers.rollouts import Voice
 from farthing.models.base import Prompt
 from farthing.models.config import ModelsConfig
-from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
-from farthing.tasks.arithmetic import normalise, solve
+from farthing.tasks.arithmetic import solve
 from farthing.tasks.base import Question
 
 CENT = 10**7
@@ -38,42 +34,14 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pool(tmp_path_factory.mktemp("corl"))
 
 
-def dollars(usd: str) -> TokenPrice:
-    """Return a price of so much a million tokens, read or written."""
-    return TokenPrice((Rates(Decimal(usd), Decimal(usd)),))
-
-
-def right(prompt: Prompt) -> str:
-    return f"<answer>{solve(prompt.messages[-1].content)}</answer>"
-
-
-def four(_: Prompt) -> str:
-    return "<answer>4</answer>"
-
-
 Scripted = Callable[..., Opened]
 
 
 @pytest.fixture
 def scripted() -> Iterator[Scripted]:
-    """Open the pool `two` with a small expert that says 4, and a large one that is right."""
+    """Open pools with a small expert that says 4, and a large one that is right."""
     with ExitStack() as opened:
-
-        def make(network: Any, small: Callable[[Prompt], Any] = four) -> Opened:
-            pool = built_in("two")
-            models = {
-                "small": ScriptedModel(small, name="small", price=dollars("10")),
-                "large": ScriptedModel(right, name="large", price=dollars("100")),
-            }
-            ends = frozenset({symbols.NUMBERS[symbols.END]})
-            price = dollars("0.1")
-            voice = Voice(network, symbols.encode, symbols.decode, ends, price=price, max_tokens=9)
-            experts = FrozenExperts(models, 200, normalise)
-            return opened.enter_context(
-                Opened(pool, voice, None, experts, pool.rules, pool.grader())
-            )
-
-        yield make
+        yield lambda *given: opened.enter_context(scripted_pool(*given))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -98,12 +66,44 @@ def test_a_plan_costs_what_a_controller_pays_who_follows_it(scripted: Scripted) 
         opened = scripted(network)
         questions = opened.pool.questions.sample("test", 12, seed=1)
         played = every_plan(opened, recorded(opened, questions))
+        assert max(len(one.asked) for one in played.plans) == opened.rules.most_turns - 1 == 2
         plan = next(at for at, one in enumerate(played.plans) if one.asked == asked)
         episodes = greedy(opened, questions, opened.modes[0])
         assert [one.cost_nano for one in episodes] == played.cost_nano[plan].tolist()
         assert {tuple(call.expert for call in one.calls) for one in episodes} == {
             tuple(("small", "large")[k] for k in asked)
         }
+
+
+def test_by_itself_a_controller_calls_nobody(scripted: Scripted) -> None:
+    """One that would call `large` every time; what it then writes costs less than a call."""
+    opened = scripted(calls("large"))
+    questions = opened.pool.questions.sample("test", 8, seed=4)
+    assert not any(one.calls for one in alone(opened, questions))
+    found = recorded(opened, questions)
+    assert (found.own_nano < found.cost_nano[1]).all()
+
+
+def test_a_call_that_failed_gave_no_answer_and_is_not_right(scripted: Scripted) -> None:
+    """It is charged at the most that it can cost, and no plan that takes its answer is right."""
+
+    def at_times(prompt: Prompt) -> Any:
+        fails = "7" in prompt.messages[-1].content
+        return ModelConnectionError("nobody is there") if fails else "<answer>4</answer>"
+
+    opened = scripted(answers(), at_times)
+    questions = opened.pool.questions.sample("test", 30, seed=5)
+    [calls_made] = experts_of(opened, questions, ["small"])
+    failed = np.array(["7" in one.text for one in questions])
+    assert 0 < failed.sum() < 30
+    assert [one.answer is None for one in calls_made] == failed.tolist()
+    assert [one.error is not None for one in calls_made] == failed.tolist()
+    found = recorded(opened, questions)
+    assert found.answer is not None
+    assert ((found.answer[0] == -1) == failed).all()
+    assert not found.right[0][failed].any()
+    most = [opened.experts.largest_nano("small", one.text) for one in questions]
+    assert found.cost_nano[0][failed].tolist() == np.array(most)[failed].tolist()
 
 
 def test_what_experts_give_is_what_they_were_asked(scripted: Scripted) -> None:

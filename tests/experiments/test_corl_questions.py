@@ -1,6 +1,7 @@
 """Where a pool's questions come from: how often each kind comes, and of which part."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -48,3 +49,16 @@ def test_where_a_file_names_no_part_its_text_says_which() -> None:
     assert 137 <= sizes["train"] <= 183  # of 160, four standard errors either way
     with pytest.raises(InputError, match="has none to test"):
         Listed(tuple(listed.sample("train", 200, 0))).draw("test", np.random.default_rng(0))
+
+
+def test_questions_that_ask_the_same_are_in_one_part() -> None:
+    one = Question("a", "what is 2?", ("2",), split="test")
+    follows, other = replace(one, id="b", split=None), replace(one, id="c", gold=("3",), split=None)
+    listed = Listed((one, follows, replace(other, split="train")))
+    assert [each.id for each in listed.sample("test", 9, 0)] in (["a", "b"], ["b", "a"])
+    assert [each.id for each in listed.sample("train", 9, 0)] == ["c"]
+    Listed((replace(one, choices=("2", "3")), replace(one, id="d", split="train")))
+    with pytest.raises(
+        InputError, match=r"^'d' is marked train and 'a', which asks the same, test"
+    ):
+        Listed((one, replace(one, id="d", split="train")))

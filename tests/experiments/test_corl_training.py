@@ -15,6 +15,7 @@ from farthing.experiments.corl import folder as folders
 from farthing.experiments.corl.evaluate import greedy
 from farthing.experiments.corl.opened import Opened, load_voice
 from farthing.experiments.corl.pool import read_pool
+from farthing.experiments.corl.questions import Listed
 from farthing.experiments.corl.training import Plan, train
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers import learner
@@ -63,6 +64,17 @@ def test_a_training_goes_on_after_a_kill_as_if_there_was_none(
         [one["reward"] for one in cards[0].updates] if cards[0] else []
     ] * 2
     assert not (outs[1] / folders.TRAINING).exists()
+
+
+def test_it_learns_from_questions_to_train_alone(pool_file: Path, tmp_path: Path) -> None:
+    """Where there are no others nothing is missing: to draw one of another part is an error."""
+    pool = read_pool(pool_file)
+    assert isinstance(pool.questions, Listed)
+    those = tuple(one for one in pool.questions.questions if one.split == "train")
+    assert 0 < len(those) < len(pool.questions.questions)
+    with Opened.of(replace(pool, questions=Listed(those))) as opened:
+        log = train(opened, replace(PLAN, course=Course(1, 4, 1)), tmp_path / "made")
+    assert len(log.updates) == 1
 
 
 def test_a_trained_folder_says_how_it_is_played(pool_file: Path, tmp_path: Path) -> None:

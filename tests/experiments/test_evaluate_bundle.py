@@ -168,6 +168,7 @@ def test_so_do_models_that_are_asked_in_any_order(traces: TraceArrays, tmp_path:
         cost_nano=pool.cost_nano[:, :1],
         largest_cost_nano=pool.largest_cost_nano[:, :1],
         ungraded=pool.ungraded[:, :1],
+        made=pool.made[:, :1],
         signals={},
         independent=np.ones(len(pool), dtype=bool),
     )

@@ -198,8 +198,12 @@ def test_rounds_are_left_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (HOPELESS, "About 2,800 calibration questions (2,720 more) would probably do, or epsilon"),
-        (Parity("large", "0.005", "0.001"), "More than 5,000 calibration questions would be"),
+        (HOPELESS, "More questions would not help: 0.112 was lost here, and 0.001 may be."),
+        (
+            Parity("large", "0.15", "0.1"),
+            "About 970 calibration questions (890 more) would probably do, or epsilon",
+        ),
+        (Parity("large", "0.12", "0.001"), "More than 5,000 calibration questions would be"),
         (Agreement("large", "0.001", "0.1"), "or epsilon 0."),
         (Selective("0.999"), "answered none of them, so nothing can be foretold"),
         (Coverage("0.99", delta="0.1"), "It takes 230 calibration questions or more."),

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from scipy import stats
 
 from farthing.calibration.guarantees.agreement import JudgeShare
 from farthing.calibration.guarantees.parity import Paired, parity_point
 from farthing.calibration.guarantees.selective import Answers, selective_point
+from farthing.errors import InputError
 from farthing.experiments import division, pipeline
 from farthing.experiments.grade_book import Card, GradeBook, Said, ask_judge, ask_persons
 from farthing.experiments.grading import Session, Standing
@@ -51,7 +53,9 @@ def recorded(seed: int = 0) -> tuple[tuple[Trace, ...], dict[str, bool]]:
                     round=1, role=model, model=model, answer=answer, confidence=sure, cost_usd=cost
                 )
             )
-        traces.append(Trace(id=f"q{i}", question=f"{i}?", calls=calls, independent=True))
+        one = Trace(id=f"q{i}", question=f"{i}?", calls=calls, independent=True)
+        # What calls were sent is known, so that a certificate has nothing to say of it.
+        traces.append(structs.replace(one, system_prompt="", history="", parameters="{}"))
     return tuple(traces), truth
 
 
@@ -351,3 +355,46 @@ def test_grades_are_one_json_line_each(book: GradeBook) -> None:
     assert [json.loads(text) for text in book.path.read_text().splitlines()] == [
         {"kind": "right", "id": "q1", "answer": "0", "right": True}
     ]
+
+
+@pytest.fixture
+def twice(tmp_path: Path) -> GradeBook:
+    """Return a book of questions each of which was asked twice, under two ids."""
+    traces, _ = recorded()
+    again = [structs.replace(one, id=f"again-{one.id}") for one in traces]
+    write_traces(tmp_path / "twice.jsonl", [*traces, *again])
+    return GradeBook.open(tmp_path / "twice.jsonl", tmp_path / "twice.grades.jsonl")
+
+
+def test_whoever_grades_is_asked_each_question_once(twice: GradeBook, tmp_path: Path) -> None:
+    dataset = Dataset("logs", graded(twice.recorded, "same as large"))
+    pipeline.train(dataset, "conformal-arbitrage", Fraction("0.1"), tmp_path / "t", split=SPLIT)
+    session = Session(tmp_path / "t", PARITY, SPLIT)
+    seen: list[Standing] = []
+    ask_persons(twice, session, "large", truly, seen.append, batch=50)
+    asked = {line.id for line in read_grades(twice.path) if isinstance(line, Right)}
+    assert len(asked) == len({name.removeprefix("again-") for name in asked}) > 20
+    late = twice.graded()
+    done = pipeline.calibrate(tmp_path / "t", late.traces, PARITY, split=SPLIT, late=late)
+    assert done.certificate == seen[-1].certificate
+    assert (done.certificate.n, done.certificate.requests) == (400, 800)
+    assert done.certificate.promises
+
+
+def test_a_draw_and_a_judge_count_each_question_once(twice: GradeBook, tmp_path: Path) -> None:
+    _, truth = recorded()
+    keys = [(*key.partition(":"), right) for key, right in truth.items()]
+    for name in ("", "again-"):
+        twice.add([Right(id=name + i, answer=a, right=right) for i, _, a, right in keys])
+    dataset = Dataset("logs", twice.graded().traces)
+    pipeline.train(dataset, "conformal-arbitrage", Fraction("0.1"), tmp_path / "t", split=SPLIT)
+    asked = Selective(Fraction("0.8"), Fraction("0.1"))
+    twice.plan(Draw(seed=0, probability=1.0))
+    late = twice.graded()
+    standing = Session(tmp_path / "t", asked, SPLIT).begun(late).standing(late)
+    done = pipeline.calibrate(tmp_path / "t", late.traces, asked, split=SPLIT, late=late)
+    assert done.certificate == standing.certificate
+    assert (done.certificate.n, done.certificate.requests) == (400, 800)
+    asked_of = replace(PARITY, per="request")
+    with pytest.raises(InputError, match="a promise per request is proved from the grades of the"):
+        pipeline.calibrate(tmp_path / "t", late.traces, asked_of, split=SPLIT, late=late)

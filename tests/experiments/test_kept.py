@@ -101,10 +101,24 @@ def test_where_parity_is_not_proved_the_reference_answers_and_is_paid() -> None:
     assert ranked(found.rows, Parity("large")) == []  # nobody cheaper is proved
 
 
-def test_an_unnamed_reference_is_the_most_often_right_in_training() -> None:
-    assert compared(unlike(), Parity(None, Fraction(1, 20))).promise == Parity(
-        "large", Fraction(1, 20)
-    )
+@pytest.mark.parametrize("kind", [Parity, Agreement])
+def test_an_unnamed_reference_is_whom_most_is_paid_for_in_training_and_a_note_says_so(
+    kind: type[Parity | Agreement],
+) -> None:
+    """Not who is right most often: nobody pays for small here."""
+    right = [i % 20 != 0 for i in range(600)]
+    better = pool({"small": [True] * 600, "large": right})
+    found = compared(better, kind(None, Fraction(1, 20)))
+    assert found.promise == kind("large", Fraction(1, 20))
+    assert found.notes[0].startswith("nobody named the model that is paid for today; large is a")
+    for dataset, asked in (
+        (better, kind("large", Fraction(1, 20))),
+        (replace(better, reference="large"), kind(None, Fraction(1, 20))),
+    ):
+        assert not any("nobody named" in note for note in compared(dataset, asked).notes)
+
+
+def test_a_reference_that_is_no_role_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="gpt"):
         compared(unlike(), Parity("gpt", Fraction(1, 20)))
 
@@ -240,7 +254,7 @@ def test_a_point_is_chosen_as_calibrate_chooses_it(apart: Dataset, asked: Promis
     ]
     theirs = promise(asked, bundle, parts[0], parts[1], None).certificate
 
-    ground = Ground(graded, graded, division.train, division.rest)
+    ground = Ground(graded, graded, division.train, division.rest, division.sizes["calibrate"])
     prepared = prepare(asked, candidate, fitted, ground)
     court = Court.of(asked, len(calibrate), ground)
     rows = np.searchsorted(division.rest, calibrate)
@@ -285,7 +299,7 @@ def test_each_part_does_its_own_work(which: str) -> None:
 
 
 def test_a_reference_that_saw_others_costs_these_as_well(small: Dataset) -> None:
-    ground = Ground(small, small, np.arange(10), np.arange(10, 40))
+    ground = Ground(small, small, np.arange(10), np.arange(10, 40), 15)
     guide = Reference.of("guide", ground).alone
     first = small.traces.take(np.arange(10, 40)).cost_nano[:, 0]
     assert (guide.cost_nano == first.sum(axis=1)).all()

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
+from farthing.calibration.guarantees.agreement import AgreementPromise, Judged, JudgeShare
 from farthing.errors import InputError, TooFewTracesError
 from farthing.experiments.division import Split
 from farthing.experiments.pipeline import calibrate, train
@@ -86,7 +87,7 @@ def test_the_promise_of_each_kind_is_asked_again_at_its_level(tmp_path: Path, ki
     later = made(600, 1)
     found = recalibrate("b", bundle, later)
     assert type(found.certificate.promise) is type(first.certificate.promise)
-    lay, rows = divided(600, again, 0)
+    lay, rows = divided(later.content, again, 0)
     assert (len(lay), found.laid_out) == (found.laid_out, len(lay))
     assert len(rows) + len(lay) == 600
     assert found.proving == len(rows)
@@ -116,7 +117,7 @@ def test_costs_and_shares_are_those_of_the_questions_that_prove(agreed: Bundle) 
     """By hand: the cheap answer where two agree, else the dear one."""
     later = pool(500, 2)
     found = recalibrate("b", agreed, later)
-    _, rows = divided(500, Agreement("large"), 0)
+    _, rows = divided(np.zeros(500, dtype=np.uint64), Agreement("large"), 0)
     some, answer = later.take(rows), later.answer[rows, 0]
     stopped = answer[:, 0] == answer[:, 1]
     same = np.where(stopped, answer[:, 0] == answer[:, 2], True)
@@ -140,6 +141,20 @@ def test_where_a_reference_answers_in_its_place_what_was_trained_is_calibrated(
     assert found.bundle.kind == agreed.kind
     assert found.old.cost_nano == found.alone_nano["large"]
     assert found.old.good == 1
+
+
+def test_what_a_judge_called_the_same_is_not_proved_anew_without_one(agreed: Bundle) -> None:
+    """Audits hold no word of a judge, nor of persons who check it."""
+    assert agreed.certificate is not None
+    promise = agreed.certificate.promise
+    assert isinstance(promise, AgreementPromise)
+    share = JudgeShare(epsilon=Fraction("0.1"), delta=Fraction("0.1"))
+    judged = Judged(name="mini", share=share, checked=300, errors=0)
+    certificate = structs.replace(
+        agreed.certificate, promise=structs.replace(promise, judge=judged)
+    )
+    with pytest.raises(InputError, match="'agreement', which audits alone cannot prove anew"):
+        recalibrate("b", structs.replace(agreed, certificate=certificate), pool(100, 2))
 
 
 def test_what_cannot_be_proved_anew_is_refused(agreed: Bundle) -> None:

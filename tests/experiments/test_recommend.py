@@ -15,13 +15,13 @@ import farthing as ft
 from farthing.bundle.base import Bundle
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
-from farthing.experiments import candidates, one_use, proving
+from farthing.experiments import candidates, one_use, proving, recommend_plan
 from farthing.experiments.evaluate_bundle import evaluate, evaluate_file, measure
 from farthing.experiments.one_use import divide
 from farthing.experiments.plays import Part
-from farthing.experiments.promises import Coverage, Parity, Promise, Selective
+from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
 from farthing.experiments.recommend import recommend
-from farthing.experiments.recommendation import Recommendation
+from farthing.experiments.recommendation import Parts, Recommendation
 from farthing.experiments.value import Singles
 from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cards import card
@@ -70,7 +70,7 @@ def test_parts_are_disjoint_and_keep_to_the_marks(drawn: list[int], seed: int) -
         return
     rows = np.concatenate([parts.train, parts.choose, parts.prove, parts.report])
     assert len(np.unique(rows)) == len(rows)
-    assert min(parts.sizes.values()) >= one_use.FEWEST
+    assert min(parts.distinct(traces.content).values()) >= one_use.FEWEST
     train = np.flatnonzero(split == 0)
     if train.size:
         assert parts.train.tolist() == train.tolist()
@@ -93,7 +93,7 @@ def test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last
     """The bundle keeps what each question did, and no figure of the chosen one is of others."""
     traces = pool(N)
     found, parts = asked_of(traces), divide(traces, 0)
-    assert found.sizes == parts.sizes
+    assert found.sizes == parts.distinct(traces.content)
     for name, rows in (
         ("train", parts.train),
         ("choose", parts.choose),
@@ -217,17 +217,53 @@ def test_where_nothing_is_proved_the_reference_answers_and_is_not_tested() -> No
     )
 
 
-def test_the_reference_is_the_strongest_of_the_questions_that_choose() -> None:
-    """Training questions may be unlike all others: there the small model is right, and alone."""
+def test_an_unnamed_reference_is_guessed_from_the_questions_that_choose_and_says_so() -> None:
+    """Elsewhere most is paid for small: where it trains, where it proves and where it measures."""
     traces = marked(pool(400), 0, -1)
-    right = np.where((traces.split == 0)[:, None, None], [True, False, False], traces.correct)
-    traces = replace(traces, correct=right)
-    for asked in (None, Coverage("0.5")):
-        assert asked_of(traces, asked).reference == "large"
-    assert asked_of(traces, Coverage("0.5"), reference="medium").reference == "medium"
+    parts = divide(traces, 0)
+    rows = np.concatenate([parts.train, parts.prove, parts.report])
+    cost = traces.cost_nano.copy()
+    cost[rows, 0, 0] = 9_000_000
+    for asked in (None, Parity(None, "0.1"), Agreement(), Coverage("0.5")):
+        found = asked_of(replace(traces, cost_nano=cost), asked)
+        assert (found.reference, found.guessed) == ("large", True)
+        assert found.to_json()["reference"]["guessed"] is True
+        assert found.notes[0].startswith("nobody named the model that is paid for today; large is")
+    named = asked_of(traces, Coverage("0.5"), reference="medium")
+    assert (named.reference, named.guessed) == ("medium", False)
+    assert not any("nobody named" in note for note in named.notes)
     assert asked_of(traces, None, reference="medium").bundle.certificate.promise.reference == (  # type: ignore[union-attr]
         "medium"
     )
+
+
+def test_whoever_pays_for_large_hears_it_where_all_models_are_equally_good() -> None:
+    """And is not told to go on asking small, which nobody said is paid for."""
+    right = (np.arange(N) % 10 != 0)[:, None, None]
+    equal = replace(pool(N), correct=np.repeat(right, 3, axis=2))
+    equal = replace(equal, answer=np.where(equal.correct, 0, 1).astype(np.int16))
+    found = asked_of(equal, None)
+    text = " ".join(str(ft.recommend(questions(equal))).split())
+    assert (found.reference, found.nothing_cheaper) == ("large", False)
+    assert found.to_json()["saved"] == pytest.approx(0.95)
+    assert "You pay $0.00200 a question today if it is large that you pay for." in text
+    assert "Saved against always large: 95.0 %" in text
+    assert "large alone (guessed)" in text
+    assert ", proved" in text
+    assert "yours with --reference" in text
+    named = " ".join(str(ft.recommend(questions(equal), reference="large")).split())
+    assert "large alone (reference)" in named
+    assert "guess" not in named
+    assert "You pay" not in named
+
+
+def test_what_takes_no_part_says_who_is_paid_for_too() -> None:
+    """Of rounds that were not all recorded nothing is trained, and still they were paid for."""
+    traces = pool(200)
+    parts = divide(traces, 0)
+    idle = Parts(parts.train[:-50], parts.choose, parts.prove, parts.report)
+    rows = recommend_plan.who_say(len(traces), idle)
+    assert set(rows.tolist()) == {*parts.choose.tolist(), *parts.train[-50:].tolist()}
 
 
 def test_logs_that_nobody_graded_agree_with_the_dearest_model() -> None:

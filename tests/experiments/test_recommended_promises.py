@@ -15,6 +15,7 @@ from farthing.experiments.base import Candidate
 from farthing.experiments.evaluate import stream
 from farthing.experiments.graded_for import read_for
 from farthing.experiments.promises import Agreement, Coverage, Parity, Promise
+from farthing.experiments.recommend_plan import Plan, plan_of
 from farthing.experiments.recommendation import Parts
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.cards import card
@@ -32,10 +33,9 @@ def recommended(traces: TraceArrays, asked: Promise, *, reused: bool = False) ->
     """
     train, choose, prove = np.split(np.arange(len(traces)), [TRAIN, TRAIN + CHOOSE])
     parts = Parts(train, prove if reused else choose, prove, prove)
-    plan = rooms._plan(Dataset("", traces), asked, 0, parts)
-    trials, _ = rooms._try_all(plan, None, Silent())
-    name, bundle, _ = rooms._proved(plan, trials)
-    return name, bundle
+    plan = plan_of(Dataset("", traces), asked, 0, parts)
+    found = rooms._proved(plan, None, Silent())
+    return found.name, found.bundle
 
 
 @pytest.fixture(autouse=True)
@@ -115,9 +115,9 @@ def drawn(seed: int) -> TraceArrays:
 def trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train each method once."""
     known: dict[str, Bundle] = {}
-    train: Callable[[rooms._Plan, Candidate], Bundle] = rooms._trained
+    train: Callable[[Plan, Candidate], Bundle] = rooms._trained
 
-    def once(plan: rooms._Plan, candidate: Candidate) -> Bundle:
+    def once(plan: Plan, candidate: Candidate) -> Bundle:
         if candidate.name not in known:
             known[candidate.name] = train(plan, candidate)
         return known[candidate.name]

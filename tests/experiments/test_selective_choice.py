@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from examples import random_traces
 from scipy import stats
+from told_pool import records, traces
 
+import farthing as ft
 from farthing.calibration import guarantees
 from farthing.calibration.guarantees.escalated import EscalatedPromise, PassedOn
 from farthing.calibration.guarantees.selective import SelectivePromise
@@ -278,6 +280,24 @@ def test_either_half_of_it_fails_no_oftener_than_half_of_delta() -> None:
             ).promises
         assert failed > 0
         assert stats.binomtest(failed, runs, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_what_the_reference_alone_has_right_can_be_solved() -> None:
+    """Small is asked alone and knows when it is wrong; large, which has the rest, is passed on."""
+    rng = np.random.default_rng(0)
+
+    def asked(name: str, n: int) -> ft.Traces:
+        able = rng.random(n) < 0.7
+        right = {"small": able.tolist(), "large": [True] * n}
+        return traces(records(name, right, sure=np.where(able, 0.9, 0.5).tolist()))
+
+    policy = ft.fit("always-small", asked("train", 150))
+    passing = policy.calibrate(asked("held", 200), ft.Selective("0.9", "0.2", "large", "0.1"))
+    done = passing.evaluate(asked("test", 100))
+    assert 0.5 < done.metrics["answered"] < 0.9
+    assert done.metrics["accuracy"] == 1
+    assert done.metrics["coverage_solvable"] == 1
+    assert done.intervals["coverage_solvable"][1] == 1
 
 
 def test_passing_on_goes_with_no_budget_a_question_and_with_a_name_that_is_clear() -> None:

@@ -31,7 +31,7 @@ def done(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Swee
 
 
 def test_folds_part_the_questions() -> None:
-    parts = [fold(31, 4, 3, which) for which in range(3)]
+    parts = [fold(np.zeros(31, dtype=np.uint64), 4, 3, which) for which in range(3)]
     judged = np.concatenate([judge for _, judge in parts])
     np.testing.assert_array_equal(np.sort(judged), np.arange(31))
     for learn, judge in parts:
@@ -47,7 +47,7 @@ def test_each_figure_is_that_of_a_training_by_hand(
     for place, trees in ((1, 2), (2, 3)):
         learner = LookaheadLearner(LookaheadConfig(trees=trees, iterations=1))
         for which in range(2):
-            learn, judge = fold(len(train), 0, 2, which)
+            learn, judge = fold(train.content, 0, 2, which)
             policy = fit(learner, train.take(learn), ALPHA, 0, Silent()).policy
             along = followed(policy, train.take(judge))
             then = paths(along.scores, along.traces, "argmax")

@@ -15,7 +15,7 @@ from farthing.experiments.division import Split
 from farthing.experiments.evaluate_bundle import evaluate
 from farthing.experiments.pipeline import calibrate, train
 from farthing.experiments.promises import Agreement, Coverage, Parity, Selective
-from farthing.experiments.value import Singles, most_accurate, value_of
+from farthing.experiments.value import Singles, guessed, paid_most, value_of
 from farthing.methods.base import Dataset
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
@@ -142,14 +142,14 @@ def test_a_model_that_is_less_often_right_is_not_named_however_little_it_loses()
 def test_sets_are_dominated_only_by_a_model_that_is_right_as_often_as_they_are() -> None:
     found, models = planted(0, 600, 6, (0.8, 0.9))
     wide = replace(found, in_set=np.ones(600, dtype=bool))
-    one = value_of(wide, models, "b", "test", sets=True)
+    one = value_of(wide, models, "b", "test", promised="sets")
     assert (one.instead, one.one_answer) == ("a", True)
     assert "instead of this policy, unless you need its sets." in str(one)
-    narrow = value_of(found, models, "b", "test", sets=True)
+    narrow = value_of(found, models, "b", "test", promised="sets")
     assert (narrow.instead, narrow.one_answer) == ("a", False)
     assert not value_of(wide, models, "b", "test").one_answer
     best = planted(0, 600, 6, (0.9, 0.8))
-    assert not value_of(*best, "b", "test", sets=True).one_answer
+    assert not value_of(*best, "b", "test", promised="sets").one_answer
 
 
 def test_which_promises_are_about_sets(pool: TraceArrays, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_which_promises_are_about_sets(pool: TraceArrays, tmp_path: Path) -> Non
     assert not room.about_sets(bundles.load(tmp_path / "b").certificate)
     for asked, sets in (
         (Coverage("0.8"), True),
-        (Parity("z", "0.6", "0.1"), False),
+        (Parity("z", "0.8", "0.1"), False),
         (Selective("0.5"), False),
         (Agreement("z", "0.9", "0.1"), False),
     ):
@@ -226,7 +226,8 @@ def pool() -> TraceArrays:
     split = np.repeat([0, 1, 2], 200).astype(np.int8)
     skill = np.where(split[:, None] == 0, [0.3, 0.9, 0.6], [0.3, 0.6, 0.9])
     right = rng.random((n, 3)) < skill
-    cost = np.array([1_000, 5_000, 9_000]) + 100 * split.astype(np.int64)[:, None]
+    spent = np.where(split[:, None] == 0, [1_000, 5_000, 4_000], [1_000, 5_000, 9_000])
+    cost = spent + 100 * split.astype(np.int64)[:, None]
     return TraceArrays(
         ids=np.array([f"q{i}" for i in range(n)]),
         roles=("x", "y", "z"),
@@ -243,14 +244,35 @@ def pool() -> TraceArrays:
     )
 
 
+def test_most_is_paid_for_whom_most_dollars_then_most_calls_and_then_the_first_place_say(
+    pool: TraceArrays,
+) -> None:
+    """By hand: 3 calls of x at 2, 1 call of y at 6, 2 calls of z at 3: all come to 6."""
+    few = pool.take(np.arange(3))
+    calls = np.array([[2, 6, 3], [2, 0, 3], [2, 0, 0]])[:, None]
+    equal = replace(few, cost_nano=calls, made=calls > 0)
+    assert paid_most(equal) == "x"  # of equals the one that was asked most often
+    other = calls[..., ::-1]
+    assert paid_most(replace(equal, cost_nano=other, made=other > 0)) == "z"
+    more = calls.copy()
+    more[0, 0, 1] = 7
+    assert paid_most(replace(equal, cost_nano=more)) == "y"  # one dear call, the fewest
+    alike = replace(few, cost_nano=np.ones_like(calls))
+    assert paid_most(alike) == "x"  # of those that were asked as often the first
+    assert paid_most(replace(alike, cost_nano=np.zeros_like(calls))) == "x"
+    assert paid_most(replace(equal, correct=~few.correct)) == "x"  # grades say nothing
+    assert "z is a guess" in guessed("z")
+    assert "--reference" in guessed("z")
+
+
 def test_the_reference_is_that_of_training_and_its_figures_are_of_the_test_part(
     pool: TraceArrays, tmp_path: Path
 ) -> None:
     train(Dataset("", pool), "always-x", ALPHA, tmp_path / "b")
     found = evaluate(tmp_path / "b", pool)
     test = pool.take(pool.split == 2)
-    assert found.value.reference == most_accurate(pool.take(pool.split == 0)) == "y"
-    assert most_accurate(test) == "z"
+    assert found.value.reference == paid_most(pool.take(pool.split == 0)) == "y"
+    assert paid_most(test) == "z"
     assert found.value.theirs == Figures(
         questions=200,
         cost_nano=200 * 5_200,
@@ -282,7 +304,7 @@ def test_the_reference_of_a_parity_is_that_of_the_statement(
     pool: TraceArrays, tmp_path: Path
 ) -> None:
     train(Dataset("", pool), "lazy", ALPHA, tmp_path / "b")
-    assert calibrate(tmp_path / "b", pool, Parity("z", "0.6", "0.1")).certificate.promises
+    assert calibrate(tmp_path / "b", pool, Parity("z", "0.8", "0.1")).certificate.promises
     assert evaluate(tmp_path / "b", pool).value.reference == "z"
 
 
@@ -326,4 +348,4 @@ def test_no_model_dominates_what_promises_given_answers_alone() -> None:
     found = outcome(np.random.default_rng(4).integers(15, 25, 600), gives)
     models = singles(np.full((600, 1), 10), np.ones((600, 1)))
     assert value_of(found, models, "a", "test").instead == "a"
-    assert value_of(found, models, "a", "test", given=True).instead is None
+    assert value_of(found, models, "a", "test", promised="given").instead is None

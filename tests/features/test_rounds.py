@@ -113,6 +113,7 @@ def test_nothing_that_happens_later_is_seen(
         answer=now.answer[:, :t],
         correct=now.correct[:, :t],
         cost_nano=now.cost_nano[:, :t],
+        made=now.made[:, :t],
         signals={k: v[:, :t] for k, v in now.signals.items()},
         recorded=np.full(20, t, dtype=np.int16),
     )

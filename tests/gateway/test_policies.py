@@ -283,6 +283,9 @@ def test_what_is_asked_for_and_not_proved_is_not_promised(tmp_path: Path, bundle
     with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
         proved = running.chat("farthing/letters", SYSTEM, "1", farthing={"reliability": 0.9}).json
         assert proved["farthing"]["promise"] == "agreement"
+        for asked, kind in ((0.95, "agreement"), (0.9500001, "none")):  # 0.95 is what was proved
+            exact = running.chat("farthing/letters", SYSTEM, "1", farthing={"reliability": asked})
+            assert exact.json["farthing"]["promise"] == kind
         more = running.chat("farthing/letters", SYSTEM, "1", farthing={"reliability": 0.999}).json
         assert more["farthing"]["promise"] == "none"
         assert more["farthing"]["answered_by"] == "large"

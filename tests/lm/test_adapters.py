@@ -87,7 +87,7 @@ def test_the_reference_is_the_adapter_as_it_began() -> None:
     before = net(TOKENS).logits
     figures = updated(net, 8)
     assert abs(figures[0].kl) < 1e-6
-    assert figures[-1].kl > 0.01
+    assert abs(figures[-1].kl) > 0.01  # an estimate on few symbols, of either sign
     assert torch.equal(network()(TOKENS).logits, before)
     assert not torch.allclose(net(TOKENS).logits, before)
     del began

@@ -1,6 +1,8 @@
 """A pool of tiny random networks, and controllers that write what a table says."""
 
 import json
+from collections.abc import Callable
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from farthing.experiments.corl.opened import Opened
+from farthing.experiments.corl.pool import built_in
 from farthing.experiments.corl.questions import Drawn
+from farthing.lm import symbols
 from farthing.lm.make import write
 from farthing.lm.symbols import FIRST, NUMBERS, SYMBOLS, WHOLE
 from farthing.lm.tiny import Size, network
-from farthing.tasks.arithmetic import Recipe
+from farthing.methods.controllers.experts import FrozenExperts
+from farthing.methods.controllers.rollouts import Voice
+from farthing.models.base import Prompt
+from farthing.models.prices import Rates, TokenPrice
+from farthing.models.scripted import ScriptedModel
+from farthing.tasks.arithmetic import Recipe, normalise, solve
 
 SIZE = Size(pairs=1, width=8, heads=2)
 PRICES = {"controller": 0.1, "small": 1.0, "large": 10.0}
@@ -46,6 +56,33 @@ provider = "embedded"
 model = "large"
 folder = "{folder}"
 """
+
+
+def dollars(usd: str) -> TokenPrice:
+    """Return a price of so much a million tokens, read or written."""
+    return TokenPrice((Rates(Decimal(usd), Decimal(usd)),))
+
+
+def right(prompt: Prompt) -> str:
+    return f"<answer>{solve(prompt.messages[-1].content)}</answer>"
+
+
+def four(_: Prompt) -> str:
+    return "<answer>4</answer>"
+
+
+def scripted_pool(network: Any, small: Callable[[Prompt], Any] = four) -> Opened:
+    """Return the pool `two` with a small expert that says 4, and a large one that is right."""
+    pool = built_in("two")
+    models = {
+        "small": ScriptedModel(small, name="small", price=dollars("10")),
+        "large": ScriptedModel(right, name="large", price=dollars("100")),
+    }
+    ends = frozenset({symbols.NUMBERS[symbols.END]})
+    price = dollars("0.1")
+    voice = Voice(network, symbols.encode, symbols.decode, ends, price=price, max_tokens=9)
+    experts = FrozenExperts(models, 200, normalise)
+    return Opened(pool, voice, None, experts, pool.rules, pool.grader())
 
 
 def write_pool(folder: Path) -> Path:

@@ -43,6 +43,20 @@ def pool(n: int, seed: int = 0, *, hard: float = 0.25) -> TraceArrays:
     )
 
 
+def asked_again(traces: TraceArrays, times: int = 5) -> TraceArrays:
+    """Return each question several times, under ids of its own, all shuffled."""
+    n = len(traces)
+    rows = np.random.default_rng(9).permutation(np.tile(np.arange(n), times))
+    found = traces.take(rows)
+    ids = np.array([f"r{i}" for i in range(len(rows))])
+    return replace(found, ids=ids, content=rows.astype(np.uint64) + 1)
+
+
+def unknown(traces: TraceArrays) -> TraceArrays:
+    """Return the same questions, of which nobody knows that they ask the same."""
+    return replace(traces, content=np.zeros(len(traces), dtype=np.uint64))
+
+
 def ungraded(traces: TraceArrays) -> TraceArrays:
     """Return the same questions with no grade known."""
     unknown = np.ones_like(traces.correct)

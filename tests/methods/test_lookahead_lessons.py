@@ -115,7 +115,7 @@ def test_no_question_is_judged_by_estimates_that_have_seen_its_grades(
     # one number, how forest and linear model are mixed, is fitted to all questions
     monkeypatch.setattr(lookahead, "best_share", lambda *_: 0.5)
     traces = make_traces(1, 90)
-    traces = replace(traces, recorded=np.full(90, 2, np.int16))
+    traces = replace(traces, recorded=np.full(90, 2, np.int16), made=np.ones_like(traces.made))
     config = replace(FEW, space=space)
     mine = _Training(config, traces, TENTH, 0).fold == 0
     turned = np.where(mine[:, None, None], ~traces.correct, traces.correct)

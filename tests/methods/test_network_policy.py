@@ -75,6 +75,7 @@ def test_a_question_alone_scores_to_the_bit_what_it_scores_among_many(
         answer=few.answer[:, :rounds],
         correct=few.correct[:, :rounds],
         cost_nano=few.cost_nano[:, :rounds],
+        made=few.made[:, :rounds],
         signals={name: values[:, :rounds] for name, values in few.signals.items()},
         recorded=np.minimum(few.recorded, rounds).astype(np.int16),
     )

@@ -103,7 +103,6 @@ def test_prices_and_what_is_seen_call_by_call(
     traces = make_traces(seed, *shape)
     space, roles = recorded_space(name, traces), shape[1]
     items = items_of(traces, space)
-    whole = traces.recorded == shape[0]
     for q in range(len(traces)):
         for line in range(space.lines):
             there = True
@@ -113,8 +112,7 @@ def test_prices_and_what_is_seen_call_by_call(
                 assert items.cost_nano[q, line, item] == cost
                 right = any(traces.correct[q, t, r] for t, r in cells)
                 assert items.correct[q, line, item] == right
-                said = any(traces.answer[q, t, r] != NO_ANSWER for t, r in cells)
-                there &= said or cost > 0 or bool(roles > 1 and whole[q])
+                there &= any(bool(traces.made[q, t, r]) for t, r in cells)
                 assert items.offered[q, line, item] == there
     rng = np.random.default_rng(seed)
     bought = rng.integers(0, space.items + 1, (9, space.lines))
@@ -127,6 +125,24 @@ def test_prices_and_what_is_seen_call_by_call(
             for t, r in calls(space, line, item, roles)
         }
         assert set(np.flatnonzero(known[case]).tolist()) == found
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_call_that_was_not_made_ends_its_line(name: SpaceName) -> None:
+    """What was recorded after a hole cannot be bought: nobody would come to it."""
+    traces = make_traces(1, 4, 2)
+    made = np.ones((12, 4, 2), dtype=bool)
+    made[3, 1] = made[5, 2, 0] = made[7, 0, 1] = False
+    traces = replace(traces, recorded=np.full(12, 4, np.int16), made=made)
+    offered = items_of(traces, recorded_space(name, traces)).offered.tolist()
+    whole = [True] * 4
+    if name == "rounds":  # one call of a round will do
+        assert (offered[3], offered[5], offered[7]) == ([[True] + [False] * 3], [whole], [whole])
+    else:
+        assert offered[3] == [[True] + [False] * 3] * 2
+        assert offered[5] == [[True, True, False, False], whole]
+        assert offered[7] == [whole, [False] * 4]
+    assert all(offered[q] == [whole] * len(offered[q]) for q in range(12) if q not in {3, 5, 7})
 
 
 @pytest.mark.parametrize("name", SPACES)

@@ -118,6 +118,7 @@ def make(source: str = "hotpotqa-llama2-7b", label: str | None = None) -> Compar
                 "coverage": 0.905,
                 "avg_len": 1.70,
                 "set_size": 2.19,
+                "table": 2,
             }
         ],
         notes=["made by hand"],

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from farthing.experiments.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference
-from farthing.reports import base, columns, tables
+from farthing.reports import base, columns, page, tables
 
 ALPHA = Fraction(1, 10)
 
@@ -69,6 +69,27 @@ def test_published_figures_stand_beside_ours(comparison: Comparison) -> None:
     assert line.policy == "cpo-batch"
     assert str(line.cells[0]).endswith("/ 0.392")  # 7.835 cents for 200 questions
     assert not tables.published_grid(comparison, Fraction(1, 20)).lines
+
+
+def test_the_table_of_published_figures_says_what_its_columns_are(comparison: Comparison) -> None:
+    for text in (tables.markdown(comparison), printed(comparison, 80), page.html(comparison)):
+        flat = " ".join(text.split()).replace("&#39;", "'")
+        assert "before the stroke ours, on made-up questions; behind it the paper's" in flat
+        assert "as printed in table 2 of arXiv 2511.11828, on 200 recorded ones" in flat
+        assert "not in the paper: " in flat
+        assert "CCPO (λ=0) has a corrected constraint, the paper's own is ccpo-published" in flat
+    assert not tables.published_grid(comparison, Fraction(1, 20)).notes
+    recorded = tables.markdown(replace(comparison, published=[]))
+    assert "before the stroke" not in recorded
+
+
+def test_what_to_know_before_the_figures_stands_before_them(comparison: Comparison) -> None:
+    told = replace(comparison, lede="of <another> promise")
+    for text, said in (
+        (page.html(told), "of &lt;another&gt; promise"),
+        (tables.markdown(told), "of &lt;another> promise"),
+    ):
+        assert text.index(said) < text.index("alpha = 0.1")
 
 
 def test_differences_are_written_with_their_interval(comparison: Comparison) -> None:

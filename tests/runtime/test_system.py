@@ -21,16 +21,19 @@ from farthing.runtime.answering import answer_all
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.job import read_job
+from farthing.runtime.made_with import made_with
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
 from farthing.tasks.templates import Prompts
+from farthing.traces.assemble import assemble
+from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import write_traces
 from farthing.traces.origin import Origin
 from farthing.traces.store import Store
-from farthing.traces.system import Part, changes
+from farthing.traces.system import ALONE, Part, Sent, changes, fingerprint
 
 QUESTIONS, NEW = 60, "What is 301 + 301?"
 AGENTS = """
@@ -280,6 +283,22 @@ def test_a_store_of_two_systems_makes_a_bundle_of_none(
     assert "leave the job out" in capsys.readouterr().err
 
 
+def test_a_store_that_an_older_version_began_is_of_one_system(tmp_path: Path) -> None:
+    """It says nothing of what single calls send, which is no other system."""
+    sent = Sent(system=("sha256:1",))
+    new = Part(model="m", kind="BaseAgent", agent={}, prompts={"base": "sha256:2"}, sent=sent)
+    old = msgspec.structs.replace(new, sent=None)
+    path, call = tmp_path / "t.db", Call(round=1, role="m", model="m", answer="4")
+    with Store.open(path) as store:
+        for name, part in (("a", old), ("b", new)):
+            store.made_with({"m": part})
+            store.append(Trace(id=name, calls=[call]), "collect")
+        assert len(store.systems()) == 2
+        arrays = assemble(list(store.traces()))
+    behind = made_with([path], arrays)
+    assert (behind.system, behind.note) == ({"m": new}, "")
+
+
 def test_a_store_with_imports_is_known_once_a_job_declares_them(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -425,6 +444,19 @@ def test_earlier_rounds_are_shown_in_a_dialogue_alone() -> None:
     base = BaseAgent(ScriptedModel({}))
     assert set(system_of(Dialogue((base,), 2))["base"].prompts) == {"base", "review"}
     assert set(system_of(Independent((base,), 2, NUMBERS))["base"].prompts) == {"base"}
+
+
+def test_a_question_without_marks_is_sent_otherwise_than_with_them(tmp_path: Path) -> None:
+    """What an older version marked in the same prompt was another request."""
+    (tmp_path / "base.txt").write_text("{question}")
+    base = BaseAgent(ScriptedModel({}), Prompts(tmp_path))
+    (now,) = system_of(Independent((base,), 1, NUMBERS))["base"].prompts.values()
+    assert now != fingerprint(base.prompts["base"].messages)
+    assert system_of(Independent((base,), 2, NUMBERS))["base"].sent is None
+    alone = system_of(Independent((base,), 1, NUMBERS))["base"].sent
+    assert alone
+    assert (alone.around, alone.system) == (ALONE, (fingerprint(""),))
+    assert alone.parameters == {"max_tokens": 1024, "temperature": 0.0}
 
 
 def test_roles_come_and_go() -> None:

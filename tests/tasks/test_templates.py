@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from farthing.errors import InputError
 from farthing.tasks.base import Question
-from farthing.tasks.templates import BUILT_IN, PLACEHOLDERS, Prompts, Template, asked
+from farthing.tasks.templates import BUILT_IN, NOTHING, PLACEHOLDERS, Prompts, Template, asked
 
 QUOTED = {
     "base": {"question"},
@@ -91,6 +91,20 @@ def test_a_missing_text_is_none_and_not_an_empty_quotation() -> None:
     text = BUILT_IN["guide"].fill({"question": "q?", "reasoning": None, "answer": " "})[0].content
     assert text.count("(none)") == 2
     assert text.count("\n<<quote ") == 1
+
+
+def test_a_question_that_is_a_whole_message_stands_as_it_is() -> None:
+    plain = Template("t", (("system", "Be brief."), ("user", "{question}")))
+    assert [m.content for m in plain.fill({"question": "<<quote 1>> {x}"})] == [
+        "Be brief.",
+        "<<quote 1>> {x}",
+    ]
+    assert plain.fill({"question": " "})[1].content == NOTHING
+    for beside in ("The question is between {mark} and {mark}.", "Not {answer}."):
+        template = Template("t", (("system", beside), ("user", "{question}")))
+        assert not template.whole
+        filled = template.fill({"question": "2 + 2?", "answer": "5"})
+        assert filled[1].content.startswith("<<quote ")
 
 
 def test_a_folder_replaces_the_prompts_that_it_has(tmp_path: Path) -> None:

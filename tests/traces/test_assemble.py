@@ -16,7 +16,7 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import preset
 from farthing.tasks import text
-from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays, asked
+from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays
 from farthing.traces.assemble import View, assemble, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.fingerprint import fingerprint
@@ -79,8 +79,7 @@ def test_every_call_lands_in_its_place(
             at = (i, call.round - 1, arrays.roles.index(call.role))
             filled[at] = True
             assert arrays.correct[at] == right(trace, call)
-            usd = call.largest_cost_usd if call.cost_usd is None else call.cost_usd
-            assert arrays.cost_nano[at] == nano_from_usd(usd or 0)
+            assert arrays.cost_nano[at] == _counted(call, traces)
             assert arrays.largest_cost_nano[at] == nano_from_usd(call.largest_cost_usd or 0)
             read = read_question(trace.question) + read_answer(call.answer)
             numbers = {name: getattr(call, name) for name in SIGNALS} | call.extra
@@ -102,6 +101,20 @@ def test_every_call_lands_in_its_place(
         assert name != "gold"
         assert np.isnan(values[~filled]).all()
         assert not np.isnan(values).all()
+
+
+def _counted(call: Call, traces: list[Trace]) -> int:
+    known = _paid(call)
+    if known is None and call.error is None:
+        others = [_paid(c) for trace in traces for c in trace.calls if c.role == call.role]
+        recorded = [nano for nano in others if nano is not None]
+        known = round(sum(recorded) / len(recorded)) if recorded else None
+    return known or 0
+
+
+def _paid(call: Call) -> int | None:
+    usd = call.largest_cost_usd if call.cost_usd is None else call.cost_usd
+    return None if usd is None else nano_from_usd(usd)
 
 
 def _near(ours: Any, recorded: float) -> bool:
@@ -173,8 +186,8 @@ def test_a_missing_model_cannot_be_asked() -> None:
     arrays = assemble([pool("1", {"a": 1e-9, "b": 2e-9}), pool("2", {"b": 2e-9})])
     assert arrays.answer[1].tolist() == [[-1, 0]]
     assert arrays.cost_nano[1].tolist() == [[0, 2]]
-    assert arrays.complete.all()
-    assert asked(arrays)[:, 0].tolist() == [[True, True], [False, True]]
+    assert arrays.complete.tolist() == [True, False]
+    assert arrays.made[:, 0].tolist() == [[True, True], [False, True]]
 
 
 def test_models_of_a_pool_stand_in_the_order_of_their_mean_cost() -> None:
@@ -203,8 +216,8 @@ def test_a_cascade_asks_one_model_after_another() -> None:
     for name in ("answer", "correct", "cost_nano", "largest_cost_nano"):
         ours, theirs = getattr(arrays, name)[:, :, 0], getattr(side_by_side, name)[:, 0, :]
         np.testing.assert_array_equal(ours, theirs)
-    # A truncated question is known as far as models were asked in the cascade's order.
-    assert arrays.recorded.tolist() == [2, 2, 1, 0]
+    # A question is known as far as models were asked in the cascade's order, truncated or not.
+    assert arrays.recorded.tolist() == [2, 0, 1, 0]
 
 
 def test_replies_follow_the_actions_that_they_name() -> None:
@@ -335,6 +348,6 @@ class TestRecordedFiles:
     def test_hotpotqa(self) -> None:
         arrays = load(RECORDED / "hotpotqa-seven-agents.jsonl.gz")
         assert arrays.answer.shape == (500, 1, 7)
-        assert (~asked(arrays).all(axis=(1, 2))).sum() == 36
+        assert (~arrays.made.all(axis=(1, 2))).sum() == 36
         assert "f1" not in arrays.signals
         assert {"uncertainty", "tool_calls"} <= set(arrays.signals)

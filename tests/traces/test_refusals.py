@@ -246,6 +246,7 @@ def test_broken_json_and_numbers_that_are_none(
         (call("anwser", "4"), "did you mean `answer`?"),
         (put("golds", ["4"]), "did you mean `gold`?"),
         (put("split", "dev"), "must be train, calibrate or test"),
+        (put("missing_because", "foo"), "must be chance, earlier_reply or unknown"),
         (put("calls", []), "must not be empty"),
         (call("cost_usd", "0.1"), "must be a number"),
         (call("round", 0), "must be a whole number, at least 1"),

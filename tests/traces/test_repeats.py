@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replaced
 
 import farthing as ft
 from farthing.errors import InputError
@@ -61,7 +62,7 @@ def test_half_of_either_is_a_second_import_and_less_is_a_note(
 def test_other_answers_or_times_are_another_asking() -> None:
     stored = [question("a", "2 + 2?", "4", latency_s=1.0)]
     for again in (
-        question("b", " 2 +  2?\n", "5", latency_s=1.0),
+        question("b", "2 + 2?", "5", latency_s=1.0),
         question("b", "2 + 2?", "4", latency_s=2.0),
     ):
         repeats = passed(Repeats.beside(stored), [again])
@@ -71,9 +72,21 @@ def test_other_answers_or_times_are_another_asking() -> None:
         assert "('a' and 'b')" in note
 
 
-def test_white_space_makes_no_other_question_and_no_text_is_none() -> None:
-    same = [question("a", "2 + 2?", "4"), question("b", "  2 +\n2? ", "4")]
-    assert passed(Repeats(), same).copies == 1
+def test_what_asks_the_same_is_told_as_everywhere() -> None:
+    """Line breaks, the options and what was said before make another question; no text is none."""
+    one = question("a", "2 + 2?", "4")
+    assert passed(Repeats(), [one, replaced(one, id="b")]).copies == 1
+    for other in (
+        {"question": "2 +\n2?"},
+        {"options": "A 4, B 5"},
+        {"history": "Hello"},
+        {"system_prompt": "Be brief."},
+        {"gold": ["4"]},
+    ):
+        two = [one, replaced(one, id="b", **other)]
+        counted = passed(Repeats(), two)
+        assert (counted.copies, counted.asked_again) == (0, 0)
+        assert doubt(assemble(two)) is None
     silent = [question("a", "", "4"), question("b", " ", "4")]
     assert passed(Repeats(), silent).copies == 0
     assert doubt(assemble(silent)) is None
@@ -86,7 +99,8 @@ def test_arrays_tell_who_stands_there_twice() -> None:
     assert said.startswith("2 questions stand here twice")
     assert "('q0' and 'other0')" in said
     assert doubt(assemble(many(3))) is None
-    assert doubt(replace(traces, question=None)) is None
+    assert doubt(replace(traces, question=None)) == said  # texts need not be kept
+    assert doubt(replace(traces, content=np.zeros(5, dtype=np.uint64))) is None
     dearer = traces.cost_nano * np.array([1, 1, 1, 2, 2])[:, None, None]
     assert doubt(replace(traces, cost_nano=dearer)) is None
 

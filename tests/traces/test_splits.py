@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -5,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.errors import TooFewTracesError
+from farthing.errors import InputError, TooFewTracesError
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.splits import by_shares, divide, fixed_parts, named_parts
+from farthing.traces.copies import agreed_marks
+from farthing.traces.splits import Outline, by_shares, divide, fixed_parts, named_parts
 
 
 def questions(marks: list[int], incomplete: list[int] | None = None) -> TraceArrays:
@@ -216,3 +218,101 @@ def test_who_is_not_marked_to_train_is_shared_in_proportion() -> None:
         50,
     ]  # what no share names is in no part, as ever
     assert [len(r) for r in by_shares(questions([0, 0, -1]), [Fraction(1)], rng())] == [2]
+
+
+@settings(deadline=None)
+@given(
+    content=st.lists(st.integers(0, 12), min_size=12, max_size=60),
+    marks=st.lists(st.integers(-1, 2), min_size=60, max_size=60),
+    truncated=st.sets(st.integers(0, 59)),
+    seed=st.integers(0, 3),
+)
+def test_questions_that_ask_the_same_are_in_one_part(
+    content: list[int], marks: list[int], truncated: set[int], seed: int
+) -> None:
+    """And all of them that were recorded in full are; what has no text, 0, is no copy."""
+    n = len(content)
+    arrays = questions(marks[:n], [i for i in truncated if i < n])
+    arrays = replace(arrays, content=np.array(content, dtype=np.uint64))
+    shares = [Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)]
+    try:
+        fixed = fixed_parts(arrays, rng(seed))
+        shared = by_shares(arrays, shares, rng(seed))
+        parted = divide(arrays, rng(seed))
+    except TooFewTracesError:
+        return
+    except InputError:
+        assert any(len({marks[i] for i in of} - {-1}) > 1 for of in alike(content))
+        return
+    calibrate, test = parted.redraw(rng(seed))
+    for parts, rows in (
+        ([fixed.train, fixed.calibrate, fixed.test], set(np.flatnonzero(arrays.complete).tolist())),
+        (shared, set(range(n))),
+        ([parted.train, calibrate, test], set()),
+    ):
+        for of in alike(content):
+            where = [k for k, part in enumerate(parts) if set(part.tolist()) & of]
+            assert len(where) <= 1
+            if where and rows:
+                assert of & rows <= set(parts[where[0]].tolist())
+    for part in (calibrate, test, parted.rest):
+        asked = [content[i] for i in part.tolist() if content[i]]
+        assert len(set(asked)) == len(asked)
+
+
+def alike(content: list[int]) -> list[set[int]]:
+    """Return the rows of each text that several questions have."""
+    found = [{i for i, one in enumerate(content) if one == mark} for mark in set(content) - {0}]
+    return [of for of in found if len(of) > 1]
+
+
+def test_sizes_are_of_distinct_questions() -> None:
+    arrays = replace(questions([-1] * 30), content=np.arange(30, dtype=np.uint64) // 3 + 1)
+    division = divide(arrays, rng(), train=5, calibrate=2, test=3)
+    assert division.sizes == {"train": 5, "calibrate": 2, "test": 3}
+    assert len(division.train) == 15
+    assert str(division) == (
+        "5 to train, 2 to calibrate, 3 to test (30 requests, 10 distinct questions)"
+    )
+    fixed = fixed_parts(arrays, rng(), train=5, calibrate=2, test=3)
+    assert [len(part) for part in vars(fixed).values()] == [15, 6, 9]
+    with pytest.raises(
+        TooFewTracesError, match="there are 30 requests, 10 distinct questions: ask"
+    ):
+        divide(arrays, rng(), train=6, calibrate=2, test=3)
+    assert [len(part) for part in by_shares(arrays, [Fraction(1, 2)] * 2, rng())] == [15, 15]
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_where_all_are_distinct_nothing_changes(known: int) -> None:
+    """As it was drawn before copies were known of: rows themselves are permuted."""
+    arrays = questions([-1] * 50)
+    arrays = replace(arrays, content=known * np.arange(50, 0, -1).astype(np.uint64))
+    drawer = rng(4)
+    order = drawer.permutation(50)
+    rest = np.sort(order[30:])
+    again = drawer.permutation(rest)
+    found = fixed_parts(arrays, rng(4))
+    assert found.train.tolist() == sorted(order[:30])
+    assert found.calibrate.tolist() == sorted(again[:10])
+    assert found.test.tolist() == sorted(again[10:])
+    first, second = by_shares(arrays, [Fraction(1, 5), Fraction(4, 5)], rng(4))
+    assert first.tolist() == sorted(order[:10])
+    assert second.tolist() == sorted(order[10:])
+
+
+def test_a_copy_without_a_mark_follows_and_of_two_marks_the_first_part_counts() -> None:
+    """MMLU's recording has a test question that asks the same as one to train: it trains."""
+    content = np.array([3, 3, 5, 5, 0, 0], dtype=np.uint64)
+    marks = np.array([-1, 0, 1, -1, 0, 2], dtype=np.int8)
+    assert agreed_marks(marks, content).tolist() == [0, 0, 1, 1, 0, 2]
+    apart = replace(questions([1, 0, 1, 2, 0, 2]), content=content)
+    for split in (apart.split, apart.split[[1, 0, 3, 2, 4, 5]]):
+        named = named_parts(replace(apart, split=split))
+        assert named is not None
+        assert [part.tolist() for part in vars(named).values()] == [[0, 1, 4], [2, 3], [5]]
+    long = Outline(apart.complete, apart.split, content)
+    assert set(divide(long, rng(), calibrate=1, test=1).train.tolist()) == {0, 1, 4}
+    named = named_parts(replace(apart, split=marks))
+    assert named is not None
+    assert [part.tolist() for part in vars(named).values()] == [[0, 1, 4], [2, 3], [5]]

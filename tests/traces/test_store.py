@@ -52,6 +52,7 @@ CALL_FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "latency_s": optional(amount),
     "cost_usd": optional(amount),
     "largest_cost_usd": optional(amount),
+    "asked_probability": optional(st.floats(0, 1, exclude_min=True)),
     "error": optional(st.builds(CallError, type=st.text(), message=st.text())),
     "f1": optional(share),
     "score": optional(st.floats(allow_nan=False)),
@@ -67,6 +68,12 @@ TRACE_FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "split": optional(st.sampled_from(["train", "calibrate", "test"])),
     "independent": st.booleans(),
     "truncated": st.booleans(),
+    "system_prompt": optional(st.text()),
+    "history": optional(st.text()),
+    "options": optional(st.text()),
+    "parameters": optional(st.text()),
+    "missing_because": optional(st.sampled_from(["chance", "earlier_reply", "unknown"])),
+    "requests": st.integers(1, 9),
 }
 any_traces = st.lists(
     st.fixed_dictionaries(TRACE_FIELDS).map(lambda d: Trace(**d)),
@@ -279,6 +286,8 @@ def test_a_released_migration_never_changes() -> None:
         "0004_reservations.sql": "9c43498d4128e9a8",
         "0005_largest_cost.sql": "94bc98e2a86d219c",
         "0006_systems.sql": "a09a6725467667d4",
+        "0007_context.sql": "02f919c375def951",
+        "0008_requests.sql": "897c270f4a9d4b01",
     }
 
 
@@ -303,11 +312,11 @@ def test_a_store_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None
     with Store.open(path) as store:
         store.add([trace("q1")], "file")
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 7")
+        connection.execute("PRAGMA user_version = 9")
     connection.close()
     before = path.read_bytes()
     with (
-        pytest.raises(StoreError, match=r"store version 7; this one reads up to 6\); upgrade"),
+        pytest.raises(StoreError, match=r"store version 9; this one reads up to 8\); upgrade"),
         Store.open(path),
     ):
         pass

@@ -62,6 +62,10 @@ class Promise(Protocol):
         ...
 
 
+AS_RECORDED = "Requests are made as the recorded ones were, whose "
+"""Begins the condition that stands where nobody recorded how the questions were asked."""
+
+
 class About(TypedDict):
     """What every kind of guarantee keeps of the evidence that it comes from."""
 
@@ -69,6 +73,71 @@ class About(TypedDict):
     """SHA-256 of the traces."""
     question_budget_nano: int | None
     """The budget that each question was played under; None: without."""
+
+
+class AskedOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of which questions a proof is, where some of those recorded lack calls that it needs."""
+
+    models: tuple[str, ...]
+    """The models that each question was asked; where the worst is taken, the reference alone."""
+    questions: int
+    """How many such questions there are."""
+    recorded: int
+    """Of how many."""
+    missing: Literal["chance", "unknown", "worst"] | None = None
+    """What was taken of the missing calls: that chance decided, nothing, the worst."""
+    weighted: bool = False
+    """Whether each question counts by the probability with which it was drawn."""
+
+    def sentence(self, *, proved: bool = True) -> str:
+        """Say for which questions a promise then holds, or of which none is proved.
+
+        >>> some = AskedOf(models=("small", "large"), questions=1200, recorded=2000)
+        >>> print(some.sentence())
+        It is about questions like the 1,200 of the 2,000 recorded ones that were asked of both \
+small and large.
+        >>> print(some.sentence(proved=False))
+        Nothing is proved of questions like the 1,200 of the 2,000 recorded ones that were asked \
+of both small and large.
+        """
+        return f"{'It is about' if proved else 'Nothing is proved of'} {self._questions()}."
+
+    def note(self) -> str:
+        """Say the same of figures, as a note does.
+
+        >>> print(AskedOf(models=("small",), questions=1200, recorded=2000).note())
+        these figures are of questions like the 1,200 of the 2,000 recorded ones that were asked \
+of small
+        """
+        return f"these figures are of {self._questions()}"
+
+    def _questions(self) -> str:
+        some = f"questions like the {self.questions:,} of the {self.recorded:,} recorded ones"
+        if self.missing == "worst":
+            return (
+                f"{some} that were asked of {self.models[-1]}; where a call that was needed was "
+                "not recorded, the answer counted as lost, at the price of the most expensive way"
+            )
+        both = "both " if len(self.models) == 2 else "all of " if len(self.models) > 2 else ""
+        *others, last = self.models
+        who = f"{', '.join(others)} and {last}" if others else last
+        if self.weighted:
+            return (
+                f"questions like all {self.recorded:,} recorded ones: the {self.questions:,} that "
+                f"were asked of {both}{who} count by the probability with which each was drawn"
+            )
+        return f"{some} that were asked of {both}{who}"
+
+    def condition(self) -> str:
+        """Say what must hold for a new question to be one of these."""
+        if self.missing == "chance":
+            return "Chance alone decided which questions lack calls."
+        if self.missing == "worst":
+            return "A new question is like those that the reference was asked."
+        return (
+            "A new question is like those that were asked of all of these models; why others were "
+            "not is not recorded."
+        )
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,7 +150,9 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     row of one policy's thresholds: that of the operating point; for any other row 0. Where a
     reference answers in the policy's place: 1, at which it is asked and nobody else."""
     n: int = 0
-    """Number of questions (online: of updates) that it was computed from."""
+    """Number of questions (online: of updates) that it was computed from, copies not counted."""
+    requests: int | None = None
+    """Number of requests, copies counted, that the n distinct questions stand for; None: n."""
     question_budget_nano: int | None = None
     """The budget a question, in nano-dollars, under which the promise was calibrated and under
     which alone it holds; None: without one."""
@@ -91,6 +162,23 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What ends it, a sentence each."""
     fingerprint: str = ""
     """SHA-256 of the traces that it was computed from."""
+    asked_of: AskedOf | None = None
+    """Which of the recorded questions it is about; None: all that were recorded in full."""
+
+    def of_questions(self, asked_of: AskedOf | None) -> "Certificate":
+        """Return the same certificate, which says which of the recorded questions it is about."""
+        if asked_of is None:
+            return self
+        return msgspec.structs.replace(
+            self,
+            asked_of=asked_of,
+            conditional_on=(*self.conditional_on, asked_of.condition()),
+        )
+
+    @property
+    def per_request(self) -> bool:
+        """Whether a question counts as often as it was asked; else each counts once."""
+        return getattr(self.promise, "per_request", None) is not None
 
     @property
     def about(self) -> About:
@@ -116,6 +204,11 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 200 calibration questions: a right answer is in the returned set, or no model had one.
         """
         said = self.promise.sentence(self)
+        if self.asked_of is not None:
+            said = f"{said} {self.asked_of.sentence(proved=self.promises)}"
+        if self.requests is not None and not self.per_request:
+            said = f"{said} Each question counts once: of {self.requests:,} requests {self.n:,} \
+ask distinct questions."
         if self.question_budget_nano is None:
             return said
         budget = usd(self.question_budget_nano)
@@ -134,6 +227,8 @@ that budget alone."
         Nothing is promised: answers may be wrong as often as they like.
         """
         said = self.promise.plain_language(self)
+        if self.requests is not None and not self.per_request:
+            said = f"{said} A question that is asked again counts once."
         if self.question_budget_nano is None:
             return said
         return f"{said} That is with a budget of {usd(self.question_budget_nano)} a question."
@@ -142,7 +237,7 @@ that budget alone."
         """Compute it again from its evidence; return what does not match, a sentence each.
 
         What was asked for (alpha, delta, ...) is taken from the certificate, all else from the
-        evidence.
+        evidence. What was not recorded of the requests (`AS_RECORDED`) no evidence tells of.
 
         Args:
             evidence: what `certify` of its kind was given: [n] kappa* of the calibration questions,
@@ -166,21 +261,36 @@ that budget alone."
         if not isinstance(evidence, expected):
             kind, wanted = type(self.promise).__name__, expected.__name__
             return [f"a {kind} is checked from its {wanted}, not from {type(evidence).__name__}"]
-        again = self.promise.recompute(evidence, self)
+        again = self.promise.recompute(evidence, self).of_questions(self.asked_of)
+        if again.requests is None and (self.requests or 0) > again.n:
+            # Evidence of distinct questions does not say how often each was asked.
+            again = msgspec.structs.replace(again, requests=self.requests)
         if fingerprint is not None:
             again = msgspec.structs.replace(again, fingerprint=fingerprint)
         theirs = _fields(again)
         return [
             f"{name} is {_show(value)} in the certificate but {_show(theirs[name])} by this "
             "evidence"
-            for name, value in _fields(self).items()
+            for name, value in _fields(self._by_evidence()).items()
             if value != theirs[name]
         ]
 
+    def _by_evidence(self) -> "Certificate":
+        kept = tuple(one for one in self.conditional_on if not one.startswith(AS_RECORDED))
+        return msgspec.structs.replace(self, conditional_on=kept)
+
     def to_json(self) -> dict[str, Any]:
-        """Return the certificate as JSON values; an infinite number is the text `inf`."""
+        """Return the certificate as JSON values; an infinite number is the text `inf`.
+
+        What certificates did not always say stands there only where it is said, so that the mark of
+        one that was made before stays as it is.
+        """
         body: dict[str, Any] = _portable(msgspec.to_builtins(self, enc_hook=_encode))
-        return body
+        unsaid = {name for name in ("asked_of", "requests") if body[name] is None}
+        promise = body["promise"]
+        unsaid_there = {name for name in ("per_request", "shared_by") if promise.get(name) is None}
+        kept = {name: value for name, value in promise.items() if name not in unsaid_there}
+        return {name: v for name, v in body.items() if name not in unsaid} | {"promise": kept}
 
     @classmethod
     def from_json(cls, body: Any) -> "Certificate":

@@ -1,8 +1,9 @@
 """Sentences that several guarantees share: what must hold, what ends a promise, how it is said."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
-from farthing.calibration.base import Certificate, Population
+from farthing.calibration.base import AS_RECORDED, Certificate, Population
 from farthing.calibration.levels import exact_text, usd
 
 EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
@@ -23,6 +24,17 @@ RETRAINED = "The policy is trained again or its weights change."
 def ends(question_budget_nano: int | None) -> tuple[str, ...]:
     """Return what ends a promise that was calibrated under a budget a question, or without one."""
     return (DRIFT, NEW_SYSTEM, RETRAINED, cut_short(question_budget_nano))
+
+
+def as_recorded(lacks: Sequence[str]) -> str:
+    """Say that requests must be made as those were of which nobody knows how.
+
+    >>> print(as_recorded(["parameters"]))
+    Requests are made as the recorded ones were, whose parameters were not recorded.
+    """
+    were = "was" if list(lacks) == ["system prompt"] else "were"
+    named = " and ".join(lacks)
+    return f"{AS_RECORDED}{named} {were} not recorded."
 
 
 def by_lot(drawn: bool) -> tuple[str, ...]:  # noqa: FBT001 - says whether, and no more
@@ -55,12 +67,29 @@ def meaning(population: Population = "all") -> str:
     return f"a right answer is in the returned set{or_none}."
 
 
+def counted(of: Certificate, what: str = "questions") -> str:
+    """Say how many questions a certificate comes from, and that they are distinct.
+
+    >>> from farthing.calibration.guarantees import none
+    >>> print(counted(Certificate(promise=none.NoPromise(), n=400, requests=2_000)))
+    400 distinct questions
+    """
+    if of.requests is None:
+        return f"{of.n} {what}"
+    return f"{of.n:,} distinct {what}"
+
+
+def units(of: Certificate) -> str:
+    """Return what a promise counts: questions, or requests."""
+    return "requests" if of.per_request else "questions"
+
+
 def too_few(of: Certificate, alpha: Fraction) -> str:
     """Say that nothing tighter than everything is promised."""
     pays = "" if of.question_budget_nano is None else " that the budget pays for"
     return (
-        f"{of.n} calibration questions are too few to promise anything tighter than everything "
-        f"at alpha = {exact_text(alpha)}, so every answer{pays} is returned."
+        f"{counted(of, 'calibration questions')} are too few to promise anything tighter than "
+        f"everything at alpha = {exact_text(alpha)}, so every answer{pays} is returned."
     )
 
 
@@ -72,13 +101,14 @@ def confident(delta: Fraction, of: Certificate, claim: str) -> str:
     With confidence 0.95 in the draw of 0 questions, it is so.
     """
     sure = exact_text(1 - delta)
-    return f"With confidence {sure} in the draw of {of.n} questions, {claim[0].lower()}{claim[1:]}"
+    return f"With confidence {sure} in the draw of {counted(of)}, {claim[0].lower()}{claim[1:]}"
 
 
 def unproved(delta: Fraction, of: Certificate, claim: str) -> str:
     """Say that a claim about operating points could not be proved at confidence 1 - delta."""
     sure = exact_text(1 - delta)
-    return f"{of.n} calibration questions do not prove at confidence {sure} that {claim}"
+    whom = counted(of, "calibration questions")
+    return f"{whom} do not prove at confidence {sure} that {claim}"
 
 
 def chosen(point: int, points: int, threshold: float | None = None) -> str:
@@ -105,6 +135,17 @@ def candidate(name: str, number: int) -> str:
         if number > 1
         else (f" This is {name}.")
     )
+
+
+def side_by_side(candidates: int | None) -> str:
+    """Say that delta was shared, as a sentence of its own; empty where one candidate has it all.
+
+    >>> print(side_by_side(2))
+     It was one of 2 candidates, each proved at its share of what may fail.
+    """
+    if candidates is None:
+        return ""
+    return f" It was one of {candidates} candidates, each proved at its share of what may fail."
 
 
 def everything(of: Certificate) -> str:

@@ -115,6 +115,33 @@ def sampled_p_values(
     )
 
 
+def weighted_p_values(loss: FloatArray, weights: FloatArray, mean: float) -> FloatArray:
+    """Return a p-value of each operating point's losing `mean` or more in expectation, [G].
+
+    Questions were drawn with probabilities of their own, p, and each counts by w = min p / p. Then
+    the expectation of w (loss - mean) over drawn questions is min p times that of loss - mean over
+    all of them, so bets against the first prove the second. The smallest probability is taken for
+    known beforehand, as it is where lots have a few. Equal probabilities need no weights: the exact
+    tests are sharper.
+
+    Args:
+        loss: [n, G] in [-1, 1], of questions in an order that no loss has chosen.
+        weights: [n] in (0, 1], inversely proportional to the probability of each draw.
+        mean: the hypothesis, in (-1, 1).
+
+    Source: betting, Waudby-Smith and Ramdas 2024; inverse probabilities, Horvitz and Thompson 1952.
+
+    >>> weights = np.tile([1.0, 0.5], 100)
+    >>> often, seldom = np.tile([1.0, 0.0], 100), np.repeat([1.0, 0.0], [2, 198])
+    >>> weighted_p_values(np.stack([often, seldom], axis=1), weights, 0.1) < [1.0, 0.01]
+    array([False,  True])
+    """
+    terms = weights[:, None] * (loss - mean)
+    return np.array(
+        [math.exp(-log_fortunes(column, 0.0, 1 - mean).max(initial=0.0)) for column in terms.T]
+    )
+
+
 def corrected(loss: FloatArray, sample: Sample) -> FloatArray:
     """Return the terms Z, [n, G], whose expectation is that of the loss; at most 1 / pi each.
 

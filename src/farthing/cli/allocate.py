@@ -9,7 +9,7 @@ import typer
 
 from farthing.cli import completion, files
 from farthing.cli.console import interruptible, remark, show, show_json
-from farthing.cli.options import Json, Seed, TracesFile, read_usd
+from farthing.cli.options import Json, Seed, TracesFiles, read_usd
 from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def allocate(
-    traces: TracesFile,
+    traces: TracesFiles,
     budget: Annotated[
         Fraction,
         typer.Option(parser=read_usd, metavar="USD", help="For the whole batch."),
@@ -61,13 +61,16 @@ def allocate(
     from farthing.methods.asked import Asked
     from farthing.methods.cards import system
     from farthing.money import NANO_PER_USD
-    from farthing.process.operating_points import on_offer
     from farthing.reports import allocating as reports
+    from farthing.traces.eligibility import common
 
     if out is not None:
         files.check_file(out)
     chosen = system("allocator", allocator)
-    arrays = files.read_traces(traces)
+    arrays, asked_of = common(files.read_traces(*traces))
+    if asked_of is not None:
+        remark(f"note: {asked_of.note()}")
+    files.doubt_costs(arrays)
     learned, recorded = arrays, None
     if questions is None:
         learned, recorded = _held_out(arrays, seed)
@@ -76,7 +79,7 @@ def allocate(
         ids, asked = _read(questions)
     with interruptible("nothing was written"):
         estimates = fit_estimates(learned)
-        batch = estimates.batch(asked, None if recorded is None else on_offer(recorded))
+        batch = estimates.batch(asked, None if recorded is None else recorded.made[:, 0])
         found = allocating.allocate(
             estimates,
             batch,
@@ -93,7 +96,7 @@ def allocate(
     if as_json:
         show_json(reports.to_json(found))
     else:
-        show(reports.screen(found, (questions or traces).name))
+        show(reports.screen(found, questions.name if questions else files.named(traces)))
 
 
 def _held_out(arrays: "TraceArrays", seed: int) -> "tuple[TraceArrays, TraceArrays]":

@@ -14,7 +14,7 @@ from farthing.cli.options import (
     Json,
     Seed,
     TestSize,
-    TracesFile,
+    TracesFiles,
     TrainSize,
     sizes_of,
 )
@@ -22,7 +22,7 @@ from farthing.cli.options import (
 
 def check(
     bundle: Bundle,
-    traces: TracesFile,
+    traces: TracesFiles,
     new: Annotated[Path, typer.Option(metavar="FILE", help="New traces, graded or not.")],
     seed: Seed = 0,
     train: TrainSize = None,
@@ -40,7 +40,7 @@ def check(
     from farthing.reports import records
 
     split = division.Split(seed, sizes_of(train, calibrate, test))
-    old, fresh = files.read_traces(traces), files.read_traces(new)
+    old, fresh = files.read_traces(*traces), files.read_traces(new)
     found = drift.check(bundle, old, fresh, split=split)
     if as_json:
         show_json(records.checked(found))

@@ -1,6 +1,6 @@
 """`farthing compare`: every policy on the same splits of the same questions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +16,7 @@ from farthing.cli.options import (
     CalibrateSize,
     Features,
     Json,
+    Missing,
     Population,
     Seed,
     TestSize,
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
     from farthing.experiments.promises import Promise as Asked
     from farthing.methods.base import Dataset
 
-File = Annotated[
-    Path | None,
+Files = Annotated[
+    list[Path],
     typer.Option(
-        "--traces", metavar="FILE", help="Traces, a store (.db), or another tool's log or table."
+        "--traces",
+        metavar="FILE",
+        help="Traces, a store (.db), or another tool's log or table; give it again for several, "
+        "which are joined by question.",
     ),
 ]
 Preset = Annotated[
@@ -79,7 +83,7 @@ Policies = Annotated[
 def compare(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the report goes.")],
     alpha: Alphas = [Fraction(1, 10)],  # noqa: B006 - typer copies it
-    traces: File = None,
+    traces: Files = [],  # noqa: B006 - typer copies it
     preset: Preset = None,
     n: Questions = None,
     policies: Policies = None,
@@ -98,6 +102,7 @@ def compare(
     most: Most = None,
     population: Population = "all",
     action_space: ActionSpace = None,
+    missing: Missing = None,
     workers: Workers = 0,
     engine: Engine = "processes",
     as_json: Json = False,
@@ -117,7 +122,7 @@ def compare(
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
     dataset, sizes = read_dataset(traces, preset, n, seed, sizes_of(train, calibrate, test))
     files.doubt_costs(dataset.traces)
-    dataset = replace(dataset, features=tuple(feature))
+    dataset = replace(dataset, features=tuple(feature), missing=missing)
     plan = Plan(
         tuple(dict.fromkeys(alpha)),
         names,
@@ -201,15 +206,15 @@ def generated(
 
 
 def read_dataset(
-    traces: Path | None, preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
+    traces: Sequence[Path], preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
 ) -> tuple["Dataset", dict[str, int]]:
     """Read recorded traces or draw those of a preset, whichever was asked for."""
     from farthing.methods.base import Dataset
 
-    if preset is not None and traces is None:
+    if preset is not None and not traces:
         return generated(preset, n, seed, sizes)
-    if traces is None or preset is not None:
+    if not traces or preset is not None:
         raise InputError("give either --traces FILE or --preset NAME")
     if n is not None:
         raise InputError("--n goes with --preset; with --traces use --train, --calibrate, --test")
-    return Dataset(traces.name, files.read_traces(traces)), sizes
+    return Dataset(files.named(traces), files.read_traces(*traces)), sizes

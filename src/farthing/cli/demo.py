@@ -20,11 +20,12 @@ POLICIES = (
     "cpo-batch",
     "cpo-online",
     "ccpo",
+    "ccpo-published",
     "stopping",
     "lookahead",
     "optimum",
 )
-"""Two trainings of a quarter of a minute, two of a second or two, and what needs none."""
+"""Three trainings of a quarter of a minute, two of a second or two, and what needs none."""
 
 
 def demo(

@@ -8,11 +8,11 @@ import typer
 
 from farthing.cli import completion, files
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
-from farthing.cli.options import Json, Seed, TracesFile, read_usd
+from farthing.cli.options import Json, Seed, TracesFiles, read_usd
 
 
 def explore(
-    traces: TracesFile,
+    traces: TracesFiles,
     budget: Annotated[
         Fraction,
         typer.Option(parser=read_usd, metavar="USD", help="For all questions together."),
@@ -51,13 +51,15 @@ def explore(
     from farthing.methods.cards import system
     from farthing.money import NANO_PER_USD
     from farthing.reports import exploring as reports
-    from farthing.traces.files import check_suffix, read_records, write_traces
+    from farthing.traces.files import check_suffix, write_traces
+    from farthing.traces.importers.any_file import read_all_records
 
     if log is not None:
         files.check_file(log)
         check_suffix(log)
     chosen = system("bandit", bandit)
-    arrays = files.read_traces(traces)
+    arrays = files.read_traces(*traces)
+    files.doubt_costs(arrays)
     stream, nano = exploring.stream_of(arrays, seed), int(budget * NANO_PER_USD)
     exploring.refuse(stream, nano, value_of)
     if len(stream) < len(arrays):
@@ -74,9 +76,9 @@ def explore(
         )
         judged = None if value_of is None else found.value_of(value_of)
     if log is not None:
-        write_traces(log, recorded(read_records(traces), found.ids, found.choices))
+        write_traces(log, recorded(read_all_records(traces)[0], found.ids, found.choices))
         remark(f"record: {log}")
     if as_json:
         show_json(reports.to_json(found, judged))
     else:
-        show(reports.screen(found, judged, traces.name))
+        show(reports.screen(found, judged, files.named(traces)))

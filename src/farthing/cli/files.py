@@ -1,5 +1,6 @@
 """Whether a result could be written, and what to doubt in what was read."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -13,40 +14,61 @@ if TYPE_CHECKING:
 
 OPTION = " --"
 """What a line has that names an option."""
-WITH_OPTIONS = "import it with such options first: farthing traces import {} --store traces.db"
+WITH_OPTIONS = "import {} with such options first: farthing traces import {} --store traces.db"
 
 
-def read_traces(path: Path) -> "TraceArrays":
-    """Read traces, or another tool's file, and say on stderr what it lacks.
+def read_traces(*paths: Path) -> "TraceArrays":
+    """Read traces, or other tools' files, joined by question; say on stderr what they lack.
 
     Raises:
         InputError: as `noted`; or they are samples of one model, which few commands can use.
     """
     from farthing.traces.samples import refuse_samples
 
-    arrays, notes = noted(path)
+    arrays, notes = noted(paths)
     refuse_samples(arrays)
     for note in notes:
         remark(f"note: {note}")
     return arrays
 
 
-def noted(path: Path) -> "tuple[TraceArrays, list[str]]":
-    """Read traces, or another tool's file, with a line for each thing that it lacks.
+def noted(paths: Sequence[Path]) -> "tuple[TraceArrays, list[str]]":
+    """Read traces, or other tools' files, with a line for each thing that they lack.
 
     Raises:
-        InputError: it breaks its form, or its format is not known.
+        InputError: one breaks its form, its format is not known, or they contradict each other.
     """
-    from farthing.traces.importers.any_file import read_any
+    from farthing.traces.importers.any_file import read_all
 
-    with_options = WITH_OPTIONS.format(path)
+    which = "it" if len(paths) == 1 else "them"
+    with_options = WITH_OPTIONS.format(which, " ".join(map(str, paths)))
     try:
-        arrays, notes = read_any(path)
+        arrays, notes = read_all(paths)
     except InputError as problem:
         if OPTION not in str(problem):
             raise
         raise InputError(f"{problem}; {with_options}") from None
     return arrays, [*notes, *([with_options] if any(OPTION in note for note in notes) else [])]
+
+
+def named(paths: Sequence[Path]) -> str:
+    """Return what files are called together."""
+    return " + ".join(path.name for path in paths)
+
+
+def the_only(paths: Sequence[Path], what: str) -> Path:
+    """Return one file of traces, where several cannot be read.
+
+    Raises:
+        InputError: there are several; `what` says what reads one alone.
+    """
+    if len(paths) > 1:
+        raise InputError(
+            f"--traces is given {len(paths)} times ({', '.join(map(str, paths))}), and {what} "
+            "reads one file; import them into one store first: farthing traces import FILE "
+            "--store traces.db"
+        )
+    return paths[0]
 
 
 def check_folder(path: Path) -> None:
@@ -100,9 +122,14 @@ def check_bundle(out: Path) -> None:
 
 
 def doubt_costs(traces: "TraceArrays") -> None:
-    """Say whose calls have no cost: they look free to every policy."""
-    from farthing.traces.costs import doubt
+    """Say whose calls have no cost.
 
+    Raises:
+        InputError: nobody's have, or none of one role's.
+    """
+    from farthing.traces.costs import check_costs, doubt
+
+    check_costs(traces)
     if (found := doubt(traces)) is not None:
         remark(f"note: {found}")
 

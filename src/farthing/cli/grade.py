@@ -18,7 +18,7 @@ from farthing.cli.options import (
     CalibrateSize,
     Seed,
     TestSize,
-    TracesFile,
+    TracesFiles,
     TrainSize,
     sizes_of,
 )
@@ -38,7 +38,7 @@ WIDE = 76
 
 def grade(
     bundle: Bundle,
-    traces: TracesFile,
+    traces: TracesFiles,
     promise: Annotated[
         Literal["parity", "selective", "agreement"], typer.Option(help="What is to be proved.")
     ] = "parity",
@@ -104,7 +104,8 @@ def grade(
     if out is not None:
         files.check_file(out)
     asked: Asked = options.asked(promise, alpha)  # type: ignore[assignment]
-    book = GradeBook.open(traces, out or beside(traces))
+    recorded = files.the_only(traces, "grade")
+    book = GradeBook.open(recorded, out or beside(recorded))
     model = _judge(judge, config, max_cost, book.path)
     _plan(book, asked, judge, check, seed)
     session = Session(bundle, asked, Split(seed, sizes_of(train, calibrate, test)))

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from farthing.cli.console import interruptible, show, show_json
-from farthing.cli.files import read_traces
-from farthing.cli.options import Json, Seed, TracesFile, read_usd
+from farthing.cli.files import doubt_costs, read_traces
+from farthing.cli.options import Json, Seed, TracesFiles, read_usd
 
 
 def joins(
-    traces: TracesFile,
+    traces: TracesFiles,
     new: Annotated[
         Path,
         typer.Option(metavar="FILE", help="Graded calls of the model that joins."),
@@ -41,7 +41,8 @@ def joins(
     from farthing.money import NANO_PER_USD
     from farthing.reports import joining as reports
 
-    pool, few = read_traces(traces), joining.Few.of(read_traces(new), model)
+    pool, few = read_traces(*traces), joining.Few.of(read_traces(new), model)
+    doubt_costs(pool)
     with interruptible("nothing was written"):
         budgets = [int(one * NANO_PER_USD) for one in budget or []]
         found = joining.join(pool, few, budgets_nano=budgets, seed=seed)

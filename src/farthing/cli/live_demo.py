@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib.resources import files as package_files
@@ -20,6 +21,7 @@ from farthing.money import significant, usd_from_nano
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
+    from farthing.experiments.base import Comparison
     from farthing.experiments.evaluate_bundle import Evaluated
     from farthing.methods.base import Dataset
     from farthing.runtime.answer import Answer
@@ -35,6 +37,7 @@ HOPS = range(1, 7)
 """Lengths of the questions: small is lost beyond four, and large errs at any."""
 ALPHA, DELTA = Fraction(1, 10), Fraction(1, 10)
 """With confidence 0.9 over calibration questions: a demo draws them once, not on average."""
+SURE = f"{100 * float(1 - DELTA):.0f} %"
 POLICY = "lazy"
 """Buys single calls, and is trained in seconds."""
 SPLITS = 100
@@ -67,9 +70,9 @@ def play(out: Path, n: int) -> None:
     collect.collect(file, out / STORE, CAP)
     job = read_job(file)
     with interruptible(f"what was collected is in {out / STORE}; run it again to go on"):
-        found = _fitted(job, out)
+        found, comparison = _fitted(job, out)
         show(_money(found))
-        for line in _promise(found):
+        for line in (*_promise(found), _of_the_report(comparison, out)):
             show(Text(line))
         _answers(job, out)
     remark(
@@ -158,8 +161,8 @@ def _drawn(part: "Part", n: int, seed: int | None) -> "list[Question]":
     return list(drawn.values())
 
 
-def _fitted(job: "Job", out: Path) -> "Evaluated":
-    """Train, calibrate and measure the bundle, and write the report."""
+def _fitted(job: "Job", out: Path) -> "tuple[Evaluated, Comparison]":
+    """Train, calibrate and measure the bundle, and write the report of all policies."""
     import numpy as np
 
     from farthing.experiments import evaluate_bundle, pipeline, proving
@@ -174,11 +177,12 @@ def _fitted(job: "Job", out: Path) -> "Evaluated":
         pipeline.train(dataset, POLICY, ALPHA, bundle, progress=Learning(shown, POLICY))
     serving = proving.Serving(system=system)
     pipeline.calibrate(bundle, traces, Coverage(1 - ALPHA, DELTA), serving=serving)
-    _report(dataset, out)
-    return evaluate_bundle.evaluate(bundle, traces)
+    found = evaluate_bundle.evaluate(bundle, traces)
+    return found, _report(dataset, found, out)
 
 
-def _report(dataset: "Dataset", out: Path) -> None:
+def _report(dataset: "Dataset", found: "Evaluated", out: Path) -> "Comparison":
+    """Compare all policies, and say in the report which promise its figures are of."""
     from farthing.experiments import compare
     from farthing.experiments.plan import Plan
     from farthing.reports.page import write_report
@@ -186,20 +190,47 @@ def _report(dataset: "Dataset", out: Path) -> None:
     with trainings() as shown:
         plan = Plan((ALPHA,), splits=SPLITS, workers=1, space="calls")
         comparison = compare.compare(dataset, plan, shown.watch)
+    lede = (
+        "These figures are of a promise on average over what chance gives one to calibrate on. "
+        f"farthing demo prints those of a stronger one, of which you may be {SURE} sure, and which "
+        f"the bundle in this folder keeps: under it {_saved(found)} is saved on "
+        f"{found.value.yours.questions:,} questions."
+    )
+    comparison = replace(comparison, lede=lede)
     write_report(comparison, out)
+    return comparison
+
+
+def _of_the_report(comparison: "Comparison", out: Path) -> str:
+    """Say which promise the report's figures are of: on average a weaker one, and cheaper."""
+    from farthing.reports.payer import offer
+
+    first = offer(comparison, ALPHA)
+    who = "nobody wins" if first.tomorrow is None else f"{first.tomorrow.who} saves {first.saved}"
+    return (
+        f"\nThe figures of {out / 'report.html'} are of a weaker promise, on average over what "
+        f"chance gives one to calibrate on: under it {who}, on average over {comparison.splits} "
+        "divisions of the same questions."
+    )
+
+
+def _saved(found: "Evaluated") -> str:
+    """Write the saving against the large model, with its interval where it is known."""
+    value = found.value
+    if value.saved is None:
+        return "–"
+    if value.saved_interval is None:
+        return f"{100 * value.saved:.0f} %"
+    low, high = value.saved_interval
+    return f"{100 * value.saved:.0f} % (95 % interval {100 * low:.0f} to {100 * high:.0f})"
 
 
 def _money(found: "Evaluated") -> Table:
     """Show what 1,000 questions cost, and how often answers are right."""
     value, large, small = found.value, found.alone["guide"], found.alone["base"]
-    saved, (low, high) = value.saved or 0.0, value.saved_interval or (0.0, 0.0)
     table = plain_table()
     table.title_justify = "left"
-    table.title = Text(
-        f"Saved against always asking large: {100 * saved:.0f} % "
-        f"(95 % interval {100 * low:.0f} to {100 * high:.0f})",
-        style="bold",
-    )
+    table.title = Text(f"Saved against always asking large: {_saved(found)}", style="bold")
     table.add_column(f"{value.yours.questions:,} fresh questions")
     for heading in ("USD per 1,000", "right answer returned", "best answer right"):
         table.add_column(heading, justify="right")

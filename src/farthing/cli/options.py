@@ -102,10 +102,21 @@ Alphas = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of all randomness.")]
-TracesFile = Annotated[
-    Path,
+TracesFiles = Annotated[
+    list[Path],
     typer.Option(
-        "--traces", metavar="FILE", help="Traces, a store (.db), or another tool's log or table."
+        "--traces",
+        metavar="FILE",
+        help="Traces, a store (.db), or another tool's log or table; give it again for several, "
+        "which are joined by question.",
+    ),
+]
+Missing = Annotated[
+    Literal["chance", "unknown", "worst"] | None,
+    typer.Option(
+        "--missing",
+        help="Of calls that were not made: chance decided; nobody knows why; or take the worst. By "
+        "default what the traces say.",
     ),
 ]
 Job = Annotated[

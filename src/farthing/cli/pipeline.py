@@ -28,10 +28,11 @@ from farthing.cli.options import (
     GradesFile,
     Job,
     Json,
+    Missing,
     Population,
     Seed,
     TestSize,
-    TracesFile,
+    TracesFiles,
     TrainSize,
     sizes_of,
 )
@@ -46,6 +47,7 @@ from farthing.cli.promises import (
     Method,
     Most,
     Options,
+    PerWhat,
     Promise,
     QuestionBudget,
     Reference,
@@ -63,7 +65,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bu
 
 
 def train(
-    traces: TracesFile,
+    traces: TracesFiles,
     out: Out,
     policy: Annotated[
         str,
@@ -95,8 +97,8 @@ def train(
     from farthing.traces.grades import graded
 
     files.check_bundle(out)
-    arrays = graded(files.read_traces(traces), grade)
-    dataset = Dataset(traces.name, arrays, features=tuple(feature))
+    arrays = graded(files.read_traces(*traces), grade)
+    dataset = Dataset(files.named(traces), arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
     split = division.Split(seed, sizes_of(train, calibrate, test))
@@ -114,6 +116,7 @@ def train(
         )
     curves = _write_curves(out, trained.fitted)
     _say_sizes(trained.sizes)
+    _doubt(trained.notes)
     remark(f"bundle: {out}; it promises nothing until it is calibrated")
     if curves:
         remark(f"curves: {curves}")
@@ -123,7 +126,7 @@ def train(
 
 def calibrate(
     bundle: Bundle,
-    traces: TracesFile,
+    traces: TracesFiles,
     alpha: Alpha = Fraction(1, 10),
     method: Annotated[
         Method,
@@ -140,12 +143,14 @@ def calibrate(
     most: Most = None,
     target: Target = None,
     escalate: Escalate = None,
+    per: PerWhat = None,
     grades: GradesFile = None,
     judge_epsilon: JudgeEpsilon = None,
     judge_delta: JudgeDelta = None,
     question_budget: QuestionBudget = None,
     largest: Largest = [],  # noqa: B006 - typer copies it
     population: Population = "all",
+    missing: Missing = None,
     job: Job = None,
     seed: Seed = 0,
     train: TrainSize = None,
@@ -164,8 +169,8 @@ def calibrate(
     | --- | --- |
     | coverage | --alpha, --method, --delta, --population |
     | selective | --alpha, --delta; with --escalate also --epsilon |
-    | parity | --epsilon, --delta, --reference |
-    | agreement | --epsilon, --delta, --reference, --judge-epsilon, --judge-delta |
+    | parity | --epsilon, --delta, --reference, --per |
+    | agreement | --epsilon, --delta, --reference, --per, --judge-epsilon, --judge-delta |
     | budget | --budget, --most, --delta |
     | shift | --alpha, --target |
 
@@ -188,17 +193,19 @@ def calibrate(
         judge_epsilon=judge_epsilon,
         judge_delta=judge_delta,
         escalate=escalate,
+        per=per,
         method=method,
         population=population,
     )
     options.check(promise)
     asked = options.asked(promise, alpha)
     before = bundles.load(bundle).certificate
-    late = None if grades is None else files.graded(traces, grades)
-    arrays = files.read_traces(traces) if late is None else late.traces
+    late = None if grades is None else files.graded(files.the_only(traces, "--grades"), grades)
+    arrays = files.read_traces(*traces) if late is None else late.traces
     split = division.Split(seed, sizes_of(train, calibrate, test))
     made = made_with(traces, arrays, job)
-    serving = proving.Serving(per_question(question_budget, largest), made.system)
+    budget_a_question = per_question(question_budget, largest)
+    serving = proving.Serving(budget_a_question, made.system, missing=missing)
     done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
     _say_sizes(done.sizes)
     doubts = (*filter(None, [made.note]), *_too_short(done.certificate))
@@ -218,7 +225,8 @@ def calibrate(
 
 def evaluate(
     bundle: Bundle,
-    traces: TracesFile,
+    traces: TracesFiles,
+    missing: Missing = None,
     seed: Seed = 0,
     train: TrainSize = None,
     calibrate: CalibrateSize = None,
@@ -239,13 +247,14 @@ def evaluate(
     from farthing.traces.importers.any_file import form_of
 
     split = division.Split(seed, sizes_of(train, calibrate, test))
-    if traces.suffix == PARQUET and form_of(traces) is None:
+    if len(traces) == 1 and traces[0].suffix == PARQUET and form_of(traces[0]) is None:
         with trainings() as shown:
             found = evaluate_bundle.evaluate_file(
-                bundle, traces, split=split, progress=Learning(shown, "evaluate")
+                bundle, traces[0], split=split, progress=Learning(shown, "evaluate")
             )
     else:
-        found = evaluate_bundle.evaluate(bundle, files.read_traces(traces), split=split)
+        recorded = files.read_traces(*traces)
+        found = evaluate_bundle.evaluate(bundle, recorded, split=split, missing=missing)
     _say_sizes(found.sizes)
     _doubt(found.notes)
     if as_json:

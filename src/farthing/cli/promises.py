@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Promise = Literal["coverage", "selective", "parity", "agreement", "budget", "shift"]
 Method = Literal["split", "pac", "groups", "online"]
+Per = Literal["question", "request"]
 
 NEEDS: dict[str, tuple[str, ...]] = {
     "coverage": (),
@@ -32,8 +33,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
 TAKES = NEEDS | {
     "coverage": ("delta",),
     "selective": ("delta", "escalate", "epsilon"),
-    "parity": ("epsilon", "delta", "reference"),
-    "agreement": ("epsilon", "delta", "reference", "judge_epsilon", "judge_delta"),
+    "parity": ("epsilon", "delta", "reference", "per"),
+    "agreement": ("epsilon", "delta", "reference", "judge_epsilon", "judge_delta", "per"),
 }
 """The options that mean something to a promise, beside --alpha."""
 SUCH_AS = {
@@ -61,6 +62,13 @@ Reference = Annotated[
     typer.Option(
         metavar="ROLE",
         help="Parity, agreement: with whom; by default the role right most often in training.",
+    ),
+]
+PerWhat = Annotated[
+    Per | None,
+    typer.Option(
+        help="Parity, agreement: a question that is asked again counts once, or as often as it is "
+        "asked (request). By default once."
     ),
 ]
 JudgeEpsilon = Annotated[
@@ -153,6 +161,7 @@ class Options:
     judge_epsilon: Fraction | None = None
     judge_delta: Fraction | None = None
     escalate: str | None = None
+    per: Per | None = None
     method: Method = "split"
     population: Literal["all", "solvable"] = "all"
 
@@ -230,10 +239,16 @@ class Options:
             kept = () if self.epsilon is None else (self.epsilon,)
             return promises.Selective(level, delta, self.escalate, *kept)
         if promise == "parity":
-            return promises.Parity(self.reference, self.epsilon or Fraction(0), delta)
+            return promises.Parity(
+                self.reference, self.epsilon or Fraction(0), delta, per=self.per or "question"
+            )
         if promise == "agreement":
             return promises.Agreement(
-                self.reference, self.epsilon or Fraction(0), delta, self.judge_share
+                self.reference,
+                self.epsilon or Fraction(0),
+                delta,
+                self.judge_share,
+                per=self.per or "question",
             )
         if self.target is not None:
             return promises.Shift(level, files.read_traces(self.target))

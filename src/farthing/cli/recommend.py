@@ -9,13 +9,15 @@ import typer
 from farthing.cli import files
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import (
+    Missing,
     Seed,
-    TracesFile,
+    TracesFiles,
     check_agreement,
     read_alpha,
     read_delta,
     read_epsilon,
 )
+from farthing.cli.promises import PerWhat
 
 if TYPE_CHECKING:
     from farthing.experiments.promises import Agreement, Parity
@@ -38,11 +40,11 @@ Delta = Annotated[
 
 
 def recommend(
-    traces: TracesFile,
+    traces: TracesFiles,
     promise: Annotated[
         Kind | None,
         typer.Option(
-            help="What to keep; by default parity with the strongest model of a pool (agreement "
+            help="What to keep; by default parity with the reference of a pool (agreement "
             "where nobody graded answers), coverage for questions in rounds."
         ),
     ] = None,
@@ -58,8 +60,13 @@ def recommend(
     delta: Delta = None,
     reference: Annotated[
         str | None,
-        typer.Option(metavar="ROLE", help="The model that is paid for today; else the strongest."),
+        typer.Option(
+            metavar="ROLE",
+            help="The model that is paid for today; else a guess: the one that most was paid for.",
+        ),
     ] = None,
+    missing: Missing = None,
+    per: PerWhat = None,
     deadline: Annotated[
         float | None,
         typer.Option(
@@ -82,16 +89,19 @@ def recommend(
     """
     from farthing.bundle import folder as bundles
     from farthing.experiments import recommend as rooms
+    from farthing.experiments.promises import with_per
+    from farthing.experiments.recommend_plan import default
     from farthing.methods.base import Dataset
     from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.made_with import made_with
 
     if out is not None:
         files.check_bundle(out)
-    arrays = files.read_traces(traces)
-    kind = promise or type(rooms.default(arrays)).__name__.lower()
-    asked = _asked(kind, alpha, epsilon, delta, reference)
-    dataset = Dataset(traces.name, arrays, system=made_with(traces, arrays, None).system)
+    arrays = files.read_traces(*traces)
+    kind = promise or type(default(arrays)).__name__.lower()
+    asked = with_per(_asked(kind, alpha, epsilon, delta, reference), per or "question")
+    system = made_with(traces, arrays, None).system
+    dataset = Dataset(files.named(traces), arrays, system=system, missing=missing)
     with interruptible("nothing was saved"), trainings() as shown:
         found = rooms.recommend(
             dataset,
@@ -107,8 +117,8 @@ def recommend(
     if as_json:
         show_json(found.to_json())
     else:
-        whence = OfTraffic(len(arrays)) if _is_traffic(traces) else None
-        show(screen(found, traces.name, None if out is None else str(out), whence))
+        whence = OfTraffic(len(arrays)) if all(map(_is_traffic, traces)) else None
+        show(screen(found, files.named(traces), None if out is None else str(out), whence))
     if found.nothing_cheaper:
         raise typer.Exit(1)
 

@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
-from farthing.cli.files import noted
-from farthing.cli.options import Json, Seed, TracesFile
+from farthing.cli.files import named, noted
+from farthing.cli.options import Json, Seed, TracesFiles
 
 
 def samples(
-    traces: TracesFile,
+    traces: TracesFiles,
     per_question: Annotated[
         int, typer.Option("--per-question", min=1, metavar="N", help="Samples on average.")
     ] = 8,
@@ -45,4 +45,4 @@ def samples(
     if as_json:
         show_json(reports.to_json(found))
     else:
-        show(reports.screen(found, traces.name))
+        show(reports.screen(found, named(traces)))

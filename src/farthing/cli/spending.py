@@ -66,6 +66,8 @@ def spending(
         show(Group(_accounts(found.accounts), Text(""), *_limits(found.limits)))
         if found.unknown:
             remark(_of_unknown(found))
+        if found.disputed.calls:
+            remark(_of_disputed(found))
 
 
 async def _charged(config: "ServeConfig") -> "Charged":
@@ -190,6 +192,19 @@ def _of_unknown(found: "Charged") -> str:
     return (
         f"note: {much} of it is for {calls} of unknown outcome, charged at the most that they can "
         "have cost; --unknown lists them, and --settle ID --usd X says what one did cost"
+    )
+
+
+def _of_disputed(found: "Charged") -> str:
+    from farthing.gateway.sections import ALL
+    from farthing.money import dollars
+
+    most = found.disputed
+    calls, much = counted(most.calls, "call"), dollars(most.nano)
+    models = [one.name for one in found.accounts if one.disputed.calls and one.name != ALL]
+    return (
+        f"warning: {much} was claimed by the replies of {calls} beyond what they can have cost: it "
+        f"is disputed and not charged ({', '.join(models)}); compare the provider's bill"
     )
 
 

@@ -69,7 +69,9 @@ def import_(
     ] = [],  # noqa: B006 - typer copies it
     column: Annotated[
         list[str],
-        typer.Option("--column", metavar="NAME=COLUMN", help="Of a table: answer=response."),
+        typer.Option(
+            "--column", metavar="NAME=COLUMN", help="Of a table: answer=response; of litellm: id."
+        ),
     ] = [],  # noqa: B006 - typer copies it
     threshold: Annotated[
         float, typer.Option("--threshold", metavar="SCORE", help="Least score that is right.")
@@ -168,7 +170,7 @@ def info(
     from farthing.traces.costs import doubt
     from farthing.traces.files import STORES
 
-    arrays, lacks = noted(file)
+    arrays, lacks = noted([file])
     found = _changes(file) if file.suffix in STORES else []
     notes = [*lacks, *filter(None, [doubt(arrays)]), *found]
     for note in notes:
@@ -187,7 +189,7 @@ def _changes(store: Path) -> list[str]:
     with Store.read(store) as opened:
         first, *others = [system for system in opened.systems() if system is not None] or [{}]
     found = (", ".join(changes(first, other)) for other in others)
-    return [f"not all was made alike; changed: {changed}" for changed in found]
+    return [f"not all was made alike; changed: {changed}" for changed in found if changed]
 
 
 @contextmanager

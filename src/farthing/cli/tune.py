@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing.cli import completion, files
-from farthing.cli.compare import Engine, File, Preset, Questions, Splits, Workers, read_dataset
+from farthing.cli.compare import Engine, Files, Preset, Questions, Splits, Workers, read_dataset
 from farthing.cli.console import interrupted, interruptible, remark, show, trainings
 from farthing.cli.options import (
     Alpha,
@@ -46,7 +46,7 @@ def sweep(
         typer.Option(min=1, metavar="N", help="Settings drawn at random; all unless said."),
     ] = None,
     alpha: Alpha = Fraction(1, 10),
-    traces: File = None,
+    traces: Files = [],  # noqa: B006 - typer copies it
     preset: Preset = None,
     n: Questions = None,
     feature: Features = [],  # noqa: B006 - typer copies it

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.errors import InputError
 from farthing.money import NANO_PER_USD, nano_from_usd
+from farthing.traces.eligibility import MISSING, Missing
 
 if TYPE_CHECKING:
     from farthing.models.base import Model
@@ -46,6 +47,13 @@ def text_of(value: object, what: str, such_as: str) -> str:
     """Read a text that is not empty."""
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} is {shown(value)}; give a text, such as {such_as!r}")
+    return value
+
+
+def missing_of(value: Missing | None) -> Missing | None:
+    """Read what to take of calls that were not made."""
+    if value is not None and value not in MISSING:
+        raise InputError(f"missing is {shown(value)}; give one of {', '.join(MISSING)}, or None")
     return value
 
 

@@ -6,11 +6,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.calibration.levels import Level
-from farthing.door.arguments import models_of, names_of, nano_of, path_of, shown, text_of, whole_of
+from farthing.door.arguments import (
+    models_of,
+    names_of,
+    nano_of,
+    path_of,
+    shown,
+    text_of,
+    whole_of,
+)
 from farthing.door.drawing import drawn
 from farthing.door.questions import Traces, traces_of
 from farthing.errors import InputError
@@ -24,6 +34,8 @@ from farthing.experiments.run import fit as fit_learner
 from farthing.methods.base import Silent
 from farthing.process.budget import PerQuestion
 from farthing.traces.arrays import RIGHT
+from farthing.traces.costs import check_costs
+from farthing.traces.eligibility import alike, asked_all
 from farthing.traces.grades import graded
 
 if TYPE_CHECKING:
@@ -81,7 +93,8 @@ class Policy:
             The policy with its threshold and certificate; the one it is called on stays as it was.
 
         Raises:
-            InputError: the questions trained the policy, or the promise cannot be calibrated.
+            InputError: the questions trained the policy, or the promise cannot be calibrated, or
+                costs are not known.
         """
         if self.bundle.trained is not None:  # a reference answers in its place
             trained = replace(self, bundle=self.bundle.trained)
@@ -97,7 +110,9 @@ class Policy:
                 "a folder does not hold; use `farthing calibrate`, or fit again"
             )
         budget = _per_question(budget_usd, largest_usd)
-        serving = proving.Serving(budget, held_out.dataset.system)
+        dataset = held_out.dataset
+        made_up = dataset.generator is not None
+        serving = proving.Serving(budget, dataset.system, prove.asked_of, made_up=made_up)
         bundle, certificate, outlook = proving.tried(self.bundle, asked, train, prove, serving)
         if not certificate.promises:
             raise InputError(f"{certificate.sentence()} {outlook}".rstrip())
@@ -107,11 +122,16 @@ class Policy:
         """Measure it on questions that neither trained nor calibrated it.
 
         Raises:
-            InputError: the questions have other roles or rounds than the policy's.
+            InputError: the questions have other roles or rounds than the policy's, or costs are
+                not known.
         """
-        graded = evaluate_bundle.graded_for(
-            self.bundle, traces_of(test, "the test questions").arrays
+        recorded = traces_of(test, "the test questions").arrays
+        some, _ = asked_all(
+            recorded, division.models_of(self.bundle, None, recorded), test.dataset.missing
         )
+        some = some.take(alike(some, np.arange(len(some))))
+        check_costs(some)
+        graded = evaluate_bundle.graded_for(self.bundle, some)
         part = Part(graded, division.arranged("these traces", self.bundle, graded))
         seed = whole_of(seed, "seed", 0)
         return Evaluation(evaluate_bundle.measure(self.bundle, part, seed=seed))
@@ -166,8 +186,12 @@ class Policy:
 
     def _part(self, traces: Traces, what: str, asked: Promise) -> Part:
         recorded = traces_of(traces, what).arrays
-        graded = read_for(asked, recorded, self.bundle.origin.grade)
-        return Part(graded, division.arranged("these traces", self.bundle, graded))
+        models = division.models_of(self.bundle, asked, recorded)
+        some, asked_of = asked_all(recorded, models, traces.dataset.missing)
+        check_costs(some)
+        graded = read_for(asked, some, self.bundle.origin.grade)
+        played = division.arranged("these traces", self.bundle, graded)
+        return Part(graded, played, asked_of=asked_of)
 
 
 @dataclass(frozen=True)
@@ -222,15 +246,16 @@ def fit(
 
     Raises:
         UnknownNameError: there is no such method; the message lists those that there are.
-        InputError: it cannot run on these questions.
+        InputError: it cannot run on these questions, or costs are not known.
         TooFewTracesError: there are too few questions to choose a method on.
         MissingExtraError: training needs a package that is not installed.
     """
     level, seed = level_of(alpha, "alpha"), whole_of(seed, "seed", 0)
     names = names_of(features, "features")
     known = traces_of(train, "the training questions")
+    check_costs(known.arrays)
     answers = graded(known.arrays, text_of(grade, "the grade", RIGHT))
-    dataset = replace(known.dataset, traces=answers, features=names)
+    dataset = replace(known.dataset, traces=answers, features=names).in_common(proving=False)
     if text_of(method, "the method", "lookahead") == AUTO:
         method = method_for(dataset, level, seed=seed)
     candidate, learner = the_only(dataset, method)

@@ -1,7 +1,7 @@
 """Recorded questions: read, made of records, made up, divided."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.door.arguments import path_of, shown, text_of, whole_of
+from farthing.door.arguments import missing_of, path_of, shown, text_of, whole_of
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
@@ -20,8 +20,9 @@ from farthing.traces import repeats
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.costs import doubt
+from farthing.traces.eligibility import Missing
 from farthing.traces.files import STORES
-from farthing.traces.importers.any_file import read_any
+from farthing.traces.importers.any_file import read_all
 from farthing.traces.pool import missing
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
@@ -114,42 +115,66 @@ def _is_share(share: object) -> bool:
     return isinstance(share, Real | Decimal) and 0 < float(share) <= 1  # which NaN is not
 
 
-def read_traces(path: str | Path, *, job: str | Path | None = None) -> Traces:
+def read_traces(
+    path: str | Path | Sequence[str | Path],
+    *,
+    job: str | Path | None = None,
+    missing: Missing | None = None,
+) -> Traces:
     """Read recorded questions: JSON Lines (also gzipped), Parquet, a store, or another tool's file.
 
     Another tool's file is told by its content; what it lacks is said in warnings.
 
     Args:
-        path: the file.
+        path: the file; or several, whose calls of the same question come together.
         job: the configuration of the job that made them. A store knows it; without either, a
             bundle cannot notice that a prompt, a parameter or a price was changed.
+        missing: what to take of calls that were not made: that "chance" decided it; "unknown"; or
+            the "worst", so that whoever needs one loses. None: what the traces say.
 
     Raises:
         TraceFormatError: the file breaks the form; the message names line and field.
-        InputError: its format is not known, or the job cannot have made these traces.
+        InputError: its format is not known, or the job cannot have made these traces, or two files
+            contradict each other.
     """
-    path = path_of(path, "the traces")
+    several = path if isinstance(path, Sequence) and not isinstance(path, str) else [path]
+    paths = [path_of(one, "the traces") for one in several]
+    if not paths:
+        raise InputError("the traces are no file; give one, or several")
     job = None if job is None else path_of(job, "the job")
-    (arrays, notes), system = read_any(path), None
+    (arrays, notes), system = read_all(paths), None
     for note in notes:
         warnings.warn(note, stacklevel=2)
-    if job is not None or path.suffix in STORES:
+    if job is not None or any(one.suffix in STORES for one in paths):
         from farthing.runtime.made_with import made_with  # noqa: PLC0415 - models, where needed
 
-        system = made_with(path, arrays, job).system
-    return _known(Dataset(path.name, arrays, system=system))
+        system = made_with(paths, arrays, job).system
+    name = " + ".join(one.name for one in paths)
+    return _known(Dataset(name, arrays, system=system, missing=missing_of(missing)))
 
 
-def from_records(records: Iterable[Mapping[str, Any]] | Frame, name: str = "records") -> Traces:
-    """Read recorded questions from dictionaries or a data frame; see `traces.records`."""
-    arrays = assemble(traces_from_records(records))
-    if (found := repeats.doubt(arrays)) is not None:
+def from_records(
+    records: Iterable[Mapping[str, Any]] | Frame,
+    name: str = "records",
+    *,
+    missing: Missing | None = None,
+) -> Traces:
+    """Read recorded questions from dictionaries or a data frame; see `traces.records`.
+
+    Args:
+        records: a dictionary a question, or a row a call.
+        name: what messages call them.
+        missing: what to take of calls that were not made; see `read_traces`.
+    """
+    traces = traces_from_records(records)
+    arrays = assemble(traces)
+    if (found := repeats.doubt(arrays, traces)) is not None:
         warnings.warn(found, stacklevel=2)
-    return _known(Dataset(name, arrays))
+    return _known(Dataset(name, arrays, missing=missing_of(missing)))
 
 
 def _known(dataset: Dataset) -> Traces:
-    """Return recorded questions, with a warning where calls would count as free.
+    """Return recorded questions, with a warning where costs are not known.
 
     Raises:
         InputError: they are samples of one model.

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farthing.door.arguments import seconds_of, text_of, whole_of
+from farthing.door.arguments import seconds_of, shown, text_of, whole_of
 from farthing.door.drawing import drawn
 from farthing.door.policies import Policy
 from farthing.door.questions import Traces, traces_of
+from farthing.errors import InputError
 from farthing.experiments import recommend as rooms
 from farthing.experiments.promises import Promise
 from farthing.experiments.recommendation import Recommendation as Found
@@ -64,17 +65,25 @@ def recommend(
 
     Args:
         traces: the questions; what each of them does is decided here.
-        promise: Parity, Agreement, Coverage or Selective; None: parity with the strongest model of
-            a pool, agreement where nobody graded answers, coverage for questions in rounds.
-        reference: the model that is paid for today; None: the strongest.
+        promise: Parity, Agreement, Coverage or Selective; None: parity with the reference of a
+            pool, agreement where nobody graded answers, coverage for questions in rounds.
+        reference: the model that is paid for today; None: the promise's, else a guess, the one
+            that most was paid for: the screen and the notes then say so.
         deadline_s: what 19 of 20 questions may take, in seconds.
         seed: of the division and of every training.
 
     Raises:
-        InputError: nothing can be recommended for this promise, or no method can run here.
+        InputError: nothing can be recommended for this promise, or no method can run here; or the
+            promise names another reference.
         TooFewTracesError: there are too few questions.
     """
     dataset = traces_of(traces, "the questions").dataset
+    named = getattr(promise, "reference", None)
+    if reference is not None and named is not None and reference != named:
+        raise InputError(
+            f"the promise is held against {named}, and the reference is {shown(reference)}; name "
+            "one of them, or the same twice"
+        )
     found = rooms.recommend(
         dataset,
         promise,

@@ -22,9 +22,9 @@ def method_for(
 ) -> str:
     """Return the name of the method for these training questions.
 
-    What it is to keep is, of questions in rounds, coverage of 1 - alpha; of a pool parity with its
-    strongest model minus two points or, where answers are judged by one of its models, agreement
-    with that one.
+    What it is to keep is, of questions in rounds, coverage of 1 - alpha; of a pool parity with
+    the model that most is paid for minus two points or, where answers are judged by one of its
+    models, agreement with that one.
 
     Args:
         dataset: training questions; half of them train methods, the others choose one.

@@ -223,6 +223,8 @@ class Comparison:
     """What calibration proved, with its reference named; None: coverage of each row's alpha."""
     made_up: str = ""
     """What made the questions up; empty where they were recorded."""
+    lede: str = ""
+    """What to know before the figures are read; empty: nothing more than they say."""
 
     @property
     def title(self) -> str:

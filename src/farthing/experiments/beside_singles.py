@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.experiments.base import ANSWERED, GAINED, SAVED, Alone, Row
 from farthing.experiments.significance import paired_interval
-from farthing.experiments.value import LEVEL, MARGIN, Singles, most_accurate
+from farthing.experiments.value import LEVEL, MARGIN, Singles, paid_most
 from farthing.methods.base import Dataset
 from farthing.money import usd_from_nano
 from farthing.traces.arrays import FloatArray, IntArray
@@ -41,7 +41,7 @@ class BesideSingles:
             tests: the test part of each split, as places within the rest.
         """
         traces = dataset.traces
-        reference = dataset.reference or most_accurate(traces.take(division.train))
+        reference = dataset.reference or paid_most(traces.take(division.train))
         rest = traces.take(division.rest)
         singles = Singles.of(rest)
         if not singles.alone or reference not in singles.roles or not tests:

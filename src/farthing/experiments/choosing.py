@@ -8,25 +8,15 @@ import numpy as np
 from msgspec import structs
 
 from farthing.bundle.base import Bundle
-from farthing.calibration.levels import exact_level, exact_margin
-from farthing.calibration.prospects import (
-    Allowed,
-    Prospect,
-    agreement_allows,
-    expected_cost,
-    parity_allows,
-)
+from farthing.calibration.prospects import Allowed
 from farthing.experiments.acting import act
+from farthing.experiments.beginning import Beginning, allows, beginning
 from farthing.experiments.evaluate import stream
-from farthing.experiments.plays import Part, Plays, grid, points_of
+from farthing.experiments.plays import Part, Plays
 from farthing.experiments.promises import Agreement, Parity, Promise, Selective
 from farthing.experiments.proofs import promise
-from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome
 from farthing.traces.arrays import FloatArray
-
-NEAR = 0.2
-"""What may be paid more, in expectation, to begin testing at a dearer point."""
 
 
 @dataclass(frozen=True)
@@ -78,65 +68,29 @@ def prospect_of(contest: Contest, name: str, bundle: Bundle) -> Tried:
 def _by_losses(contest: Contest, asked: Parity | Agreement, name: str, bundle: Bundle) -> Tried:
     part = contest.choose(bundle)
     plays = Plays(bundle.policy, bundle.empty, None)
-    replayed = plays.replay(part.played)
-    kappas = grid(replayed)
-    points = points_of(replayed, kappas)
-    place = part.recorded.roles.index(contest.reference or "")
-    right = part.recorded.correct[:, 0, place]
-    theirs = np.ones_like(right) if isinstance(asked, Agreement) else right
-    lost, won = theirs[:, None] & ~points.correct, ~theirs[:, None] & points.correct
-    fallback = part.recorded.cost_nano[:, 0, place] / 1e9
-    prospect = Prospect(points.cost_nano / 1e9, lost, won, fallback)
-    allowed = allows(asked, contest.prove)
-    rng = np.random.default_rng(contest.seed)
-    expected = expected_cost(prospect, contest.prove, allowed, rng)
-    useful = prospect.cost.mean(axis=0) < fallback.mean()
-    start = _begin(np.where(useful, expected, np.inf)) if useful.any() else 0
-    point = _likely(points, lost, won, start, partial(_proves, allowed, contest.prove))
+    reference, n = contest.reference or "", contest.prove
+    found = beginning(asked, plays, part, reference, n, contest.seed)
+    point = _likely(found, partial(_proves, allows(asked, n), n))
+    kappa = float(found.points.values[point])
     return Tried(
         name=name,
         bundle=bundle,
-        expected_usd=float(expected.min()),
-        accuracy=float(points.correct[:, point].mean()),
-        latency_s=_slow(structs.replace(bundle, kappa=float(kappas[point])), part),
-        row=kappas[: start + 1],
+        expected_usd=float(found.expected_usd.min()),
+        accuracy=float(found.points.correct[:, point].mean()),
+        latency_s=_slow(structs.replace(bundle, kappa=kappa), part),
+        row=found.row,
     )
-
-
-def _begin(expected: FloatArray) -> int:
-    """Return where testing begins: the dearest point from which not much more is expected.
-
-    Dearer points lose less. To begin there costs little, and where a cheap one fails a dearer one
-    is proved already, rather than none.
-
-    >>> _begin(np.array([2.0, 1.0, 1.01, 1.2, 3.0]))
-    3
-    """
-    return int(np.flatnonzero(expected <= expected.min() * (1 + NEAR))[-1])
-
-
-def allows(asked: Parity | Agreement, n: int) -> Allowed:
-    """Return how many losses a promise allows on n questions."""
-    epsilon, delta = float(exact_margin(asked.epsilon)), float(exact_level(asked.delta))
-    of = agreement_allows if isinstance(asked, Agreement) else parity_allows
-    return of(n, epsilon, delta)
 
 
 def _proves(allowed: Allowed, n: int, lost: float, won: float) -> bool:
     return bool(round(lost * n) <= allowed(round(won * n)))
 
 
-def _likely(
-    points: OperatingPoints,
-    lost: np.ndarray,
-    won: np.ndarray,
-    start: int,
-    proves: Callable[[float, float], bool],
-) -> int:
-    """Return the point that testing from `start` down chooses if new questions are like these."""
-    cost, best = points.cost_nano.sum(axis=0), start
-    for point in range(start, -1, -1):
-        if not proves(float(lost[:, point].mean()), float(won[:, point].mean())):
+def _likely(found: Beginning, proves: Callable[[float, float], bool]) -> int:
+    """Return the point that testing from the start down chooses if new questions are like these."""
+    cost, best = found.points.cost_nano.sum(axis=0), found.start
+    for point in range(found.start, -1, -1):
+        if not proves(float(found.lost[:, point].mean()), float(found.won[:, point].mean())):
             break
         best = point if cost[point] < cost[best] else best
     return best

@@ -15,15 +15,18 @@ from farthing.experiments.kept import with_reference
 from farthing.experiments.laid_out import Ground
 from farthing.experiments.own_coverage import Fresh, known_optimum
 from farthing.experiments.plan import EVERYONE, Plan
-from farthing.experiments.promises import Coverage, Selective
+from farthing.experiments.promises import Agreement, Coverage, Parity, Selective
 from farthing.experiments.published import fitted_to, published
 from farthing.experiments.significance import differences
 from farthing.experiments.trainings import INTERRUPTED, Trained, train, warm_up
+from farthing.experiments.value import guessed
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.process.action_space import recorded_space
 from farthing.process.generator.generate import MODELS
 from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.costs import check_costs
+from farthing.traces.eligibility import check_alike
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import check_graded
 from farthing.traces.splits import Division, divide
@@ -67,12 +70,24 @@ def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
         UnknownNameError: a policy has no such name.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         MissingExtraError: training needs a package that is not installed.
-        InputError: the traces or the policies do not fit the action space.
+        InputError: the traces or the policies do not fit the action space, or costs are not known.
     """
+    asked = plan.promise
+    if dataset.missing == "worst":
+        raise InputError(
+            "a comparison is of questions that every model was asked; the worst case is for "
+            "recommend, calibrate and evaluate"
+        )
+    dataset = dataset.in_common(getattr(asked, "reference", None))
+    check_alike(dataset.traces)
+    check_costs(dataset.traces)
     recorded, plan = dataset, _promising(dataset, plan)
     dataset = _graded(dataset, plan)
     warm_up(plan, dataset)
-    return compare_these(_taking_part(dataset, plan), dataset, plan, watch, recorded=recorded)
+    found = compare_these(_taking_part(dataset, plan), dataset, plan, watch, recorded=recorded)
+    if not isinstance(asked, Parity | Agreement) or asked.reference or recorded.reference:
+        return found
+    return replace(found, notes=[guessed(dataset.reference or ""), *found.notes])
 
 
 def compare_these(
@@ -166,7 +181,7 @@ def _ground(dataset: Dataset, recorded: Dataset, division: Division) -> Ground:
     accepted = None if recorded.traces.ungraded.any() else recorded
     if recorded.traces is dataset.traces:
         accepted = dataset if accepted is not None else None
-    return Ground(dataset, accepted, division.train, division.rest)
+    return Ground(dataset, accepted, division.train, division.rest, division.sizes["calibrate"])
 
 
 def _thresholded(
@@ -223,11 +238,18 @@ def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:
 
 
 def _chosen(dataset: Dataset, plan: Plan) -> list[Candidate]:
-    """Return those that can win, all that can run, or those of the plan's names."""
+    """Return those that can win, all that can run, or those of the plan's names.
+
+    Where a promise is held against a reference, rows of models end in it, as `recommend` has them:
+    one that ends in another model is seldom proved to be as good.
+    """
     if plan.policies is None:
         found = beside_each_alone(dataset, plan.gives)
-        return [ending_in(one, dataset.reference) for one in found]
-    return candidates(dataset, None if plan.everyone else plan.policies)
+    else:
+        found = candidates(dataset, None if plan.everyone else plan.policies)
+        if plan.promise is None:
+            return found
+    return [ending_in(one, dataset.reference) for one in found]
 
 
 def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
@@ -246,6 +268,8 @@ def _made_up(dataset: Dataset) -> str:
 
 def _notes(dataset: Dataset, plan: Plan, division: Division, train: TraceArrays) -> list[str]:
     notes = [f"questions: {division}"]
+    if dataset.asked_of is not None:
+        notes.append(dataset.asked_of.note())
     if train.roles != dataset.traces.roles:
         order = train.models[0]
         notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")

@@ -9,8 +9,9 @@ import numpy as np
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
+from farthing.experiments.promises import Promise
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.origin import as_asked
+from farthing.traces.origin import as_asked, roles_asked
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 
 Sizes = Mapping[str, int | None]
@@ -53,6 +54,16 @@ def arranged(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceAr
     arrays = as_asked(traces, bundle.origin)
     check_kind(folder, bundle, arrays)
     return arrays
+
+
+def models_of(bundle: Bundle, asked: Promise | None, traces: TraceArrays) -> tuple[str, ...]:
+    """Return the roles that a proof about a bundle needs: whom it may ask; last, the reference."""
+    asks = roles_asked(traces, bundle.origin)
+    named = getattr(asked, "reference", None) or getattr(asked, "escalate", None)
+    reference = named or bundle.origin.reference
+    if reference not in traces.roles:
+        return asks
+    return (*(role for role in asks if role != reference), reference)
 
 
 def check_kind(folder: str | Path, bundle: Bundle, arrays: TraceArrays) -> None:

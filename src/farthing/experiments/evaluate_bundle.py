@@ -13,25 +13,37 @@ import numpy as np
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
+from farthing.calibration.clusters import Clusters, clustered_share
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.escalated import EscalatedPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.errors import TooFewTracesError
 from farthing.experiments.acting import act, whole_of
-from farthing.experiments.division import DEFAULT, Split, check_kind, divided, opened, sizes_of
+from farthing.experiments.division import (
+    DEFAULT,
+    Split,
+    check_kind,
+    divided,
+    models_of,
+    opened,
+    sizes_of,
+)
 from farthing.experiments.doubts import AS_BEFORE, doubts, other_models
 from farthing.experiments.evaluate import metrics, stream
 from farthing.experiments.plays import Part
 from farthing.experiments.proofs import reference_right
 from farthing.experiments.proving import NO_MARKS
 from farthing.experiments.significance import clopper_pearson
-from farthing.experiments.value import Singles, about_given, about_sets, value_of
+from farthing.experiments.value import Singles, promised_by, requests_of, value_of
 from farthing.experiments.verdict import Judged, judge
 from farthing.methods.base import Progress, Silent
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
 from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
+from farthing.traces.copies import Content, check_every_request, note, one_of_each
+from farthing.traces.costs import check_costs, refuse_unpriced
+from farthing.traces.eligibility import Missing, alike, asked_all
 from farthing.traces.grades import check_graded, graded, same_as
 from farthing.traces.long_file import LongFile
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
@@ -56,7 +68,8 @@ class Evaluated:
     """Metric to value, by the names of `METRICS`: of the whole, where questions are passed on; of a
     policy that may give no answer also `answered` and `accuracy_answered`, of it alone."""
     intervals: Mapping[str, tuple[float, float]]
-    """Exact 95 % interval of `coverage`, and of `coverage_solvable` where it exists."""
+    """95 % interval of `coverage`, and of `coverage_solvable` where it exists: exact; of requests
+    valid by question."""
     sizes: Mapping[str, int]
     notes: tuple[str, ...]
     """What to doubt."""
@@ -68,7 +81,13 @@ class Evaluated:
     """Role to what it came to by itself; None where it was not recorded alone."""
 
 
-def evaluate(folder: str | Path, traces: TraceArrays, *, split: Split = DEFAULT) -> Evaluated:
+def evaluate(
+    folder: str | Path,
+    traces: TraceArrays,
+    *,
+    split: Split = DEFAULT,
+    missing: Missing | None = None,
+) -> Evaluated:
     """Measure a bundle on the test part, with its threshold or, where it has none, as it acts.
 
     A recommended bundle divided the questions in a way of its own. Where no sizes are asked for, it
@@ -79,18 +98,26 @@ def evaluate(folder: str | Path, traces: TraceArrays, *, split: Split = DEFAULT)
         traces: the questions, of the kind that it was trained on.
         split: as in `train`; its seed is also that of the lots that a policy without a threshold
             draws.
+        missing: what to take of calls that were not made; None: what the traces say.
 
     Raises:
-        InputError: the traces have other roles or rounds than the bundle's.
+        InputError: the traces have other roles or rounds than the bundle's, or costs are not known.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    traces = graded_for(bundles.load(folder), traces)
+    bundle = bundles.load(folder)
+    traces, asked_of = asked_all(traces, models_of(bundle, None, traces), missing)
+    check_costs(traces)
+    traces = graded_for(bundle, traces)
     bundle, arrays, parts = opened(folder, traces, split)
     if _divides_by_itself(bundle, split):
         parts = _unmet(bundle, [arrays])
+    parts = replace(parts, test=alike(traces, parts.test))
+    parts, copies = _counted(bundle, parts, traces.content)
     test = Part(traces.take(parts.test), arrays.take(parts.test))
-    return _evaluated(bundle, [test], split.seed, parts, doubts(bundle, arrays, parts))
+    about = () if asked_of is None else (asked_of.note(),)
+    notes = (*about, *doubts(bundle, traces, arrays, parts), *copies)
+    return _evaluated(bundle, [test], split.seed, parts, notes)
 
 
 def measure(bundle: Bundle, test: Part, *, seed: int = 0) -> Evaluated:
@@ -103,8 +130,9 @@ def measure(bundle: Bundle, test: Part, *, seed: int = 0) -> Evaluated:
     """
     check_graded(test.played)
     rows = np.arange(len(test.played))
-    none = rows[:0]
-    return _evaluated(bundle, [test], seed, Parts(none, none, rows), ())
+    parts, copies = _counted(bundle, Parts(rows[:0], rows[:0], rows), test.recorded.content)
+    test = Part(test.recorded.take(parts.test), test.played.take(parts.test))
+    return _evaluated(bundle, [test], seed, parts, copies)
 
 
 def evaluate_file(
@@ -133,15 +161,31 @@ def evaluate_file(
     file = LongFile.open(path, rows, told, side_by_side=bundle.origin.is_pool)
     first = file.first
     check_kind(folder, bundle, first)
-    parts = divided(file.outline(), split)
+    refuse_unpriced(first)
+    outline = file.outline()
+    parts = divided(outline, split)
     if _divides_by_itself(bundle, split):
         every = np.arange(count_rows(path))
         parts = _unmet(bundle, map(file.played, file.batches(every)))
+    parts, copies = _counted(bundle, parts, outline.content)
     unknown = () if "train" in bundle.questions else (UNTOLD,)
-    notes = (*unknown, *other_models(bundle, first.models))
+    notes = (*unknown, *other_models(bundle, first.models), *copies)
     batches = (graded_for(bundle, batch) for batch in file.batches(parts.test))
     test = (Part(batch, file.played(batch)) for batch in batches)
     return _evaluated(bundle, test, split.seed, parts, notes)
+
+
+def _counted(bundle: Bundle, parts: Parts, content: Content) -> tuple[Parts, tuple[str, ...]]:
+    """Return parts whose test questions are distinct, and a note where copies were left out.
+
+    What is promised per request is measured per request.
+    """
+    asked = content[parts.test]
+    rows = one_of_each(asked)
+    copies = tuple(filter(None, [note(len(asked), len(rows))]))
+    if bundle.certificate is not None and bundle.certificate.per_request:
+        return parts, copies
+    return replace(parts, test=parts.test[rows]), copies
 
 
 def _divides_by_itself(bundle: Bundle, split: Split) -> bool:
@@ -202,36 +246,46 @@ def _evaluated(
     bundle: Bundle, test: Iterable[Part], seed: int, parts: Parts, notes: tuple[str, ...]
 ) -> Evaluated:
     rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
-    wholes = []
+    wholes, asked = [], []
     meetings = dict.fromkeys(MEETINGS, NO_MARKS)
+    by_request = bundle.certificate is not None and bundle.certificate.per_request
     for batch in test:
+        if by_request:
+            check_every_request(batch.recorded)
         outcomes.append(act(bundle, batch.played, rng))
         singles.append(Singles.of(batch.recorded))
+        asked.append(batch.recorded.content)
         references.append(_reference(bundle, batch.recorded))
         wholes.append(whole_of(bundle, batch, outcomes[-1]))
         ours = marks(batch.played) if bundle.questions else NO_MARKS
         meetings = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in meetings.items()}
     found, whole = Outcome.joined(outcomes), Outcome.joined(wholes)
     overlap = _met({which: len(those) for which, those in meetings.items()}, len(parts.test))
-    alone, sets = Singles.joined(singles), about_sets(bundle.certificate)
-    given = about_given(bundle.certificate)
+    alone, promised = Singles.joined(singles), promised_by(bundle.certificate)
+    clusters = requests_of(bundle.certificate, np.concatenate(asked))
     return Evaluated(
         bundle,
         metrics(whole) | _answered(bundle, found),
-        _intervals(whole),
+        _intervals(whole, clusters),
         sizes_of(parts),
         (*notes, *overlap),
-        _judged(bundle.certificate, found, np.concatenate(references), alone.grade),
-        value_of(whole, alone, bundle.reference, "test", sets=sets, given=given),
+        _judged(
+            bundle.certificate,
+            judge(
+                bundle.certificate,
+                found,
+                np.concatenate(references),
+                clusters,
+            ),
+            alone.grade,
+        ),
+        value_of(whole, alone, bundle.reference, "test", promised=promised, clusters=clusters),
         alone.figures(),
     )
 
 
-def _judged(
-    certificate: Certificate | None, found: Outcome, reference: BoolArray, grade: str
-) -> Judged | None:
-    """Judge a promise; a parity without grades is known at worst."""
-    judged = judge(certificate, found, reference)
+def _judged(certificate: Certificate | None, judged: Judged | None, grade: str) -> Judged | None:
+    """Return what came of a promise; a parity without grades is known at worst."""
     parity = certificate is not None and isinstance(certificate.promise, ParityPromise)
     if judged is None or not parity or grade == RIGHT:
         return judged
@@ -247,12 +301,18 @@ def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:
     return {"answered": float(given.mean()), "accuracy_answered": right}
 
 
-def _intervals(found: Outcome) -> dict[str, tuple[float, float]]:
-    intervals = {"coverage": clopper_pearson(int(found.covered.sum()), len(found.covered))}
-    if solvable := int(found.solvable.sum()):
-        right = int(found.in_set.sum())
-        intervals["coverage_solvable"] = clopper_pearson(right, solvable)
-    return intervals
+def _intervals(found: Outcome, clusters: Clusters | None) -> dict[str, tuple[float, float]]:
+    """Return the intervals of shares: exact, or valid by question where requests count."""
+    shares = {"coverage": np.ones_like(found.solvable)}
+    if found.solvable.any():
+        shares["coverage_solvable"] = found.solvable
+    right = {"coverage": found.covered, "coverage_solvable": found.in_set}
+    return {
+        name: clopper_pearson(int(right[name][of].sum()), int(of.sum()))
+        if clusters is None
+        else clustered_share(right[name][of], clusters.of(of), 0.05)[1]
+        for name, of in shares.items()
+    }
 
 
 def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:

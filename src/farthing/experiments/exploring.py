@@ -19,7 +19,6 @@ from farthing.methods.bandits.off_policy import Log, Value, value_of
 from farthing.methods.base import Progress, Silent, load
 from farthing.methods.cards import card
 from farthing.money import dollars
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool
 
@@ -121,7 +120,7 @@ def stream_of(traces: TraceArrays, seed: int) -> Stream:
             "these traces are no pool of models, one call of each model a question; collect one "
             "with `farthing collect`, or import one with `farthing traces import`"
         )
-    whole = on_offer(traces).all(axis=1) & ~traces.ungraded[:, 0].any(axis=1)
+    whole = traces.made[:, 0].all(axis=1) & ~traces.ungraded[:, 0].any(axis=1)
     if not whole.any():
         raise InputError("no question has a graded answer of every model; record `gold`")
     rows = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(whole))

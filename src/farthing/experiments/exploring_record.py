@@ -8,7 +8,7 @@ import numpy as np
 from farthing.errors import InputError
 from farthing.methods.bandits.base import Choice
 from farthing.methods.bandits.off_policy import Log
-from farthing.traces.arrays import TraceArrays, asked
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Trace
 
 PROPENSITY, LEAST, FLOOR = "propensity", "least_propensity", "floor_propensity"
@@ -43,7 +43,7 @@ def log_of(traces: TraceArrays) -> Log:
     names = PROPENSITY, LEAST, FLOOR
     if lacking := [name for name in names if name not in traces.signals]:
         raise InputError(f"these traces have no `{lacking[0]}`; a bandit writes it with each call")
-    made = asked(traces)[:, 0]
+    made = traces.made[:, 0]
     if not (made.sum(axis=1) == 1).all():
         raise InputError("a record of a bandit has one call a question; these traces have others")
     at = np.arange(len(traces)), 0, made.argmax(axis=1)

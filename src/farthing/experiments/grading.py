@@ -16,7 +16,7 @@ from farthing.experiments.partly_graded import Graded, needs_reference
 from farthing.experiments.pipeline import Ready, ready_for
 from farthing.experiments.plays import Plays
 from farthing.experiments.promises import Agreement, Parity, Selective
-from farthing.experiments.proofs import Promised, Tested, promise
+from farthing.experiments.proofs import Promised, Tested, of_requests, promise
 from farthing.experiments.wanted import (
     Given,
     Next,
@@ -132,7 +132,8 @@ class Session:
     def _selective(asked: Selective, learned: "Learned", ready: Ready) -> Promised:
         from farthing.experiments.selective_proof import prove  # noqa: PLC0415 - scikit-learn
 
-        return prove(asked, [learned], Plays(learned.policy, "allow", None), ready.prove)
+        plays = Plays(learned.policy, "allow", None)
+        return of_requests(prove(asked, [learned], plays, ready.prove), ready.prove)
 
 
 def _standing(asked: Asked, ready: Ready, found: Promised, graded: Graded) -> Standing:

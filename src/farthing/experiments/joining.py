@@ -18,8 +18,8 @@ from farthing.methods.estimators.base import History, refuse_rounds
 from farthing.methods.estimators.fit_v0 import V0
 from farthing.methods.routers.v0.learner import router, with_one_more
 from farthing.methods.routers.v0.policy import V0Policy, chosen
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.copies import Together
 
 DRAWS = 1_000
 """Of the newcomer's ability, for the interval of its accuracy."""
@@ -54,7 +54,7 @@ class Few:
         history = History.of(traces, model)
         if not len(history.right):
             raise InputError(f"no answer of {traces.roles[model]} is graded; record `gold`")
-        made = on_offer(traces)[:, model]
+        made = traces.made[:, 0][:, model]
         cost = traces.cost_nano[made, 0, model]
         return cls(traces.roles[model], history, -(-int(cost.sum()) // len(cost)))
 
@@ -109,16 +109,17 @@ def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed:
     if few.name in pool.roles:
         raise InputError(f"{few.name} is in the pool already; give its outcomes another role")
     rng = np.random.default_rng(seed)
-    order = rng.permutation(len(pool))
-    cut = int(LEARNED * len(pool))
+    together = Together.of(pool.content, np.arange(len(pool)))
+    order = rng.permutation(together.distinct)
+    cut = int(LEARNED * len(order))
     if cut < 1:
         raise InputError("one question is too few: some are to learn from, others to route")
-    learned, asked = V0.fit(pool.take(np.sort(order[:cut])), seed), Asked.of(pool)
+    learned, asked = V0.fit(pool.take(together.all_of(order[:cut])), seed), Asked.of(pool)
     ability = learned.ability(few.history)
     draws = rng.normal(size=(DRAWS, len(ability.mode)))
     shares = learned.accuracy(ability, asked, draws)
     low, high = np.quantile(shares, [SURE / 2, 1 - SURE / 2]).tolist()
-    made = on_offer(pool)
+    made = pool.made[:, 0]
     mean = -(-pool.cost_nano[:, 0].sum(axis=0) // np.maximum(made.sum(axis=0), 1))
     prices = np.append(mean, few.cost_nano)
     first = router(learned, mean.astype(np.float64))
@@ -152,7 +153,7 @@ def _between(low: int, high: int) -> list[int]:
 
 def _graded(pool: TraceArrays) -> BoolArray:
     """Return who was asked and graded, [n, L]."""
-    graded: BoolArray = on_offer(pool) & ~pool.ungraded[:, 0]
+    graded: BoolArray = pool.made[:, 0] & ~pool.ungraded[:, 0]
     return graded
 
 

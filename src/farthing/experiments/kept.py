@@ -27,12 +27,12 @@ from farthing.experiments.base import (
     Row,
     Watch,
 )
-from farthing.experiments.choosing import allows
+from farthing.experiments.beginning import allows
 from farthing.experiments.laid_out import Ground, Line, Prepared, promise_at
 from farthing.experiments.pools import Fallback
 from farthing.experiments.promises import Agreement, Budget, Parity, Promise, Selective
-from farthing.experiments.proofs import strongest
 from farthing.experiments.ranking import falls_short
+from farthing.experiments.value import paid_most
 from farthing.money import usd_from_nano
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
@@ -43,8 +43,7 @@ def with_reference(asked: Promise, traces: TraceArrays, reference: str | None) -
     """Return a promise that names the model which it is held against.
 
     Args:
-        asked: the promise; where it names none, parity is with the model that is right most often
-            on these questions, and agreement with the dearest one.
+        asked: the promise; where it names none, it is with the model that most is paid for.
         traces: training questions, as they were recorded.
         reference: who it is where the promise does not say.
 
@@ -63,9 +62,7 @@ def with_reference(asked: Promise, traces: TraceArrays, reference: str | None) -
     named = asked.reference or reference
     if named is None and isinstance(asked, Parity):
         check_graded(traces)
-        named = strongest(traces)
-    if named is None:
-        named = traces.roles[int(traces.cost_nano[:, 0].mean(axis=0).argmax())]
+    named = named or paid_most(traces)
     if named not in traces.roles:
         raise UnknownNameError("role", named, traces.roles)
     return replace(asked, reference=named)

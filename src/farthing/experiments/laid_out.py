@@ -12,15 +12,15 @@ from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.selective import candidate_thresholds
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.base import Candidate
+from farthing.experiments.beginning import beginning
 from farthing.experiments.plays import (
     SETTINGS,
     Part,
     Plays,
-    down_from_the_best,
     points_of,
     trained_points,
 )
-from farthing.experiments.promises import Budget, Promise, Selective
+from farthing.experiments.promises import Agreement, Budget, Parity, Promise, Selective
 from farthing.experiments.trainings import INTERRUPTED, Trained
 from farthing.methods.base import Dataset, Fitted
 from farthing.methods.selective.policy import as_trained
@@ -39,6 +39,8 @@ class Ground:
     train: IntArray
     rest: IntArray
     """Questions that are drawn to calibrate and to test."""
+    prove: int
+    """How many of them are drawn to calibrate."""
 
     def part(self, candidate: Candidate, rows: IntArray) -> Part:
         """Return some questions as a candidate plays them."""
@@ -114,7 +116,7 @@ def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground
         CalibrationError: a question costs more than the largest possible cost.
     """
     train, rest = (ground.part(candidate, rows) for rows in (ground.train, ground.rest))
-    plays, kappas = _laid_out(asked, fitted, candidate.empty, train)
+    plays, kappas = _laid_out(asked, fitted, candidate.empty, train, ground.prove)
     points = points_of(plays.replay(rest.played), kappas)
     if isinstance(asked, Budget):
         Spending(points.cost_nano, points.covered, asked.most_nano)  # says which cost is too large
@@ -127,7 +129,9 @@ def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground
     return Prepared(points, accepted, fitted)
 
 
-def _laid_out(asked: Promise, fitted: Fitted, empty: str, train: Part) -> tuple[Plays, FloatArray]:
+def _laid_out(
+    asked: Promise, fitted: Fitted, empty: str, train: Part, prove: int
+) -> tuple[Plays, FloatArray]:
     """Return how a policy is played, and the thresholds of its operating points."""
     policy, empty = as_trained(fitted.policy, empty)
     plays = Plays(policy, empty, None)
@@ -139,4 +143,6 @@ def _laid_out(asked: Promise, fitted: Fitted, empty: str, train: Part) -> tuple[
         return Plays(learned.policy, "allow", None), row
     if isinstance(asked, Budget):
         return plays, trained_points(plays, train).values
-    return plays, down_from_the_best(plays, train)
+    if not isinstance(asked, Parity | Agreement):
+        raise TypeError("coverage is calibrated, not proved at operating points")
+    return plays, beginning(asked, plays, train, asked.reference or "", prove).row

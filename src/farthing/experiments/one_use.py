@@ -5,6 +5,7 @@ import numpy as np
 from farthing.errors import TooFewTracesError
 from farthing.experiments.recommendation import Parts
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
+from farthing.traces.copies import Together, agreed_marks
 from farthing.traces.pool import is_pool
 
 TRAIN, MOST_TRAIN = 0.3, 300
@@ -24,15 +25,15 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
 
     Questions that the file marks to train do nothing else, as they may be unlike the others. Where
     it marks all three parts, those to calibrate choose and prove, those to test measure, and what
-    it does not mark does nothing.
+    it does not mark does nothing. Copies of one question do the same; sizes are of distinct ones.
 
     Raises:
         TooFewTracesError: there are fewer than forty complete questions, or the marks leave too few
             for one of these.
     """
-    complete = usable(traces, "train, choose, prove and measure")
-    order = np.random.default_rng(seed).permutation(complete)
-    split = traces.split[order]
+    together = usable(traces, "train, choose, prove and measure")
+    order = np.random.default_rng(seed).permutation(together.distinct)
+    split = agreed_marks(traces.split, traces.content)[order]
     own = [order[split == place] for place in range(len(SPLITS))]
     train = own[0]
     rest = order[split != 0]
@@ -43,9 +44,10 @@ def divide(traces: TraceArrays, seed: int) -> Parts:
     else:
         report, rest = np.split(rest, [_share(rest, REPORT, MOST_REPORT)])
     choose, prove = np.split(rest, [_share(rest, CHOOSE, MOST_CHOOSE)])
-    found = Parts(*(np.sort(part) for part in (train, choose, prove, report)))
-    if min(found.sizes.values()) < FEWEST:
-        sizes = ", ".join(f"{size:,} to {name}" for name, size in found.sizes.items())
+    found = Parts(*(together.all_of(part) for part in (train, choose, prove, report)))
+    distinct = found.distinct(traces.content)
+    if min(distinct.values()) < FEWEST:
+        sizes = ", ".join(f"{size:,} to {name}" for name, size in distinct.items())
         raise TooFewTracesError(
             f"what the file marks leaves {sizes}, and {FEWEST} of each are the least; mark fewer "
             "or record more"
@@ -57,16 +59,16 @@ def _share(rows: IntArray, share: float, most: int) -> int:
     return max(FEWEST, min(int(share * len(rows)), most))
 
 
-def usable(traces: TraceArrays, does: str) -> IntArray:
-    """Return the complete questions, or refuse so few."""
+def usable(traces: TraceArrays, does: str) -> Together:
+    """Return the complete questions, of which copies stay together, or refuse so few."""
     found = traces.complete
     if is_pool(traces):  # where all failed nobody can be compared
         found = found & _answered(traces)
-    complete = np.flatnonzero(found)
-    if len(complete) < LEAST:
+    complete = Together.of(traces.content, np.flatnonzero(found))
+    if len(complete.distinct) < LEAST:
+        some = complete.said or f"{len(complete.rows):,} complete questions"
         raise TooFewTracesError(
-            f"there are {len(complete):,} complete questions, and {LEAST} are the least that can "
-            f"{does}; record more"
+            f"there are {some}, and {LEAST} are the least that can {does}; record more"
         )
     return complete
 

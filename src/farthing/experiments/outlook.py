@@ -31,7 +31,7 @@ def outlook(certificate: Certificate, evidence: Evidence) -> str:
         certificate: what came of asking for a promise.
         evidence: what operating points came to on the calibration questions.
     """
-    if certificate.promises:
+    if certificate.promises or certificate.per_request:
         return ""
     if _too_dear(certificate, evidence):
         cheaper = _cheaper(evidence)

@@ -69,6 +69,7 @@ class Reference:
             cost_nano=found.cost_nano + np.where(passed, self.extra_nano(made), 0),
             in_set=in_set,
             covered=in_set | ~found.solvable,
+            solvable=found.solvable | right,  # of who is asked by itself, and of the reference
             best_correct=found.best_correct | right,
             length=found.length + (passed & ~made[:, self.place]).astype(np.int16),
             set_size=found.set_size + given.astype(np.int16),

@@ -15,23 +15,48 @@ from farthing import __version__
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
-from farthing.calibration.base import Certificate
+from farthing.calibration.base import AskedOf, Certificate
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import the_only
-from farthing.experiments.division import DEFAULT, Split, arranged, divided, sizes_of
+from farthing.experiments.division import (
+    DEFAULT,
+    Split,
+    arranged,
+    divided,
+    models_of,
+    sizes_of,
+)
 from farthing.experiments.doubts import doubts, other_system
 from farthing.experiments.fallback import NoFallback, fallback
 from farthing.experiments.graded_for import read_for
 from farthing.experiments.partly_graded import ByLot, Graded
 from farthing.experiments.plays import Part
-from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
-from farthing.experiments.proving import AS_RECORDED, Serving, saveable, tried, value_on
+from farthing.experiments.promises import (
+    Agreement,
+    Coverage,
+    Parity,
+    Promise,
+    Selective,
+    per_request,
+)
+from farthing.experiments.proofs import counted
+from farthing.experiments.proving import (
+    AS_RECORDED,
+    Serving,
+    saveable,
+    system_behind,
+    tried,
+    value_on,
+)
 from farthing.experiments.run import fit
-from farthing.experiments.value import most_accurate
+from farthing.experiments.value import paid_most
 from farthing.methods.base import Dataset, Fitted, Progress, Silent
 from farthing.methods.cards import name_of
 from farthing.process.value import Value
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.copies import n_distinct, note, one_of_each
+from farthing.traces.costs import check_costs
+from farthing.traces.eligibility import Missing, asked_all
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades import reference_of
 from farthing.traces.origin import origin_of
@@ -47,6 +72,8 @@ class Trained:
     fitted: Fitted
     sizes: Mapping[str, int]
     """Questions in each part."""
+    notes: tuple[str, ...] = ()
+    """Which questions took no part."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +116,13 @@ def train(
 
     Raises:
         UnknownNameError: no policy has that name.
-        InputError: the policy cannot run on these traces, or cannot be saved.
+        InputError: the policy cannot run on these traces, or cannot be saved, or costs are not
+            known.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder holds something else.
     """
+    dataset = dataset.in_common(proving=False)
+    check_costs(dataset.traces)
     candidate, learner = the_only(dataset, name)
     arrays = dataset.arranged(candidate.method.space)
     parts = divided(arrays, split)
@@ -100,7 +130,7 @@ def train(
     fitted = fit(learner, questions, alpha, split.seed, progress or Silent())
     recorded = dataset.traces.take(parts.train)
     bundles.write(folder, bundle_of(candidate, fitted, questions, dataset, recorded))
-    return Trained(candidate, fitted, sizes_of(parts))
+    return Trained(candidate, fitted, sizes_of(parts), _left_out(dataset.asked_of))
 
 
 def bundle_of(
@@ -123,10 +153,15 @@ def bundle_of(
     Raises:
         InputError: the policy cannot be saved.
     """
-    origin = origin_of(questions, fingerprint(questions), dataset.system if dataset else None)
+    system = system_behind(
+        dataset.system if dataset else None, questions if recorded is None else recorded
+    )
+    origin = origin_of(questions, fingerprint(questions), system)
     if dataset is not None:
         named = dict.fromkeys(model for model in dataset.traces.models if model)
-        reference = dataset.reference or most_accurate(questions if recorded is None else recorded)
+        log = questions if recorded is None else recorded
+        guess = paid_most(log) if log.independent.all() else None  # None: nobody was asked alone
+        reference = dataset.reference or guess
         origin = structs.replace(origin, named=tuple(named), reference=reference)
     kappa = None if candidate.calibration == "none" else fitted.kappa
     return Bundle(
@@ -169,15 +204,19 @@ def calibrate(
 
     Raises:
         InputError: the traces have other roles or rounds than the bundle's, lack groups or bounds
-            of costs, or the promise cannot be calibrated.
+            of costs, or the promise cannot be calibrated, or costs are not known.
         TooFewTracesError: there are fewer questions than the sizes ask for.
         BundleError: the folder is no bundle.
     """
-    ready = ready_for(folder, asked, traces, split, late)
+    check_costs(traces)
+    ready = ready_for(folder, asked, traces, split, late, serving.missing)
     bundle, prove = ready.bundle, ready.prove
+    serving = replace(serving, asked_of=ready.asked_of)
     kept, certificate, what_would = tried(bundle, asked, ready.train, prove, serving)
-    doubtful = doubts(bundle, ready.played, ready.parts)
-    notes = (*doubtful, *other_system(bundle, serving.system))
+    prove = counted(asked, prove)
+    copies = note(prove.requests or len(prove.played), n_distinct(prove.played.content))
+    doubtful = (*filter(None, [copies]), *doubts(bundle, traces, ready.played, ready.parts))
+    notes = (*doubtful, *other_system(bundle, kept.origin.system))
     done = Calibrated(certificate, sizes_of(ready.parts), notes, kept.value, outlook=what_would)
     if not (isinstance(asked, Coverage) or certificate.promises):
         instead = fallback(kept, certificate, prove)
@@ -200,15 +239,25 @@ class Ready:
     parts: Parts
     train: Part
     prove: Part
+    asked_of: AskedOf | None = None
+    """Which of the recorded questions these are, where some lack calls."""
 
 
 def ready_for(
-    folder: str | Path, asked: Promise, traces: TraceArrays, split: Split, late: Graded | None
+    folder: str | Path,
+    asked: Promise,
+    traces: TraceArrays,
+    split: Split,
+    late: Graded | None,
+    missing: Missing | None = None,
 ) -> Ready:
     """Read a bundle as it was trained, and the questions by the grade that a promise is about."""
     by_lot = late is not None and late.draw is not None
     bundle = bundles.load(folder)
     bundle = bundle.trained or bundle
+    asked_of = None
+    if late is None:  # which is of all these models' answers
+        traces, asked_of = asked_all(traces, models_of(bundle, asked, traces), missing)
     traces = read_for(asked, traces, bundle.origin.grade, by_lot=by_lot)
     if late is not None and isinstance(asked, Agreement):
         traces = late.with_same(traces, reference_of(traces.grade) or "")
@@ -217,6 +266,9 @@ def ready_for(
     train, prove = (
         Part(traces.take(rows), played.take(rows)) for rows in (parts.train, parts.calibrate)
     )
+    if late is not None and not per_request(asked):  # whoever grades is asked each question once
+        once = parts.calibrate[one_of_each(prove.recorded.content)]
+        prove, parts = prove.distinct(), replace(parts, calibrate=once)
     if late is not None and isinstance(asked, Agreement):
         found = late.checks(reference_of(traces.grade) or "", parts.calibrate)
         prove = replace(prove, by=found)
@@ -224,7 +276,15 @@ def ready_for(
         judged = late.judged()
         by = (part.take(parts.calibrate) for part in (judged, arranged(folder, bundle, judged)))
         prove = replace(prove, by=ByLot(late.draw, *by))
-    return Ready(bundle, played, parts, train, prove)
+    return Ready(bundle, played, parts, train, prove, asked_of)
+
+
+def _left_out(asked_of: AskedOf | None) -> tuple[str, ...]:
+    """Say how many questions take no part, since they lack calls."""
+    if asked_of is None or asked_of.questions == asked_of.recorded:
+        return ()
+    lacking = f"{asked_of.recorded - asked_of.questions:,} of the {asked_of.recorded:,} questions"
+    return (f"{lacking} lack a call of {' or '.join(asked_of.models)} and are left out",)
 
 
 def _no_promise(kappa: float | None, mark: str) -> Certificate | None:

@@ -1,10 +1,11 @@
 """What a policy answers and costs on some questions, at a row of its thresholds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from farthing.calibration.base import About
+from farthing.calibration.base import About, AskedOf
 from farthing.calibration.guarantees.agreement import Checks
 from farthing.experiments.partly_graded import ByLot, RightAt
 from farthing.methods.baselines.llm_replies import replies_of
@@ -13,6 +14,7 @@ from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replayed import Replayed, replay
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.copies import one_of_each
 from farthing.traces.fingerprint import fingerprint
 
 SETTINGS = 50
@@ -29,6 +31,21 @@ class Part:
     by: ByLot | Checks | None = None
     """Of calibration questions: how chance drew what is graded, or how a judge who says what is the
     same was checked; None: grades are the truth, and unknown ones count at worst."""
+    asked_of: AskedOf | None = None
+    """Which of the recorded questions these are of, where others lack calls; None: all of them."""
+    requests: int | None = None
+    """How many requests these distinct questions stand for; None: each for itself."""
+
+    def distinct(self) -> Self:
+        """Return one of those that ask the same, which chance draws, whatever its answers."""
+        rows = one_of_each(self.recorded.content)
+        if len(rows) == len(self.recorded):
+            return self
+        by = self.by
+        if isinstance(by, ByLot):
+            by = replace(by, recorded=by.recorded.take(rows), played=by.played.take(rows))
+        recorded, played = self.recorded.take(rows), self.played.take(rows)
+        return replace(self, recorded=recorded, played=played, by=by, requests=len(self.recorded))
 
 
 @dataclass(frozen=True)
@@ -84,13 +101,3 @@ def trained_points(plays: Plays, train: Part) -> OperatingPoints:
     """Return what a policy costs and answers at a row of thresholds on its training questions."""
     trained = plays.replay(train.played)
     return points_of(trained, grid(trained))
-
-
-def down_from_the_best(plays: Plays, train: Part) -> FloatArray:
-    """Return the thresholds from the cheapest to the one whose answers are best in training.
-
-    Testing begins at the best and goes cheaper from there.
-    """
-    points = trained_points(plays, train)
-    right = points.correct.sum(axis=0)
-    return points.values[: int(np.flatnonzero(right == right.max())[-1]) + 1]

@@ -3,10 +3,10 @@
 Numbers that are floats count as the decimals that they print as, so 0.9 leaves exactly 1/10.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import get_args
+from typing import Literal, get_args
 
 from farthing.calibration.base import Population
 from farthing.calibration.guarantees.agreement import JudgeShare
@@ -14,6 +14,9 @@ from farthing.calibration.levels import Level, Margin, exact_level, exact_margin
 from farthing.errors import CalibrationError, InputError
 from farthing.money import NANO_PER_USD, dollars
 from farthing.traces.arrays import TraceArrays
+
+Per = Literal["question", "request"]
+"""Whether a question counts once, however often it was asked, or as often as it was."""
 
 
 @dataclass(frozen=True)
@@ -101,15 +104,20 @@ class Parity:
     """
 
     reference: str | None = None
-    """A role of the traces; None: the one that is right most often in training."""
+    """A role of the traces; None: the one that most is paid for in training."""
     epsilon: Level = Fraction(1, 50)
     """Accuracy that may be lost; 0 or less: it must rise, by more than that."""
     delta: Level = Fraction(1, 10)
+    candidates: int = 1
+    """How many are proved side by side, each at its share of delta."""
+    per: Per = "question"
+    """What it is about: distinct questions, or requests, of which some ask the same."""
 
     def __post_init__(self) -> None:
         _check_reference(self.reference)
         margin_of(self.epsilon)
         level_of(self.delta, "delta")
+        _check_per(self.per)
 
 
 @dataclass(frozen=True)
@@ -129,11 +137,16 @@ class Agreement:
     delta: Level = Fraction(1, 10)
     judge: JudgeShare | None = None
     """What of both goes to the errors of a judge who says what is the same, where there is one."""
+    candidates: int = 1
+    """How many are proved side by side, each at its share of delta."""
+    per: Per = "question"
+    """What it is about: distinct questions, or requests, of which some ask the same."""
 
     def __post_init__(self) -> None:
         _check_reference(self.reference)
         level_of(self.epsilon, "epsilon", "0.05")
         level_of(self.delta, "delta")
+        _check_per(self.per)
 
 
 @dataclass(frozen=True)
@@ -200,6 +213,28 @@ class Shift:
 Promise = Coverage | Selective | Parity | Agreement | Budget | Shift
 
 
+def per_request(asked: Promise) -> bool:
+    """Return whether a question counts as often as it was asked."""
+    return isinstance(asked, Parity | Agreement) and asked.per == "request"
+
+
+def with_per(asked: Promise, per: Per) -> Promise:
+    """Return a promise that counts questions, or requests.
+
+    Raises:
+        InputError: only parity and agreement can count requests.
+    """
+    if isinstance(asked, Parity | Agreement):
+        return replace(asked, per=per)
+    if per != "question":
+        kind = type(asked).__name__.lower()
+        raise InputError(
+            f"a promise of {kind} counts each question once; ask for parity or agreement per "
+            "request"
+        )
+    return asked
+
+
 def _exactly(value: Level, name: str) -> Fraction:
     """Read a number exactly; a float counts as the decimal that it prints as."""
     try:
@@ -244,3 +279,8 @@ def _check_reference(reference: object) -> None:
         raise InputError(
             f"the reference is {reference!r}; name a role of the traces, or leave it out"
         )
+
+
+def _check_per(per: object) -> None:
+    if per not in get_args(Per):
+        raise InputError(f"per is {per!r}; give 'question' or 'request'")

@@ -5,13 +5,15 @@ begins come from training questions alone; calibration questions only prove an o
 test questions judge it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import structs
 
 from farthing.bundle.base import Bundle
 from farthing.calibration import guarantees
 from farthing.calibration.base import Certificate
+from farthing.calibration.clusters import Clusters
 from farthing.calibration.guarantees.agreement import Agreeing, Checks
 from farthing.calibration.guarantees.budget import Spending
 from farthing.calibration.guarantees.groups import Grouped
@@ -21,8 +23,9 @@ from farthing.calibration.guarantees.selective import Answers
 from farthing.calibration.guarantees.weighted import Weighted
 from farthing.calibration.levels import exact_margin
 from farthing.errors import InputError, UnknownNameError
+from farthing.experiments.beginning import beginning
 from farthing.experiments.partly_graded import ByLot, RightAt
-from farthing.experiments.plays import Part, Plays, down_from_the_best, points_of, trained_points
+from farthing.experiments.plays import Part, Plays, points_of, trained_points
 from farthing.experiments.promises import (
     Agreement,
     Budget,
@@ -31,6 +34,7 @@ from farthing.experiments.promises import (
     Promise,
     Selective,
     Shift,
+    per_request,
 )
 from farthing.experiments.target_mix import (
     Shown,
@@ -38,11 +42,14 @@ from farthing.experiments.target_mix import (
     check_comparable,
     check_covariate_shift,
 )
+from farthing.experiments.value import paid_most
 from farthing.features.rounds import FeatureSet
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.copies import NO_TEXT, asked_first, check_every_request, one_of_each
+from farthing.traces.eligibility import check_alike, draw_weights
 from farthing.traces.grades import reference_of, same_as
 
 
@@ -77,6 +84,9 @@ def promise(
 ) -> Promised:
     """Choose the threshold of a policy that keeps what is asked, and certify it.
 
+    Of questions that ask the same chance draws one, before any grade is read: they are no
+    independent draws. A promise per request counts all of them, and is tested by question.
+
     Args:
         asked: the promise.
         bundle: the policy, as trained on `train`.
@@ -98,6 +108,38 @@ def promise(
         CalibrationError: a level or budget outside its range, costs above the largest possible, or
             a target that differs in more than round 1 shows.
     """
+    if not isinstance(asked, Parity | Agreement) or calibrate.by is not None or per_request(asked):
+        check_alike(calibrate.recorded)
+    calibrate = counted(asked, calibrate)
+    return of_requests(_promised(asked, bundle, train, calibrate, budget, row), calibrate)
+
+
+def of_requests(found: Promised, calibrate: Part) -> Promised:
+    """Return what came of distinct questions with the number of requests that they stand for."""
+    if calibrate.requests is None:
+        return found
+    made = structs.replace(found.certificate, requests=calibrate.requests)
+    return replace(found, certificate=made)
+
+
+def counted(asked: Promise, part: Part) -> Part:
+    """Return the questions that count for a promise: distinct ones, where it is about questions.
+
+    One about a stream is about each of its questions.
+    """
+    if per_request(asked) or (isinstance(asked, Coverage) and asked.online):
+        return part
+    return part.distinct()
+
+
+def _promised(
+    asked: Promise,
+    bundle: Bundle,
+    train: Part,
+    calibrate: Part,
+    budget: PerQuestion | None,
+    row: FloatArray | None,
+) -> Promised:
     policy, empty = as_trained(bundle.policy, bundle.empty)
     plays = Plays(policy, empty, budget)
     match asked:
@@ -108,10 +150,12 @@ def promise(
 
             return selective(asked, plays, train, calibrate)
         case Parity() | Agreement():
-            row = down_from_the_best(plays, train) if row is None else row
+            role = _reference_of(asked, train, calibrate)
+            if row is None:
+                row = beginning(asked, plays, train, role, len(calibrate.recorded)).row
             if isinstance(asked, Parity):
-                return _parity(asked, plays, train, calibrate, row)
-            return _agreement(asked, plays, calibrate, row)
+                return _parity(asked, plays, train, calibrate, role, row)
+            return _agreement(asked, plays, train, calibrate, role, row)
         case Budget():
             return Promised(_budget(asked, plays, train, calibrate), policy, empty)
         case Shift():
@@ -149,11 +193,6 @@ def _coverage(asked: Coverage, plays: Plays, calibrate: Part) -> Certificate:
     )
 
 
-def strongest(recorded: TraceArrays) -> str:
-    """Return the role whose first answer is right most often; of equals the first."""
-    return recorded.roles[int(recorded.correct[:, 0].mean(axis=0).argmax())]
-
-
 def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
     """Return whether a role's first answer is right, [n].
 
@@ -166,21 +205,68 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
     return right
 
 
+def _reference_of(asked: Parity | Agreement, train: Part, calibrate: Part) -> str:
+    """Return whom answers are held against: of agreement, whose answers the grade is about."""
+    if isinstance(asked, Parity):
+        role = asked.reference or paid_most(train.recorded)
+    else:
+        found = reference_of(calibrate.played.grade)
+        if found is None:
+            raise InputError(
+                f"a promise of agreement reads the grade '{same_as('ROLE')}', and these questions "
+                f"are graded by '{calibrate.played.grade}'; name the reference"
+            )
+        role = found
+    if role not in train.recorded.roles:
+        raise UnknownNameError("role", role, train.recorded.roles)
+    return role
+
+
 def _parity(
-    asked: Parity, plays: Plays, train: Part, calibrate: Part, kappas: FloatArray
+    asked: Parity, plays: Plays, train: Part, calibrate: Part, role: str, kappas: FloatArray
 ) -> Promised:
     """Begin at the last threshold, and go cheaper from there."""
-    role = asked.reference or strongest(train.recorded)
     reference = reference_right(calibrate.recorded, role)
     proof = points_of(plays.replay(calibrate.played), kappas)
     sample = None
     if isinstance(calibrate.by, ByLot):
         sample = calibrate.by.parity_sample(plays.right_at(kappas), role)
     alone = None if exact_margin(asked.epsilon) < 0 else _alone_nano(calibrate.recorded, role)
-    paired = Paired(proof.cost_nano, proof.correct, reference, role, kappas, sample, alone)
+    paired = Paired(
+        proof.cost_nano,
+        proof.correct,
+        reference,
+        role,
+        kappas,
+        sample,
+        alone,
+        clusters=_clusters(asked, train, calibrate),
+        weights=draw_weights(calibrate.recorded),
+        candidates=asked.candidates,
+    )
     about = plays.about(calibrate.played)
     made = guarantees.parity.certify(paired, asked.epsilon, asked.delta, **about)
     return Promised(made, plays.policy, plays.empty, Tested(paired, plays.right_at(kappas)))
+
+
+def _clusters(asked: Parity | Agreement, train: Part, calibrate: Part) -> Clusters | None:
+    """Return which requests ask the same; none counts more than the most frequent one in training.
+
+    Raises:
+        InputError: nobody knows what some of them ask, or an import left repeated requests out.
+    """
+    if not per_request(asked):
+        return None
+    for part in (train, calibrate):
+        check_every_request(part.recorded)
+    content = calibrate.recorded.content
+    if unknown := int((content == NO_TEXT).sum()):
+        raise InputError(
+            f"a promise per request needs to know which requests ask the same, and {unknown:,} of "
+            f"{len(content):,} have no text; record texts, or leave --per request out"
+        )
+    most = np.bincount(asked_first(train.recorded.content)).max()
+    return Clusters(asked_first(content), int(most))
 
 
 def _alone_nano(recorded: TraceArrays, role: str) -> IntArray | None:
@@ -191,18 +277,24 @@ def _alone_nano(recorded: TraceArrays, role: str) -> IntArray | None:
     return cost_nano
 
 
-def _agreement(asked: Agreement, plays: Plays, calibrate: Part, kappas: FloatArray) -> Promised:
+def _agreement(
+    asked: Agreement, plays: Plays, train: Part, calibrate: Part, role: str, kappas: FloatArray
+) -> Promised:
     """Begin at the last threshold, and go cheaper from there."""
-    reference = reference_of(calibrate.played.grade)
-    if reference is None:
-        raise InputError(
-            f"a promise of agreement reads the grade '{same_as('ROLE')}', and these questions are "
-            f"graded by '{calibrate.played.grade}'; name the reference"
-        )
     proof = points_of(plays.replay(calibrate.played), kappas)
     checks = calibrate.by if isinstance(calibrate.by, Checks) else None
-    alone = _alone_nano(calibrate.recorded, reference)
-    agreeing = Agreeing(proof.cost_nano, proof.correct, reference, kappas, checks, alone)
+    alone = _alone_nano(calibrate.recorded, role)
+    agreeing = Agreeing(
+        proof.cost_nano,
+        proof.correct,
+        role,
+        kappas,
+        checks,
+        alone,
+        clusters=_clusters(asked, train, calibrate),
+        weights=draw_weights(calibrate.recorded),
+        candidates=asked.candidates,
+    )
     about = plays.about(calibrate.played)
     made = guarantees.agreement.certify(
         agreeing, asked.epsilon, asked.delta, share=asked.judge, **about
@@ -225,12 +317,11 @@ def _budget(asked: Budget, plays: Plays, train: Part, calibrate: Part) -> Certif
 
 def _shift(asked: Shift, plays: Plays, train: Part, calibrate: Part) -> Certificate:
     """Weigh by what is seen in round 1; the largest weight is that of any question at hand."""
-    check_comparable(asked.target)
+    target = asked.target.take(one_of_each(asked.target.content))
+    check_comparable(target)
     features = FeatureSet.fit(train.played)
     complete = train.played.take(train.played.complete)
-    old, new, mine = (
-        Shown.by(features, part) for part in (complete, asked.target, calibrate.played)
-    )
+    old, new, mine = (Shown.by(features, part) for part in (complete, target, calibrate.played))
     from farthing.experiments.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
 
     ratio = fit_density_ratio(old.first, new.first)

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 from msgspec import structs
 
 from farthing.bundle.base import Bundle
-from farthing.calibration.base import Certificate
+from farthing.calibration import phrases
+from farthing.calibration.base import AskedOf, Certificate
 from farthing.errors import CalibrationError, InputError
 from farthing.experiments.acting import act, whole_of
 from farthing.experiments.division import arranged
@@ -14,8 +16,8 @@ from farthing.experiments.evaluate import stream
 from farthing.experiments.outlook import outlook
 from farthing.experiments.plays import Part
 from farthing.experiments.promises import Promise, Shift
-from farthing.experiments.proofs import promise
-from farthing.experiments.value import Singles, about_given, about_sets, value_of
+from farthing.experiments.proofs import counted, promise
+from farthing.experiments.value import Singles, promised_by, requests_of, value_of
 from farthing.methods.base import Saveable
 from farthing.methods.cards import name_of
 from farthing.money import dollars
@@ -23,8 +25,10 @@ from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.contexts import recorded_system, with_longest
+from farthing.traces.eligibility import Missing, alike
 from farthing.traces.question_hashes import Marks, marks
-from farthing.traces.system import System
+from farthing.traces.system import System, unrecorded
 
 NO_MARKS: Marks = frozenset()
 
@@ -36,7 +40,13 @@ class Serving:
     budget: PerQuestion | None = None
     """What a question may cost; None: no limit."""
     system: System | None = None
-    """What the calibration questions were made with; None where nobody knows."""
+    """What the calibration questions were made with; None: what they say themselves."""
+    asked_of: AskedOf | None = None
+    """Which of the recorded questions it is about; None: all that were recorded in full."""
+    missing: Missing | None = None
+    """What to take of calls that were not made; None: what the traces say."""
+    made_up: bool = False
+    """Whether a generator made the questions, so that nobody was asked anything."""
 
 
 AS_RECORDED = Serving()
@@ -85,7 +95,11 @@ def tried(
         budget = serving.budget
         under = f" under a budget of {dollars(budget.nano)} a question" if budget else ""
         raise InputError(f"cannot calibrate{under}: {problem}") from None
-    origin = structs.replace(bundle.origin, system=serving.system)
+    system = system_behind(serving.system, prove.recorded)
+    certificate = found.certificate.of_questions(serving.asked_of)
+    if not serving.made_up:
+        certificate = resting_on(certificate, system)
+    origin = structs.replace(bundle.origin, system=system)
     if serving.budget is not None:
         largest = serving.budget.largest_nano
         origin = structs.replace(origin, largest_nano=None if largest is None else dict(largest))
@@ -94,27 +108,53 @@ def tried(
         policy=saveable(found.policy, bundle.kind),
         kind=name_of(found.policy),
         origin=origin,
-        kappa=found.certificate.kappa,
-        certificate=found.certificate,
+        kappa=certificate.kappa,
+        certificate=certificate,
         empty=found.empty,
         questions={**bundle.questions, "calibrate": marks(prove.played)},
     )
-    kept = structs.replace(kept, value=value_on(kept, prove))
-    return (
-        kept,
-        found.certificate,
-        outlook(found.certificate, found.tested.evidence if found.tested else None),
-    )
+    kept = structs.replace(kept, value=value_on(kept, counted(asked, prove)))
+    return kept, certificate, outlook(certificate, found.tested.evidence if found.tested else None)
+
+
+def system_behind(known: System | None, recorded: TraceArrays) -> System | None:
+    """Return what recorded questions were made with: as is known of them, else as they say."""
+    return recorded_system(recorded) if known is None else with_longest(known, recorded)
+
+
+def resting_on(certificate: Certificate, system: System | None) -> Certificate:
+    """Return a certificate that says what nobody knows of the requests that it was computed from.
+
+    >>> from farthing.calibration.guarantees import none
+    >>> resting_on(none.certify(0.4, fingerprint=""), None).conditional_on
+    ('Requests are made as the recorded ones were, whose system prompt and parameters were not \
+recorded.',)
+    """
+    lacks = unrecorded(system)
+    if not lacks:
+        return certificate
+    said = list(certificate.conditional_on)
+    place = said.index(phrases.SAME_SYSTEM) + 1 if phrases.SAME_SYSTEM in said else len(said)
+    said.insert(place, phrases.as_recorded(lacks))
+    return structs.replace(certificate, conditional_on=tuple(said))
 
 
 def value_on(bundle: Bundle, prove: Part) -> Value | None:
     """Return what a bundle is worth on these questions; None where some were not graded."""
+    rows = alike(prove.recorded, np.arange(len(prove.recorded)))
+    if len(rows) < len(prove.recorded):
+        prove = replace(prove, recorded=prove.recorded.take(rows), played=prove.played.take(rows))
     if prove.recorded.ungraded.any():
         return None
     done = whole_of(bundle, prove, act(bundle, prove.played, stream(bundle.kind, 0)))
-    singles, sets = Singles.of(prove.recorded), about_sets(bundle.certificate)
-    given = about_given(bundle.certificate)
-    return value_of(done, singles, bundle.reference, "calibrate", sets=sets, given=given)
+    return value_of(
+        done,
+        Singles.of(prove.recorded),
+        bundle.reference,
+        "calibrate",
+        promised=promised_by(bundle.certificate),
+        clusters=requests_of(bundle.certificate, prove.recorded.content),
+    )
 
 
 def saveable(policy: Policy, kind: str) -> Saveable:

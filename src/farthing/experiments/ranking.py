@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from farthing.calibration.levels import exact_level
+from farthing.calibration.levels import exact_level, exact_margin
 from farthing.experiments.base import ANSWERED, FELL_BACK, REALISED, Row
 from farthing.experiments.promises import Agreement, Budget, Parity, Promise, Selective
 from farthing.money import usd_from_nano
@@ -56,6 +56,8 @@ def falls_short(promise: Promise, figure: float) -> bool:
 
     >>> falls_short(Parity("large", "0.02"), -0.02), falls_short(Parity("large", "0.02"), -0.03)
     (False, True)
+    >>> falls_short(Parity("large", "-0.01"), 0.02), falls_short(Parity("large", 0), -0.01)
+    (False, True)
     """
     line = line_of(promise)
     if line is None:
@@ -69,7 +71,7 @@ def line_of(promise: Promise) -> float | None:
     """Return the figure that is promised: at most for a budget, in USD, at least for all others."""
     match promise:
         case Parity():
-            return -float(exact_level(promise.epsilon))
+            return -float(exact_margin(promise.epsilon))
         case Agreement():
             return float(1 - exact_level(promise.epsilon))
         case Selective():

@@ -23,13 +23,23 @@ from farthing.experiments.doubts import other_models, other_system
 from farthing.experiments.evaluate import stream
 from farthing.experiments.graded_for import read_for
 from farthing.experiments.plays import Part
-from farthing.experiments.promises import Agreement, Budget, Coverage, Parity, Promise, Selective
+from farthing.experiments.promises import (
+    Agreement,
+    Budget,
+    Coverage,
+    Parity,
+    Per,
+    Promise,
+    Selective,
+)
+from farthing.experiments.proofs import counted
 from farthing.experiments.proving import Serving, tried
 from farthing.experiments.value import about_sets
 from farthing.money import NANO_PER_USD
 from farthing.process.budget import PerQuestion
 from farthing.process.replay import Outcome
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
+from farthing.traces.copies import Content, Together, n_distinct, note
 from farthing.traces.question_hashes import met
 from farthing.traces.system import System
 
@@ -106,9 +116,9 @@ def recalibrate(
     certificate = bundle.certificate
     asked = asked_again(certificate)
     trained = bundle.trained or bundle
-    if len(traces) < FEWEST:
+    if (n := n_distinct(traces.content)) < FEWEST:
         raise TooFewTracesError(
-            f"{len(traces)} questions are too few to prove anything; it takes {FEWEST} or more"
+            f"{n} distinct questions are too few to prove anything; it takes {FEWEST} or more"
         )
     recorded = read_for(asked, traces, trained.origin.grade)
     played = arranged(folder, trained, recorded)
@@ -117,35 +127,44 @@ def recalibrate(
             f"{known:,} of the {len(played):,} questions trained the policy or chose it, so "
             "nothing could be promised; take later ones"
         )
-    lay, rows = divided(len(recorded), asked, seed)
+    lay, rows = divided(recorded.content, asked, seed)
     train, prove = (Part(recorded.take(some), played.take(some)) for some in (lay, rows))
+    parts = {"lay": n_distinct(recorded.content[lay]), "prove": n_distinct(prove.recorded.content)}
     nano = certificate.question_budget_nano if certificate else None
     budget = None if nano is None else PerQuestion(nano, trained.origin.largest_nano)
     made, proof, outlook = tried(trained, asked, train, prove, Serving(budget, system))
-    before = Part(prove.recorded, arranged(folder, bundle, recorded).take(rows))
+    before = counted(asked, Part(prove.recorded, arranged(folder, bundle, recorded).take(rows)))
+    prove = counted(asked, prove)
     return Recalibrated(
         bundle=made,
         certificate=proof,
         outlook=outlook,
-        laid_out=len(lay),
-        proving=len(rows),
+        laid_out=parts["lay"],
+        proving=parts["prove"],
         new=_kept(made, prove),
         old=_kept(bundle, before),
         alone_nano=_alone(prove.recorded),
-        notes=(*other_models(trained, played.models), *other_system(trained, system)),
+        notes=(
+            *filter(None, [note(len(traces), n)]),
+            *other_models(trained, played.models),
+            *other_system(trained, made.origin.system),
+        ),
     )
 
 
-def divided(n: int, asked: Promise, seed: int) -> tuple[IntArray, IntArray]:
+def divided(content: Content, asked: Promise, seed: int) -> tuple[IntArray, IntArray]:
     """Return the rows that lay thresholds out, and those that prove, in ascending order.
 
-    >>> lay, rows = divided(12, Agreement("large"), 0)
+    >>> twelve = np.arange(1, 13, dtype=np.uint64)
+    >>> lay, rows = divided(twelve, Agreement("large"), 0)
     >>> len(lay), len(rows), sorted([*lay.tolist(), *rows.tolist()]) == list(range(12))
     (3, 9, True)
     """
+    together = Together.of(content, np.arange(len(content)))
+    n = len(together.distinct)
     number = min(LAID_OUT, n // SHARE) if isinstance(asked, _WITH_ROW) else 0
-    order = np.random.default_rng(seed).permutation(n)
-    return np.sort(order[:number]), np.sort(order[number:])
+    order = np.random.default_rng(seed).permutation(together.distinct)
+    return together.all_of(order[:number]), together.all_of(order[number:])
 
 
 def asked_again(certificate: Certificate | None) -> Promise:
@@ -157,9 +176,10 @@ def asked_again(certificate: Certificate | None) -> Promise:
     promise = None if certificate is None else certificate.promise
     match promise:
         case AgreementPromise(judge=None):
-            return Agreement(promise.reference, promise.epsilon, promise.delta)
+            per = _per(promise)
+            return Agreement(promise.reference, promise.epsilon, promise.delta, per=per)
         case ParityPromise(reference=str(reference)):
-            return Parity(reference, promise.epsilon, promise.delta)
+            return Parity(reference, promise.epsilon, promise.delta, per=_per(promise))
         case BudgetPromise(budget_nano=nano, most_nano=most):
             return Budget(Fraction(nano, NANO_PER_USD), Fraction(most, NANO_PER_USD), promise.delta)
         case SelectivePromise() | EscalatedPromise():
@@ -171,6 +191,10 @@ def asked_again(certificate: Certificate | None) -> Promise:
         f"the bundle promises {kind}, which audits alone cannot prove anew; "
         "use `farthing traffic export` and `farthing recommend` or `farthing calibrate`"
     )
+
+
+def _per(promise: AgreementPromise | ParityPromise) -> Per:
+    return "question" if promise.per_request is None else "request"
 
 
 def _selective(promise: SelectivePromise | EscalatedPromise) -> Selective:

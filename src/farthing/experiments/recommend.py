@@ -6,9 +6,10 @@ was chosen; the last only measure it. So the choice costs the proof nothing, and
 chosen method comes from questions that chose it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 from msgspec import structs
@@ -18,30 +19,36 @@ from farthing.calibration.base import Certificate
 from farthing.errors import (
     FarthingError,
     InputError,
-    UnknownNameError,
     UnprovedError,
 )
-from farthing.experiments import division, evaluate_bundle, pipeline, proving
+from farthing.experiments import evaluate_bundle, pipeline, proving
+from farthing.experiments.acting import act, whole_of
 from farthing.experiments.base import Candidate
 from farthing.experiments.candidates import ending_in, reads_features, who_can_win
 from farthing.experiments.choosing import Contest, Tried, prospect_of
+from farthing.experiments.doubts import unlike
+from farthing.experiments.evaluate import stream
 from farthing.experiments.fallback import NoFallback, fallback
-from farthing.experiments.graded_for import read_for
-from farthing.experiments.one_use import divide, usable
+from farthing.experiments.one_use import usable
 from farthing.experiments.plays import Part
-from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, Selective
-from farthing.experiments.proofs import strongest
+from farthing.experiments.promises import Agreement, Coverage, Parity, Promise, per_request
+from farthing.experiments.proofs import counted
+from farthing.experiments.recommend_plan import Plan, default, plan_of, plans_of, who_say
 from farthing.experiments.recommendation import Parts, Recommendation
 from farthing.experiments.run import fit
-from farthing.experiments.value import Singles
+from farthing.experiments.value import Singles, guessed, paid_most
 from farthing.methods.base import Dataset, Progress, Silent
 from farthing.methods.selective.policy import AS_TRAINED
+from farthing.money import significant
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.costs import doubt
-from farthing.traces.grades import check_graded, ungraded_questions
+from farthing.traces.copies import check_every_request, n_distinct, note
+from farthing.traces.costs import check_costs, doubt
+from farthing.traces.eligibility import Eligibility, alike, draw_weights, eligible
 from farthing.traces.pool import is_pool
 from farthing.traces.question_hashes import marks
 
+RANKED = 100
+"""Common questions below which proved candidates are not ranked by their cost."""
 NOBODY = "no method that could win can run on these questions"
 
 
@@ -56,44 +63,78 @@ def recommend(
 ) -> Recommendation:
     """Choose a method on some questions, prove its promise on others, and measure it on the last.
 
+    Where some questions lack calls, a method is played on those that all models which it may ask,
+    and the reference, were asked (`traces.eligibility`). Where chance decided that, each set of
+    models has a method that is chosen and proved on the set's own questions, at its share of delta.
+
     Args:
         dataset: the questions.
-        asked: what is to be promised; None: of a pool parity with its strongest model minus two
-            points, or agreement with its dearest one where nobody graded answers; of questions in
-            rounds coverage of nine tenths.
-        reference: the model that is paid for today; None: the promise's, else the one that is right
-            most often on the questions that choose.
+        asked: what is to be promised; None: of a pool parity with the reference minus two points,
+            or agreement with it where nobody graded answers; of questions in rounds coverage of
+            nine tenths.
+        reference: the model that is paid for today; None: the promise's, else a guess, which the
+            notes say: the one that most was paid for (`value.paid_most`) on the questions that
+            choose and those that take no part, as none that proves or measures may choose it.
         deadline_s: what the 95th percentile of a question's latency may be, in seconds.
         seed: of the division and of every training.
         progress: is told how many methods were tried.
 
     Raises:
-        InputError: the promise cannot be recommended for, or no method can run here.
+        InputError: the promise cannot be recommended for, no method can run here, or costs are
+            not known.
         TooFewTracesError: there are too few questions.
     """
+    check_costs(dataset.traces)
     asked = default(dataset.traces) if asked is None else asked
+    if per_request(asked):
+        check_every_request(dataset.traces)
     if reference is not None and isinstance(asked, Parity | Agreement):
         asked = replace(asked, reference=reference)
-    known = replace(dataset, reference=reference)
-    plan = _plan(known, asked, seed, divide(dataset.traces, seed))
-    trials, skipped = _try_all(plan, deadline_s, progress or Silent())
-    if not trials:
-        raise InputError(_nobody(skipped))
-    name, bundle, outlook = _proved(plan, trials)
-    recorded = plan.dataset.traces.take(plan.parts.report)
-    report = plan.part(plan.parts.report)(bundle)
-    found = evaluate_bundle.measure(bundle, report, seed=seed)
+    known = replace(dataset, reference=getattr(asked, "reference", None) or reference)
+    guess = known.reference is None and is_pool(dataset.traces) and not dataset.traces.made.all()
+    if guess:  # by who was asked and paid for alone
+        known = replace(known, reference=paid_most(dataset.traces))
+    played = eligible(dataset.traces, known.reference, dataset.missing)
+    plans = plans_of(known, asked, played, seed)
+    if guess:
+        _confirm(plans[0], played.traces)
+    best, notes = _cheapest([_proved(plan, deadline_s, progress or Silent()) for plan in plans])
+    plan = replace(best.plan, guessed=best.plan.guessed or guess)
+    rows = alike(plan.dataset.traces, plan.parts.report)
+    report = counted(plan.asked, plan.part(rows)(best.bundle))
+    recorded = report.recorded
+    found = evaluate_bundle.measure(best.bundle, report, seed=seed)
     return Recommendation(
-        bundle=structs.replace(bundle, value=found.value),
-        name=name,
+        bundle=structs.replace(best.bundle, value=found.value),
+        name=best.name,
         found=found,
-        trials=tuple(trials),
-        skipped=tuple(skipped.items()),
+        trials=best.trials,
+        skipped=tuple(best.skipped.items()),
         models=Singles.of(recorded).figures(),
         reference=plan.reference,
-        sizes=plan.parts.sizes,
-        notes=tuple(filter(None, [outlook, _late(found, deadline_s), doubt(recorded)])),
+        guessed=plan.guessed,
+        sizes=replace(plan.parts, report=rows).distinct(plan.dataset.traces.content),
+        notes=(
+            *filter(None, [_guess(plan), best.outlook, _late(found, deadline_s)]),
+            *filter(None, [doubt(recorded), _copies(plan), _unlike(dataset.traces, played)]),
+            *notes,
+            *played.notes(),
+        ),
     )
+
+
+def _confirm(plan: Plan, log: TraceArrays) -> None:
+    """Refuse a guess that questions which prove and measure nothing would not have made.
+
+    Raises:
+        InputError: they show another model as paid for most.
+    """
+    others = paid_most(log.take(who_say(len(log), plan.parts)))
+    if others != plan.reference:
+        raise InputError(
+            f"these traces show as much paid for {plan.reference} as for {others}: name the model "
+            "that you pay for today with --reference"
+        )
 
 
 def best_method(
@@ -112,78 +153,21 @@ def best_method(
         InputError: the promise cannot be recommended for, or no method can run here.
         TooFewTracesError: there are too few questions.
     """
-    order = np.random.default_rng(seed).permutation(usable(dataset.traces, "train and choose"))
-    train, choose = (np.sort(rows) for rows in np.split(order, [len(order) // 2]))
+    dataset = dataset.in_common(proving=False)
+    check_costs(dataset.traces)
+    together = usable(dataset.traces, "train and choose")
+    order = np.random.default_rng(seed).permutation(together.distinct)
+    train, choose = map(together.all_of, np.split(order, [len(order) // 2]))
     asked = default(dataset.traces) if asked is None else asked
-    plan = _plan(dataset, asked, seed, Parts(train, choose, order, choose))
+    plan = plan_of(dataset, asked, seed, Parts(train, choose, order, choose))
     trials, skipped = _try_all(plan, None, progress or Silent())
     if not trials:
         raise InputError(_nobody(skipped))
     return trials[0].name
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Questions graded by what is promised, what each of them does, and what is asked for."""
-
-    dataset: Dataset
-    asked: Promise
-    parts: Parts
-    reference: str | None
-    seed: int
-
-    def part(self, rows: IntArray) -> Callable[[Bundle], Part]:
-        """Return how a bundle plays some questions."""
-        traces = self.dataset.traces
-
-        def played(bundle: Bundle) -> Part:
-            arrays = division.arranged("these traces", bundle, traces)
-            return Part(traces.take(rows), arrays.take(rows))
-
-        return played
-
-
-def _plan(dataset: Dataset, asked: Promise, seed: int, parts: Parts) -> _Plan:
-    traces = dataset.traces
-    asked = _asked(asked, traces, parts)
-    graded = read_for(asked, traces, dataset.traces.grade)
-    reference = getattr(asked, "reference", None) or dataset.reference
-    if reference is not None and reference not in traces.roles:
-        raise UnknownNameError("role", reference, traces.roles)
-    if reference is None and traces.independent.all():
-        reference = strongest(graded.take(parts.choose))
-    return _Plan(
-        replace(dataset, traces=graded, reference=reference), asked, parts, reference, seed
-    )
-
-
-def _asked(asked: Promise, traces: TraceArrays, parts: Parts) -> Promise:
-    """Return a promise that names its reference."""
-    choose = traces.take(parts.choose)  # training questions may be unlike all others
-    if isinstance(asked, Agreement) and asked.reference is None:
-        dearest = int(choose.cost_nano[:, 0].mean(axis=0).argmax())
-        return replace(asked, reference=traces.roles[dearest])
-    if isinstance(asked, Parity) and asked.reference is None:
-        check_graded(choose)
-        return replace(asked, reference=strongest(choose))
-    if not isinstance(asked, Parity | Agreement | Coverage | Selective):
-        kind = type(asked).__name__.lower()
-        raise InputError(
-            f"nothing can be recommended for a promise of {kind}; ask for coverage, parity, "
-            "agreement or selective"
-        )
-    return asked
-
-
-def default(traces: TraceArrays) -> Coverage | Agreement | Parity:
-    """Return what is promised where nobody says: see `recommend`."""
-    if not is_pool(traces):
-        return Coverage("0.9")
-    return Agreement() if ungraded_questions(traces).any() else Parity()
-
-
 def _try_all(
-    plan: _Plan, deadline_s: float | None, progress: Progress
+    plan: Plan, deadline_s: float | None, progress: Progress
 ) -> tuple[list[Tried], dict[str, str]]:
     """Train and try everyone who can win here; return them by expected cost, and who cannot run."""
     found: list[Tried] = []
@@ -202,6 +186,17 @@ def _try_all(
                 found.append(one)
         progress.update(done, len(entrants), {})
     return sorted(found, key=lambda one: (one.expected_usd, one.name)), skipped
+
+
+def _copies(plan: Plan) -> str:
+    """Say so where some of the questions ask the same."""
+    content = plan.dataset.traces.content[np.concatenate(list(vars(plan.parts).values()))]
+    return note(len(content), n_distinct(content))
+
+
+def _guess(plan: Plan) -> str:
+    """Say so where nobody named the reference."""
+    return guessed(plan.reference) if plan.guessed and plan.reference is not None else ""
 
 
 def _late(found: evaluate_bundle.Evaluated, deadline_s: float | None) -> str:
@@ -232,7 +227,7 @@ def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
     )
 
 
-def _entrants(plan: _Plan) -> list[Candidate]:
+def _entrants(plan: Plan) -> list[Candidate]:
     """Return who can win here, ending in the reference."""
     found = who_can_win(plan.dataset, "set" if isinstance(plan.asked, Coverage) else "one")
     if plan.dataset.features:
@@ -240,22 +235,22 @@ def _entrants(plan: _Plan) -> list[Candidate]:
     return [ending_in(one, plan.reference) for one in found]
 
 
-def _try(plan: _Plan, candidate: Candidate) -> Tried:
+def _try(plan: Plan, candidate: Candidate) -> Tried:
     return prospect_of(_contest(plan), candidate.name, _trained(plan, candidate))
 
 
-def _contest(plan: _Plan) -> Contest:
+def _contest(plan: Plan) -> Contest:
     return Contest(
         asked=plan.asked,
-        choose=plan.part(plan.parts.choose),
+        choose=lambda bundle: plan.part(plan.parts.choose)(bundle).distinct(),
         train=plan.part(plan.parts.train),
-        prove=len(plan.parts.prove),
+        prove=n_distinct(plan.dataset.traces.content[plan.parts.prove]),
         reference=plan.reference,
         seed=plan.seed,
     )
 
 
-def _trained(plan: _Plan, candidate: Candidate) -> Bundle:
+def _trained(plan: Plan, candidate: Candidate) -> Bundle:
     learner = candidate.learner
     if learner is None:
         raise InputError(candidate.note)
@@ -266,31 +261,98 @@ def _trained(plan: _Plan, candidate: Candidate) -> Bundle:
     return pipeline.bundle_of(candidate, fitted, questions, plan.dataset, recorded)
 
 
-def _proved(plan: _Plan, trials: Sequence[Tried]) -> tuple[str, Bundle, str]:
+@dataclass(frozen=True)
+class _Proved:
+    """What was chosen and proved on the questions of one plan."""
+
+    plan: Plan
+    name: str
+    bundle: Bundle
+    outlook: str
+    """What would probably be proved, where nothing was."""
+    trials: tuple[Tried, ...]
+    skipped: dict[str, str]
+
+    @property
+    def cheaper(self) -> bool:
+        """Whether anything but the reference is proved."""
+        return self.bundle.trained is None and self.name != f"always-{self.plan.reference}"
+
+
+def _proved(plan: Plan, deadline_s: float | None, progress: Progress) -> _Proved:
     """Prove the promise of the one that is likely to cost least; else ask the reference.
 
-    Returns:
-        Its name, its bundle, and what would probably be proved where nothing was.
-
     Raises:
+        InputError: no method can run here.
         UnprovedError: nothing is proved, and no reference could answer instead.
     """
+    trials, skipped = _try_all(plan, deadline_s, progress)
+    if not trials:
+        raise InputError(_nobody(skipped))
     best = trials[0]
-    serving = proving.Serving(None, plan.dataset.system)
+    made_up = plan.dataset.generator is not None
+    serving = proving.Serving(None, plan.dataset.system, plan.dataset.asked_of, made_up=made_up)
     train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
     kept, certificate, outlook = proving.tried(
         best.bundle, plan.asked, train, prove, serving, row=best.row
     )
     chose = marks(plan.part(plan.parts.choose)(best.bundle).played)
     kept = structs.replace(kept, questions={**kept.questions, "choose": chose})
+    found = _Proved(plan, _chosen(best.name, certificate), kept, "", tuple(trials), skipped)
     if certificate.promises or isinstance(plan.asked, Coverage):
-        return _chosen(best.name, certificate), kept, ""
+        return found
     instead = fallback(kept, certificate, prove)
     if isinstance(instead, NoFallback):
         raise UnprovedError(f"{certificate.sentence()} {instead.why.capitalize()}.")
-    alone = Part(prove.recorded, prove.recorded)  # nobody is asked in turn
+    recorded = counted(plan.asked, prove).recorded
+    alone = Part(recorded, recorded)  # nobody is asked in turn
     value = proving.value_on(instead, alone)
-    return f"always-{plan.reference}", structs.replace(instead, trained=None, value=value), outlook
+    instead = structs.replace(instead, trained=None, value=value)
+    return replace(found, name=f"always-{plan.reference}", bundle=instead, outlook=outlook)
+
+
+def _unlike(recorded: TraceArrays, played: Eligibility) -> str | None:
+    """Say so where calls are not missing by chance, by what was recorded."""
+    weighed = draw_weights(recorded) is not None  # then chance drew by what is known of questions
+    if weighed or played.missing not in {"chance", "unknown"}:
+        return None
+    return unlike(recorded, played.sets[-1].rows)
+
+
+def _cheapest(found: Sequence[_Proved]) -> tuple[_Proved, list[str]]:
+    """Return the one that costs least on the questions common to all that are proved, and why.
+
+    With fewer than a hundred of those they are not ranked, and the one with most questions is
+    taken. Their promises hold together, so that any of them may be chosen.
+    """
+    proved = [one for one in found if one.cheaper]
+    if len(proved) < 2:
+        return (proved or list(found))[0], []
+    common = reduce(np.intersect1d, [one.plan.parts.prove for one in proved])
+    asked = [" and ".join(one.plan.dataset.traces.roles) for one in proved]
+    if len(common) < RANKED:
+        best = max(proved, key=lambda one: len(one.plan.parts.prove))
+        few = (
+            f"{len(proved)} candidates are proved, with {'; with '.join(asked)}; they share "
+            f"{len(common):,} proving questions, too few to rank them, so the one that is proved "
+            "on most questions is taken"
+        )
+        return best, [few]
+    costs = [_mean_usd(one, common) for one in proved]
+    each = [
+        f"{one.name} with {who} ${significant(cost)}"
+        for one, who, cost in zip(proved, asked, costs, strict=True)
+    ]
+    return proved[int(np.argmin(costs))], [
+        f"proved side by side, by their cost on {len(common):,} common questions: {', '.join(each)}"
+    ]
+
+
+def _mean_usd(found: _Proved, rows: IntArray) -> float:
+    """Return what a question costs on some questions, in dollars."""
+    part = found.plan.part(rows)(found.bundle)
+    done = act(found.bundle, part.played, stream(found.bundle.kind, 0))
+    return float(whole_of(found.bundle, part, done).cost_nano.mean()) / 1e9
 
 
 def _chosen(name: str, certificate: Certificate) -> str:

@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from farthing.bundle.base import Bundle
 from farthing.calibration.base import Certificate
 from farthing.experiments.choosing import Tried
 from farthing.experiments.evaluate_bundle import Evaluated
 from farthing.process.value import Figures
 from farthing.traces.arrays import IntArray
+from farthing.traces.copies import Content, n_distinct
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,13 @@ class Parts:
     prove: IntArray
     report: IntArray
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Questions in each part."""
-        return {name: len(rows) for name, rows in vars(self).items()}
+    def distinct(self, content: Content) -> dict[str, int]:
+        """Return the number of distinct questions in each part."""
+        return {name: n_distinct(content[rows]) for name, rows in vars(self).items()}
+
+    def among(self, rows: IntArray) -> "Parts":
+        """Return what of each part is among some questions."""
+        return Parts(*(np.intersect1d(part, rows) for part in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,10 @@ class Recommendation:
     models: dict[str, Figures | None]
     """What each model alone came to on the questions that measure; None: not recorded alone."""
     reference: str | None
+    guessed: bool
+    """Whether nobody named the reference, so that it is the model that most was paid for."""
     sizes: dict[str, int]
+    """Distinct questions in each part."""
     notes: tuple[str, ...]
     """What to doubt."""
 
@@ -73,7 +82,8 @@ class Recommendation:
         theirs = self.models.get(self.reference or "")
         return {
             "measure": self.measure,
-            "reference": theirs and {"name": self.reference, **_in_short(theirs)},
+            "reference": theirs
+            and {"name": self.reference, "guessed": self.guessed, **_in_short(theirs)},
             "chosen": {
                 "method": self.name,
                 "cost_usd": metrics["cost_usd"],

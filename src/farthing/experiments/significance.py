@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from farthing.calibration.beta import beta_quantile
+from farthing.calibration.clusters import Clusters, clustered_interval, mean_loss
 from farthing.experiments.base import OPTIMUM, Difference, Row
 from farthing.experiments.promises import Promise
 from farthing.experiments.ranking import beside_cost, ranked
-from farthing.traces.arrays import BoolArray, IntArray
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 METRICS = ("cost_usd", "coverage")
 """What is compared in pairs."""
@@ -98,7 +99,7 @@ def paired_interval(
 
 
 def ratio_interval(
-    ours: IntArray, theirs: IntArray, level: float = 0.95
+    ours: IntArray | FloatArray, theirs: IntArray | FloatArray, level: float = 0.95
 ) -> tuple[float, float] | None:
     """Return the interval of mean(ours) / mean(theirs), of the same questions.
 
@@ -106,7 +107,8 @@ def ratio_interval(
     0: Fieller's theorem. Its level is as near as means of so many questions are to normal.
 
     Args:
-        ours: [n] costs.
+        ours: [n] costs of independent draws; of requests, of which some ask the same, their sum
+            for each question (`Clusters.sums`).
         theirs: [n] costs, not all 0.
         level: probability that the interval is to hold the true ratio with.
 
@@ -147,10 +149,26 @@ def accuracy_difference(ours: BoolArray, theirs: BoolArray) -> tuple[float, tupl
     n = len(ours)
     lost = clopper_pearson(int((theirs & ~ours).sum()), n, 0.975)
     won = clopper_pearson(int((~theirs & ours).sum()), n, 0.975)
-    return float(ours.mean() - theirs.mean()), (won[0] - lost[1], won[1] - lost[0])
+    gained = (int(ours.sum()) - int(theirs.sum())) / n  # of means it would not be exact
+    return gained, (won[0] - lost[1], won[1] - lost[0])
 
 
-def proved_positive(difference: IntArray, level: float) -> bool:
+def difference_by_request(
+    ours: BoolArray, theirs: BoolArray, clusters: Clusters
+) -> tuple[float, tuple[float, float]]:
+    """Return what `accuracy_difference` does where only distinct questions are independent draws.
+
+    Args:
+        ours: [n] whether the answer to each request is right.
+        theirs: [n] the same of somebody else, on the same requests.
+        clusters: which requests ask the same.
+    """
+    loss = theirs.astype(np.float64) - ours.astype(np.float64)
+    least, most = clustered_interval(loss, clusters, 0.05)
+    return 0.0 - mean_loss(loss, clusters), (0.0 - most, 0.0 - least)
+
+
+def proved_positive(difference: IntArray | FloatArray, level: float) -> bool:
     """Return whether a one-sided t-test rejects that the mean difference is 0 or less.
 
     >>> proved_positive(np.array([3, 4, 5, 4]), 0.05), proved_positive(np.array([3, -4, 5]), 0.05)

@@ -37,6 +37,8 @@ from farthing.experiments.trial_cache import Figures, Key, Trials
 from farthing.methods.base import Dataset, Progress
 from farthing.process.replayed import replay
 from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.copies import Content, Together
+from farthing.traces.costs import check_costs
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import divide
 
@@ -138,7 +140,7 @@ class Trial:
 
     def run(self, train: TraceArrays, progress: Progress) -> Figures | None:
         """Return every metric on the fold, at the threshold that covers just enough of it."""
-        learn, judge = fold(len(train), *self.division)
+        learn, judge = fold(train.content, *self.division)
         try:
             fitted = fit(self.learner, train.take(learn), self.alpha, self.seed, progress)
             replayed = replay(fitted.policy, train.take(judge), self.empty)
@@ -148,15 +150,17 @@ class Trial:
         return None if fitted.stopped_early else metrics(replayed.act(threshold.kappa))
 
 
-def fold(n: int, seed: int, folds: int, which: int) -> tuple[IntArray, IntArray]:
-    """Return the questions of all folds but one, and those of that one.
+def fold(content: Content, seed: int, folds: int, which: int) -> tuple[IntArray, IntArray]:
+    """Return the questions of all folds but one, and those of that one; copies are in one.
 
-    >>> learn, judge = fold(7, seed=0, folds=3, which=0)
+    >>> learn, judge = fold(np.arange(7, dtype=np.uint64), seed=0, folds=3, which=0)
     >>> len(learn), len(judge)
     (4, 3)
     """
-    number = np.random.default_rng(seed).permutation(n) % folds
-    return np.flatnonzero(number != which), np.flatnonzero(number == which)
+    together = Together.of(content, np.arange(len(content)))
+    number = np.random.default_rng(seed).permutation(len(together.distinct)) % folds
+    judge = together.all_of(together.distinct[number == which])
+    return np.setdiff1d(together.rows, judge), judge
 
 
 def sweep(
@@ -179,8 +183,11 @@ def sweep(
     Raises:
         UnknownNameError: there is no such policy, or it has no such setting.
         TooFewTracesError: there are fewer questions than the sizes ask for, or too few in a fold.
-        InputError: the policy cannot be swept, or cannot learn with one of the settings.
+        InputError: the policy cannot be swept, or cannot learn with one of the settings, or costs
+            are not known.
     """
+    dataset = dataset.in_common()
+    check_costs(dataset.traces)
     warm_up(replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds), dataset)
     candidate = _swept(dataset, search.policy)
     arrays = dataset.arranged(candidate.method.space)

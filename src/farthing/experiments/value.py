@@ -14,16 +14,23 @@ from msgspec import structs
 
 from farthing.calibration.base import Certificate
 from farthing.calibration.binomial import binomial_interval
+from farthing.calibration.clusters import Clusters, PerRequest, clustered_p_values
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.none import NoPromise
 from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.trinomial import loss_p_value
-from farthing.experiments.significance import accuracy_difference, proved_positive, ratio_interval
+from farthing.experiments.significance import (
+    accuracy_difference,
+    difference_by_request,
+    proved_positive,
+    ratio_interval,
+)
 from farthing.process import latency
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
 from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.copies import Content, asked_first
 
 NOT_ALONE = "No model was recorded alone, so nothing can be said of what is saved"
 UNNAMED = "The bundle does not say which single model was best in training"
@@ -34,6 +41,8 @@ MARGIN = 0.02
 MANY = 20_000
 """Questions beyond which the exact test takes too much memory, and intervals are as good."""
 
+Promised = Literal["answer", "sets", "given"]
+"""What is promised to be right: one answer a question, one of a set, or each that is given."""
 _OF_ONE_ANSWER = (AgreementPromise, ParityPromise, SelectivePromise, NoPromise, type(None))
 
 
@@ -56,10 +65,12 @@ class Singles:
     @classmethod
     def of(cls, recorded: TraceArrays) -> Self:
         """Look the first calls of recorded questions up."""
-        seconds = latency.of_calls(recorded)
+        seconds, cost_nano = latency.of_calls(recorded), recorded.cost_nano[:, 0]
+        if recorded.at_worst:  # a call that was not made costs as much as the most expensive one
+            cost_nano = np.where(recorded.made[:, 0], cost_nano, cost_nano.max(axis=0, initial=0))
         return cls(
             recorded.roles,
-            recorded.cost_nano[:, 0],
+            cost_nano,
             recorded.correct[:, 0],
             None if seconds is None else seconds[:, : recorded.n_roles],
             bool(recorded.independent.all()),
@@ -91,15 +102,26 @@ class Singles:
         return figures(self.cost_nano[:, place], self.right[:, place], seconds)
 
 
-def most_accurate(train: TraceArrays) -> str | None:
-    """Return the role that is right most often alone; None where none was recorded alone.
+def paid_most(log: TraceArrays) -> str:
+    """Return the model that a log shows as paid for most: a guess at who is paid for today.
+
+    It is the one of most dollars; of equals the one that was asked most often, then the first.
+    Where every model was asked every question it is the dearest one. No grade is read, so the guess
+    favours nobody's answers.
 
     Args:
-        train: training questions, as recorded.
+        log: questions, as recorded; what a model's first answers cost is added up.
     """
-    if not train.independent.all():
-        return None
-    return train.roles[int(train.correct[:, 0].mean(axis=0).argmax())]
+    paid, calls = log.cost_nano[:, 0].sum(axis=0), log.made[:, 0].sum(axis=0)
+    return log.roles[max(range(log.n_roles), key=lambda place: (paid[place], calls[place]))]
+
+
+def guessed(reference: str) -> str:
+    """Say that a reference was not named, but guessed by `paid_most`, and how to name it."""
+    return (
+        f"nobody named the model that is paid for today; {reference} is a guess, the one that most "
+        "was paid for here: name yours with --reference"
+    )
 
 
 def figures(cost_nano: IntArray, right: BoolArray, latency_s: FloatArray | None) -> Figures:
@@ -124,8 +146,8 @@ def value_of(
     reference: str | None,
     part: Literal["calibrate", "test"],
     *,
-    sets: bool = False,
-    given: bool = False,
+    promised: Promised = "answer",
+    clusters: Clusters | None = None,
 ) -> Value:
     """Hold what a policy did against single models on the same questions.
 
@@ -134,15 +156,18 @@ def value_of(
         singles: what each role said by itself.
         reference: the role that it is to save money on; None where nobody chose one.
         part: whether these questions set its threshold.
-        sets: whether a right answer in the set is promised; a model then dominates the policy for
-            good only if it is right as often as that.
-        given: whether only answers that are given are promised to be right; a model that answers
-            everything promises something else, and dominates nothing.
+        promised: of what it is promised that it is right. Beside sets a model dominates the policy
+            for good only if it is right as often as they are; beside answers that are given a model
+            that answers everything promises something else, and dominates nothing.
+        clusters: of a promise per request: which of these requests ask the same, so that only
+            their questions are independent draws; None: all of them are.
     """
-    of_sets = dominated_by(found, singles, found.in_set) if sets else None
-    of_one = None if given else dominated_by(found, singles, found.best_correct)
+    of_sets = dominated_by(found, singles, found.in_set, clusters) if promised == "sets" else None
+    of_one = (
+        None if promised == "given" else dominated_by(found, singles, found.best_correct, clusters)
+    )
     instead = of_sets or of_one
-    one_answer = sets and of_sets is None and instead is not None
+    one_answer = promised == "sets" and of_sets is None and instead is not None
     yours = structs.replace(
         figures(found.cost_nano, found.best_correct, found.latency_s),
         unanswered=int((found.set_size == 0).sum()),
@@ -159,8 +184,12 @@ def value_of(
         )
     place = singles.roles.index(reference)
     cost = singles.cost_nano[:, place]
-    gained, gained_interval = accuracy_difference(found.best_correct, singles.right[:, place])
-    ratio = ratio_interval(found.cost_nano, cost) if cost.any() else None
+    right = found.best_correct, singles.right[:, place]
+    gained, gained_interval = (
+        difference_by_request(*right, clusters) if clusters else accuracy_difference(*right)
+    )
+    costs = _of_draws(found.cost_nano, clusters), _of_draws(cost, clusters)
+    ratio = ratio_interval(*costs) if cost.any() else None
     return Value(
         part=part,
         yours=yours,
@@ -176,19 +205,39 @@ def value_of(
     )
 
 
+def _of_draws(values: IntArray, clusters: Clusters | None) -> IntArray | FloatArray:
+    """Return what each independent draw came to: a request, or all that ask the same question."""
+    return clusters.sums(values) if clusters else values
+
+
 def about_sets(certificate: Certificate | None) -> bool:
     """Return whether a right answer in the set is promised, rather than one right answer."""
     promise = certificate and certificate.promise
     return not isinstance(promise, _OF_ONE_ANSWER)
 
 
-def about_given(certificate: Certificate | None) -> bool:
-    """Return whether answers are promised to be right where they are given."""
+def requests_of(certificate: Certificate | None, content: Content) -> Clusters | None:
+    """Return which requests ask the same, of a promise per request; None of any other.
+
+    Args:
+        certificate: the promise.
+        content: [n] what is asked.
+    """
+    kept = getattr(certificate and certificate.promise, "per_request", None)
+    return Clusters(asked_first(content), kept.most) if isinstance(kept, PerRequest) else None
+
+
+def promised_by(certificate: Certificate | None) -> Promised:
+    """Return of what it is promised that it is right."""
     promise = certificate and certificate.promise
-    return isinstance(promise, SelectivePromise) and promise.promises
+    if isinstance(promise, SelectivePromise) and promise.promises:
+        return "given"
+    return "sets" if about_sets(certificate) else "answer"
 
 
-def dominated_by(found: Outcome, singles: Singles, right: BoolArray) -> str | None:
+def dominated_by(
+    found: Outcome, singles: Singles, right: BoolArray, clusters: Clusters | None = None
+) -> str | None:
     """Return a single model that is cheaper and at least as often right; None where none is proved.
 
     A model dominates where a paired t-test proves that it costs less, it is right at least as often
@@ -200,6 +249,8 @@ def dominated_by(found: Outcome, singles: Singles, right: BoolArray) -> str | No
         found: what the policy did.
         singles: what each role said by itself, on the same questions.
         right: [n] whether the policy is right: its best answer, or one of its set.
+        clusters: which of these requests ask the same, as in `value_of`; the tests are then by
+            question.
 
     Returns:
         Of several the cheapest.
@@ -211,16 +262,23 @@ def dominated_by(found: Outcome, singles: Singles, right: BoolArray) -> str | No
         place
         for place in range(len(singles.roles))
         if singles.right[:, place].sum() >= right.sum()
-        and proved_positive(found.cost_nano - singles.cost_nano[:, place], level)
-        and _loses_little(singles.right[:, place], right, level)
+        and proved_positive(
+            _of_draws(found.cost_nano - singles.cost_nano[:, place], clusters), level
+        )
+        and _loses_little(singles.right[:, place], right, level, clusters)
     ]
     if not proved:
         return None
     return singles.roles[min(proved, key=lambda place: int(singles.cost_nano[:, place].sum()))]
 
 
-def _loses_little(ours: BoolArray, theirs: BoolArray, level: float) -> bool:
+def _loses_little(
+    ours: BoolArray, theirs: BoolArray, level: float, clusters: Clusters | None
+) -> bool:
     """Return whether it is proved that ours are less often right by less than the margin."""
+    if clusters:
+        loss = theirs.astype(np.float64) - ours.astype(np.float64)
+        return bool(clustered_p_values(loss[:, None], clusters, MARGIN)[0] <= level)
     lost, won, n = int((theirs & ~ours).sum()), int((~theirs & ours).sum()), len(ours)
     if n <= MANY:
         return loss_p_value(lost, won, n, MARGIN) <= level

@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.calibration.base import Certificate
+from farthing.calibration.base import Certificate, Promise
 from farthing.calibration.betting import mean_upper
+from farthing.calibration.clusters import Clusters, clustered_share
 from farthing.calibration.guarantees.agreement import AgreementPromise
 from farthing.calibration.guarantees.budget import BudgetPromise
 from farthing.calibration.guarantees.escalated import EscalatedPromise
@@ -16,7 +17,11 @@ from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.calibration.guarantees.split import SplitPromise
 from farthing.calibration.guarantees.weighted import WeightedPromise
-from farthing.experiments.significance import accuracy_difference, clopper_pearson
+from farthing.experiments.significance import (
+    accuracy_difference,
+    clopper_pearson,
+    difference_by_request,
+)
 from farthing.money import usd_from_nano
 from farthing.process.replay import Outcome
 from farthing.traces.arrays import BoolArray
@@ -63,7 +68,10 @@ promised: kept.
 
 
 def judge(
-    certificate: Certificate | None, found: Outcome, reference: BoolArray | None = None
+    certificate: Certificate | None,
+    found: Outcome,
+    reference: BoolArray | None = None,
+    clusters: Clusters | None = None,
 ) -> Judged | None:
     """Measure what a certificate promises; None where it promises nothing of a new question.
 
@@ -74,8 +82,19 @@ def judge(
         found: what the policy did by itself on the test questions.
         reference: [n] whether the reference of a parity is right (`reference_right`), or that
             which questions are passed on to.
+        clusters: of a promise per request: which of them ask the same.
     """
-    match certificate.promise if certificate and certificate.promises else None:
+    promise = certificate.promise if certificate and certificate.promises else None
+    if isinstance(promise, ParityPromise | AgreementPromise) and clusters is not None:
+        return _by_request(promise, found.best_correct, reference, clusters)
+    return _by_question(promise, found, reference)
+
+
+def _by_question(
+    promise: Promise | None, found: Outcome, reference: BoolArray | None
+) -> Judged | None:
+    """Judge a promise about distinct questions, of which these are independent draws."""
+    match promise:
         case SelectivePromise() as promise:
             return _selective(promise, found)
         case EscalatedPromise() | ParityPromise() as promise:
@@ -137,6 +156,23 @@ def _parity(
     value, interval = accuracy_difference(right, reference)
     what = f"accuracy less that of {promise.reference}"
     return Judged(what, value, interval, -float(promise.epsilon))
+
+
+def _by_request(
+    promise: ParityPromise | AgreementPromise,
+    right: BoolArray,
+    reference: BoolArray | None,
+    clusters: Clusters,
+) -> Judged | None:
+    """Judge a promise about requests, of which some ask the same; questions are independent."""
+    if isinstance(promise, AgreementPromise):
+        what = f"answers to requests that are {promise.reference}'s"
+        return Judged(what, *clustered_share(right, clusters, 0.05), float(1 - promise.epsilon))
+    if reference is None:
+        return None
+    what = f"accuracy by request less that of {promise.reference}"
+    found = difference_by_request(right, reference, clusters)
+    return Judged(what, *found, -float(promise.epsilon))
 
 
 def _budget(promise: BudgetPromise, found: Outcome) -> Judged:

@@ -84,7 +84,7 @@ async def answer(
     question = Question(payer.note, text_of(request.messages[-1]), group=group)
     try:
         done = await chosen.loaded.orchestrator.answer(
-            question, budget_nano=chosen.budget_nano, meter=Meter(journal)
+            question, budget_nano=chosen.budget_nano, meter=Meter(journal, disputes=True)
         )
     finally:
         await asyncio.shield(journal.close())

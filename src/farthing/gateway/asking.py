@@ -35,7 +35,7 @@ class Asking:
         """
         payer = Payer(self.ledger, self._limits(), None, self.lease_s, self.name, trace)
         journal = LedgerJournal(payer, self.sections)
-        meter = Meter(journal)
+        meter = Meter(journal, disputes=True)
         try:
             return await act(agent, Turn(Question(trace, question), 1), meter.client)
         finally:

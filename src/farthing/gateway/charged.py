@@ -9,11 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from farthing.budgets.accounts.base import Accounts, Amount, Balance, Limit, Unit, Unknown
+from farthing.budgets.accounts.base import (
+    NOTHING,
+    Accounts,
+    Amount,
+    Balance,
+    Limit,
+    Unit,
+    Unknown,
+)
 from farthing.budgets.accounts.periods import Period
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.sections import ALL, AUDIT, SHADOW
+from farthing.gateway.spending import DISPUTED
 from farthing.money import nano_from_usd, usd_from_nano
 
 
@@ -45,6 +54,8 @@ class Account:
     total: Amount
     held: Amount
     """Set aside for calls under way."""
+    disputed: Amount
+    """What replies claimed beyond what their calls can have taken, over all time; not charged."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,11 @@ class Charged:
         """What those are charged, in nano-dollars."""
         return sum(one.amount.nano for one in self.unknown)
 
+    @property
+    def disputed(self) -> Amount:
+        """What is disputed: of a call in each of its accounts, so that none has more than all."""
+        return max((one.disputed for one in self.accounts), key=_size, default=NOTHING)
+
     def to_json(self) -> dict[str, Any]:
         """Return JSON values; money in US dollars."""
         return {
@@ -70,11 +86,13 @@ class Charged:
                     "today": _amounts(one.today),
                     "total": _amounts(one.total),
                     "held": _amounts(one.held),
+                    "disputed": _amounts(one.disputed),
                 }
                 for one in self.accounts
             ],
             "limits": [_standing(one) for one in self.limits],
             "unknown": {"calls": len(self.unknown), "usd": usd_from_nano(self.unknown_nano)},
+            "disputed": _amounts(self.disputed),
         }
 
 
@@ -93,7 +111,8 @@ async def charged(ledger: Accounts, accounts: Iterable[str], limits: Iterable[Li
     names = tuple(dict.fromkeys([*accounts, *(one.account for one in distinct)]))
     if not names:
         return Charged((), (), ())
-    found = {(one.account, one.period): one for one in await ledger.balances(names)}
+    asked = [*names, *(DISPUTED + name for name in names)]
+    found = {(one.account, one.period): one for one in await ledger.balances(asked)}
     unknown = [one for one in await ledger.unknowns() if not {*names}.isdisjoint(one.accounts)]
     return Charged(
         tuple(_account(name, found) for name in names),
@@ -139,8 +158,12 @@ def all_accounts(config: ServeConfig, keys: Sequence[KeyRecord]) -> list[str]:
 
 
 def _account(name: str, found: Mapping[tuple[str, Period], Balance]) -> Account:
-    total = found[name, "total"]
-    return Account(name, found[name, "day"].settled, total.settled, total.held)
+    total, beyond = found[name, "total"], found[DISPUTED + name, "total"]
+    return Account(name, found[name, "day"].settled, total.settled, total.held, beyond.settled)
+
+
+def _size(amount: Amount) -> tuple[int, int]:
+    return amount.nano, amount.tokens
 
 
 def _amounts(amount: Amount) -> dict[str, float]:

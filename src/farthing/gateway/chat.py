@@ -168,11 +168,12 @@ class Chat:
                         usage = piece  # it comes last, and what it all cost is known after it
                     else:
                         yield piece
-                reply = streamed.reply
+                reply = payer.tries[-1].bounded(streamed.reply)
         except (GeneratorExit, asyncio.CancelledError):
             if opened is not None:
                 stopped = self._receipt(asked, opened[0], payer, STOPPED)
-                self._keep(request, route, payer, stopped, opened[1].so_far, "".join(said))
+                most = opened[1].so_far and payer.tries[-1].bounded(opened[1].so_far)
+                self._keep(request, route, payer, stopped, most, "".join(said))
             raise
         receipt = self._received(asked, name, reply, payer, why)
         self._keep(request, route, payer, receipt, reply, "".join(said))

@@ -9,6 +9,7 @@ from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
 from farthing.runtime.base import Client, Turn
 from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.traces.base import Call
+from farthing.traces.system import QUESTION, Sent, sent_as
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ class ChatAgent:
     def prompts(self) -> dict[str, SimpleNamespace]:
         """The system prompt, as a system of traces takes its fingerprint."""
         return {"system": SimpleNamespace(messages=self.system)}
+
+    @property
+    def sent(self) -> Sent:
+        """What its call sends."""
+        asked_for = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        messages = (("system", self.system), ("user", QUESTION))
+        return sent_as(messages, asked_for, "the whole reply")
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply that has no answer is recorded with `answer=None`."""

@@ -13,6 +13,7 @@ from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
 from farthing.traces.base import Call
+from farthing.traces.system import Provenance
 
 NONE = "none"
 
@@ -45,6 +46,8 @@ class Receipt:
     under: str | None = None
     """The certificate that decided, also one that holds no more (an alarm rang, or a model is
     another): audits go on, as a new one is made of them. Not said to clients."""
+    provenance: Provenance | None = None
+    """Whether requests are made as those in the bundle's traces were; None: no bundle decided."""
     stopped: bool = False
     """Whether the client did not stay for the end."""
     answers: tuple[Mapping[str, Any], ...] = ()
@@ -64,6 +67,7 @@ class Receipt:
             "promise": self.promise,
             "says": self.says,
             "certificate": self.certificate,
+            "provenance": self.provenance,
             "mode": self.mode,
             "set": list(self.answers),
         }
@@ -157,6 +161,7 @@ _HEADERS: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
     "Calls": ("calls", _written(lambda calls: str(len(calls)))),
     "Promise": ("promise", _TEXT),
     "Certificate": ("certificate", _TEXT),
+    "Provenance": ("provenance", _TEXT),
     "Mode": ("mode", _TEXT),
 }
 """Header to the field that it repeats, and how it is written."""
@@ -199,6 +204,7 @@ def given(
         certificate=loaded.certificate_id if promises else None,
         mode=loaded.mode,
         under=loaded.certificate_id if under else None,
+        provenance=answer.provenance,
         answers=tuple({"text": one.text, "score": one.score} for one in answer.answers)
         if whole_set
         else (),

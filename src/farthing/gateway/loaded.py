@@ -1,5 +1,6 @@
 """Bundles that were read, and which of them answers under a request's budget."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,6 +12,13 @@ from farthing.runtime.cost_bound import cost_bound
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Plan
 from farthing.tasks.base import Question
+from farthing.traces.system import Provenance, unrecorded
+
+_ASKED_WITH: Mapping[Provenance, str] = {
+    "same": "as its traces were",
+    "changed": "otherwise than its traces were",
+    "unknown": "unknown",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,14 @@ class Loaded:
     def ended(self) -> str:
         """Why nothing that was proved holds of what answers now; empty where it does."""
         return "; ".join(self.orchestrator.doubts)
+
+    @property
+    def asked_with(self) -> str:
+        """Say whether requests are made as those of its traces were, for its owner to read."""
+        if self.orchestrator.provenance != "unknown":
+            return _ASKED_WITH[self.orchestrator.provenance]
+        lacks = " and ".join(unrecorded(self.bundle.origin.system))
+        return f"{_ASKED_WITH['unknown']}: the traces say nothing of their {lacks}"
 
     @property
     def unproved(self) -> bool:

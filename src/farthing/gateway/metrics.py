@@ -208,6 +208,11 @@ class _Ledger:
         unknown = usd_from_nano(self.charged.unknown_nano)
         said = "US dollars charged for calls of unknown outcome, at their most"
         yield GaugeMetricFamily("farthing_unknown_usd", said, value=unknown)
+        disputed = self.charged.disputed
+        said = "US dollars that replies claimed beyond what their calls can have cost; not charged"
+        yield GaugeMetricFamily("farthing_disputed_usd", said, value=usd_from_nano(disputed.nano))
+        said = "Replies that claimed more than their calls can have taken"
+        yield GaugeMetricFamily("farthing_disputed_replies", said, value=disputed.calls)
 
 
 def _forget_dead(folder: Path) -> None:

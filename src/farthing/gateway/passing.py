@@ -145,7 +145,7 @@ class Passing:
             async with payer.trying(call.upstream.name, _largest(call, payer)) as held:
                 reply = await attempt()
                 await held.settle(reply.cost_nano, reply.usage)
-                return reply
+                return held.bounded(reply)
 
         return paid
 

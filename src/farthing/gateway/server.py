@@ -8,7 +8,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,20 +42,23 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         ready: told before the first request.
 
     Raises:
-        InputError: the address is taken, a key, a price, a bundle or the database is not there, a
-            worker cannot be opened, or a package of the extra `serve` is absent.
+        InputError: the address is taken, a key, a price, a bundle or the database is not there, no
+            worker can be opened, or a package of the extra `serve` is absent.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
-        from uvicorn.config import STARTUP_FAILURE  # noqa: PLC0415
-        from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
 
         from farthing.gateway.house import opened  # noqa: PLC0415
+        from farthing.gateway.pages.opening import opened_pages  # noqa: PLC0415
+        from farthing.gateway.workers import Workers  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
 
     async def tried() -> list[str]:
-        async with opened(config, watch=False) as house:
+        async with AsyncExitStack() as stack:
+            house = await stack.enter_async_context(opened(config, watch=False))
+            if config.has_page:
+                await stack.enter_async_context(opened_pages(house))
             found = [note for one in house.chat.policies.values() for note in one.notes()]
             now = datetime.now(UTC)
             keys = None if house.keys is None else await house.keys.list()
@@ -85,7 +88,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
                 signal.signal(one, _ended)
             uvicorn.Server(settings).run(sockets=[listening])
             return
-        supervisor = Multiprocess(settings, sockets=[listening])
+        supervisor = Workers(settings, sockets=[listening])
         waiting = threading.Thread(target=_refuse, args=(supervisor.should_exit, listening))
         waiting.start()
         try:
@@ -93,8 +96,8 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         finally:
             supervisor.should_exit.set()
             waiting.join()
-        if any(one.exitcode == STARTUP_FAILURE for one in supervisor.processes):
-            raise InputError("a worker could not be started; what it said stands above")
+        if supervisor.none_left:
+            raise InputError("no worker could be started; what they said stands above")
 
 
 def _ended(*_: object) -> None:

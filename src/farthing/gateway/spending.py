@@ -5,24 +5,35 @@ after it. One of unknown outcome is charged in full and marked.
 """
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import msgspec
 
+from farthing.budgets.accounts.arguments import LARGEST
 from farthing.budgets.accounts.base import NOTHING, Accounts, Amount, Hold, Limit, LimitError
 from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.keys import KeyRecord
 from farthing.gateway.passed import COOLING
 from farthing.gateway.sections import ALL
+from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.sending import Sending, watched
+from farthing.money import dollars
 from farthing.runtime.journal import Entry, Known
 from farthing.traces.base import CallError, Trace
+
+LOG = logging.getLogger("farthing.gateway")
+DISPUTED = "disputed:"
+"""How the accounts begin that keep what replies claim beyond what their calls can have taken: each
+account of such a call has one."""
+BOOKED_S = 60.0
+"""Most seconds between the two steps that book what is disputed."""
 
 
 class CoolingError(ModelConnectionError):
@@ -59,11 +70,30 @@ class Waiting:
 
     ledger: Accounts
     costs: list[tuple[Hold, Amount]] = field(default_factory=list)
+    """Each with what its reply claims."""
 
     async def settle(self) -> None:
         """Settle what waits."""
         while self.costs:
-            await self.ledger.settle(*self.costs.pop())
+            await settle(self.ledger, *self.costs.pop())
+
+
+def disputed(hold: Hold, claimed: Amount) -> Amount:
+    """Return what a reply claims beyond what its call can have taken; nothing where it does not."""
+    nano, tokens = (
+        min(LARGEST, max(0, claimed.of(unit) - hold.amount.of(unit))) for unit in ("usd", "tokens")
+    )
+    return Amount(nano, tokens, int(nano > 0 or tokens > 0))
+
+
+async def settle(ledger: Accounts, hold: Hold, claimed: Amount) -> None:
+    """Charge what a reply claims, at most what was set aside, and book the rest as disputed."""
+    most, rest = hold.amount, disputed(hold, claimed)
+    charged = Amount(min(claimed.nano, most.nano), min(claimed.tokens, most.tokens), claimed.calls)
+    await ledger.settle(hold, charged)
+    if rest.calls:
+        accounts = [DISPUTED + name for name in hold.accounts]
+        await ledger.settle(await ledger.reserve(accounts, rest, (), lease_s=BOOKED_S), rest)
 
 
 @dataclass(frozen=True)
@@ -204,11 +234,17 @@ class Attempt:
         self.estimated = usage.estimated or cost_nano is None
         self.paid_nano = cost_nano
         tokens = usage.input_tokens + usage.output_tokens
-        amount = Amount(self.cost_nano, tokens, self.hold.amount.calls)
+        claimed = Amount(self.cost_nano, tokens, self.hold.amount.calls)
+        if disputed(self.hold, claimed).calls:
+            self._dispute(claimed)
         if self.waiting is None:
-            await asyncio.shield(self.ledger.settle(self.hold, amount))
+            await asyncio.shield(settle(self.ledger, self.hold, claimed))
         else:
-            self.waiting.costs.append((self.hold, amount))
+            self.waiting.costs.append((self.hold, claimed))
+
+    def bounded(self, reply: Reply) -> Reply:
+        """Return a reply that took no more than can be: what it claims beyond is disputed."""
+        return replace(reply, usage=reply.usage.within(self.hold.amount.tokens))
 
     async def failed(self, error: ModelError, cost_nano: int | None) -> None:
         """Settle what a failure cost: what was counted, nothing, or what nobody knows."""
@@ -230,6 +266,21 @@ class Attempt:
         else:
             self.estimated = True
             await self.ledger.unknown(self.hold)
+
+    def _dispute(self, claimed: Amount) -> None:
+        """Count no more than was set aside, and say so."""
+        most = self.hold.amount
+        self.estimated = True
+        self.paid_nano = min(claimed.nano, most.nano)
+        LOG.warning(
+            "%s: a reply claims %s for %d tokens, and its call can cost at most %s for %d: that is "
+            "charged, and the rest is disputed; compare the provider's bill",
+            self.model,
+            dollars(claimed.nano),
+            claimed.tokens,
+            dollars(most.nano),
+            most.tokens,
+        )
 
     def _end(self) -> None:
         self.ended, self.took_s = True, time.perf_counter() - self.began

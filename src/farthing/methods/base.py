@@ -1,16 +1,19 @@
 """What a method is: a learner that makes a policy, and a card that says what both are for."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib import import_module
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from numpy.typing import NDArray
 
+from farthing.calibration.base import AskedOf
 from farthing.process.base import Policy
 from farthing.process.generator.config import GeneratorConfig
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.eligibility import Missing, common
+from farthing.traces.grades import reference_of
 from farthing.traces.pool import cascade, is_pool
 from farthing.traces.system import System
 
@@ -99,11 +102,32 @@ class Dataset:
     """The model that parity is about and that rows of models end in; None: each method its own."""
     system: System | None = None
     """What the traces were made with; None where nobody knows."""
+    missing: Missing | None = None
+    """What to take of calls that were not made; None: what the traces say."""
+    asked_of: AskedOf | None = None
+    """Which of the recorded questions these are, where others lack calls; None: all of them."""
 
     @property
     def is_pool(self) -> bool:
         """Whether one call of each of several models was recorded."""
         return is_pool(self.traces)
+
+    def in_common(self, reference: str | None = None, *, proving: bool = True) -> "Dataset":
+        """Return the questions that models in common were asked, with these alone (`eligibility`).
+
+        Args:
+            reference: the model that is held against; None: this data set's.
+            proving: whether anything is to be proved on them.
+
+        Raises:
+            UnknownNameError: no role has the reference's name.
+            InputError: an earlier reply decided who was asked, or nothing can be compared.
+        """
+        named = reference or self.reference or reference_of(self.traces.grade)
+        traces, asked_of = common(
+            self.traces, named, self.missing if proving else None, proving=proving
+        )
+        return replace(self, traces=traces, asked_of=asked_of)
 
     def arranged(self, space: Space) -> TraceArrays:
         """Return the questions as methods of an action space read them.

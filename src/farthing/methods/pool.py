@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 SLACK = 0.02
@@ -62,7 +61,7 @@ def possible_answers(train: TraceArrays) -> float:
         train: questions of a pool; what was not graded, or not answered, counts for nothing.
     """
     answer = train.answer[:, 0]
-    wrong = on_offer(train) & ~train.ungraded[:, 0] & ~train.correct[:, 0] & (answer != NO_ANSWER)
+    wrong = train.made[:, 0] & ~train.ungraded[:, 0] & ~train.correct[:, 0] & (answer != NO_ANSWER)
     same, pairs = 0, 0
     for one in range(1, train.n_roles):
         both = wrong[:, :one] & wrong[:, one : one + 1]

@@ -53,6 +53,17 @@ class Usage:
     cached_tokens: int = 0
     """Input tokens that the provider read from its cache; never more than `input_tokens`."""
 
+    def within(self, most: int) -> "Usage":
+        """Return these tokens, or where they are more than a call can take, as many as it can.
+
+        >>> Usage(12, 10**9).within(100)
+        Usage(input_tokens=12, output_tokens=88, estimated=True, cached_tokens=0)
+        """
+        if self.input_tokens + self.output_tokens <= most:
+            return self
+        read = min(self.input_tokens, most)
+        return Usage(read, most - read, estimated=True, cached_tokens=min(self.cached_tokens, read))
+
 
 @dataclass(frozen=True)
 class TokenLogprob:

@@ -9,6 +9,8 @@ from farthing.models.prices import Price, largest_usage
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 """What `read_completion` raises."""
+MOST_TOKENS = 10**12
+"""The most that a provider's count is taken for: what it costs still fits 64 bits."""
 
 _FINISH: dict[str | None, Finish] = {
     "stop": "stop",
@@ -51,7 +53,7 @@ def read_completion(
     choice = reply.choices[0]
     message = choice.message
     refused = bool(message.refusal and not message.content)
-    usage = reply.usage.counted() if reply.usage else largest_usage(prompt)
+    usage = (reply.usage.counted() if reply.usage else None) or largest_usage(prompt)
     return Completion(
         text=message.content or message.refusal or "",
         model=reply.model or model,
@@ -108,16 +110,20 @@ class WireUsage(msgspec.Struct, frozen=True):
     completion_tokens: int
     prompt_tokens_details: _InputDetails | None = None
 
-    def counted(self) -> Usage:
-        """Return the tokens; no count is below 0, none is from the cache twice.
+    def counted(self) -> Usage | None:
+        """Return the tokens, none from the cache twice; None where a count below 0 says nothing.
 
-        >>> WireUsage(10, 2, _InputDetails(64)).counted().cached_tokens
-        10
+        >>> WireUsage(10, 2, _InputDetails(64)).counted()
+        Usage(input_tokens=10, output_tokens=2, estimated=False, cached_tokens=10)
+        >>> WireUsage(10, -2).counted()
         """
-        read = max(0, self.prompt_tokens)
+        if min(self.prompt_tokens, self.completion_tokens) < 0:
+            return None
+        read, written = (
+            min(count, MOST_TOKENS) for count in (self.prompt_tokens, self.completion_tokens)
+        )
         details = self.prompt_tokens_details
         cached = (details.cached_tokens if details else None) or 0
-        written = max(0, self.completion_tokens)
         return Usage(read, written, cached_tokens=min(max(0, cached), read))
 
 

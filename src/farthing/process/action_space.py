@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InputError
-from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays, asked
+from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
+from farthing.traces.pool import check_complete, is_pool
 
 SpaceName = Literal["rounds", "calls"]
 Values = TypeVar("Values", bound=NDArray[Any])
@@ -90,8 +91,10 @@ def recorded_space(name: SpaceName, traces: TraceArrays) -> ActionSpace:
 
     Raises:
         InputError: single calls are to be bought, and some have seen others, so that what they
-            would have said alone is unknown.
+            would have said alone is unknown; or a question of a pool lacks a model's call.
     """
+    if name == "calls" and is_pool(traces):
+        check_complete(traces)
     if name == "calls" and not traces.independent.all():
         dependent = int((~traces.independent).sum())
         raise InputError(
@@ -110,7 +113,7 @@ class Items:
     correct: BoolArray
     """[n, F, K] whether one of its answers is right."""
     offered: BoolArray
-    """[n, F, K] whether it was recorded, so that it can be bought."""
+    """[n, F, K] whether it can be bought: it was recorded, or what is unknown is taken at worst."""
 
 
 def items_of(traces: TraceArrays, space: ActionSpace) -> Items:
@@ -118,8 +121,7 @@ def items_of(traces: TraceArrays, space: ActionSpace) -> Items:
     n = len(traces)
     cost = traces.cost_nano.reshape(n, -1)[:, space.cells].sum(axis=3)
     correct = np.any(traces.correct.reshape(n, -1)[:, space.cells], axis=3)
-    made = asked(traces).reshape(n, -1)[:, space.cells].any(axis=3)
-    made |= traces.complete[:, None, None] & (traces.n_roles > 1)
+    made = (traces.made | traces.at_worst).reshape(n, -1)[:, space.cells].any(axis=3)
     return Items(cost, np.asarray(correct), np.logical_and.accumulate(made, axis=2))
 
 
@@ -150,6 +152,8 @@ def arrange(traces: TraceArrays, space: ActionSpace, order: IntArray) -> TraceAr
         answer=answer.astype(np.int16),
         correct=traces.correct.reshape(n, -1)[rows, cells] & ~nothing,
         ungraded=traces.ungraded.reshape(n, -1)[rows, cells] & ~nothing,
+        made=traces.made.reshape(n, -1)[rows, cells] | nothing,
+        asked_probability=np.zeros(0, dtype=np.float32),
         cost_nano=np.where(nothing, 0, traces.cost_nano.reshape(n, -1)[rows, cells]),
         largest_cost_nano=np.where(
             nothing, 0, traces.largest_cost_nano.reshape(n, -1)[rows, cells]

@@ -140,6 +140,7 @@ def hidden(recorded: TraceArrays, known: BoolArray) -> TraceArrays:
         answer=np.where(made, recorded.answer, np.int16(NO_ANSWER)),
         correct=np.zeros_like(recorded.correct),
         cost_nano=np.where(made, recorded.cost_nano, 0),
+        made=made & recorded.made,
         signals={
             name: values if name in OF_QUESTION else np.where(made, values, np.float32(np.nan))
             for name, values in recorded.signals.items()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays, asked
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 
 def of_calls(traces: TraceArrays) -> FloatArray | None:
@@ -17,7 +17,7 @@ def of_calls(traces: TraceArrays) -> FloatArray | None:
     recorded = traces.signals.get("latency_s")
     if recorded is None:
         return None
-    seconds = np.where(asked(traces), recorded.astype(np.float64), 0.0)
+    seconds = np.where(traces.made, recorded.astype(np.float64), 0.0)
     return seconds.reshape(len(traces), -1)
 
 

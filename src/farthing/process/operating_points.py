@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from farthing.process import latency
 from farthing.process.replay import Counts
-from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays, asked
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.pool import check_complete
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,6 @@ def of_calls(
 ) -> OperatingPoints:
     """Price and grade the calls that are made on a pool at each point.
 
-    A call that was never recorded costs nothing and says nothing.
-
     Args:
         traces: a pool, [n, 1, L].
         values: [G].
@@ -80,30 +79,30 @@ def of_calls(
 
     Returns:
         The points, in the order given.
+
+    Raises:
+        InputError: a question lacks a model's call, so that what it would come to is unknown.
     """
+    check_complete(traces)
     rows = np.arange(len(traces))[:, None]
     right, cost = traces.correct[:, 0, :], traces.cost_nano[:, 0, :]
     answer = traces.answer[:, 0, :]
     given = (chosen >= 0) & (answer[rows, chosen] != NO_ANSWER)
     heard = made & (answer != NO_ANSWER)[:, None]
     seconds = latency.of_calls(traces)
+    lost = (made & ~traces.made[:, 0][:, None]).any(axis=2)  # at worst: the way on is unknown
+    spent = (made * cost[:, None, :]).sum(axis=2)
     return OperatingPoints(
         values=np.asarray(values, dtype=np.float64),
-        cost_nano=(made * cost[:, None, :]).sum(axis=2),
-        correct=right[rows, chosen] & given,
+        cost_nano=np.where(lost, traces.dearest_nano[:, None], spent),
+        correct=right[rows, chosen] & given & ~lost,
         answered=given,
-        covered=np.asarray((made & right[:, None, :]).any(axis=2)),
-        calls=(made & on_offer(traces)[:, None]).sum(axis=2, dtype=np.int16),
+        covered=np.asarray((made & right[:, None, :]).any(axis=2)) & ~lost,
+        calls=made.sum(axis=2, dtype=np.int16),
         set_size=distinct(heard, answer),
         answers=heard.sum(axis=2, dtype=np.int16),
         latency_s=None if seconds is None else np.where(made, seconds[:, None], 0.0).sum(axis=2),
     )
-
-
-def on_offer(traces: TraceArrays) -> BoolArray:
-    """Return which models of a pool can be asked on each question, [n, L]: those recorded there."""
-    possible: BoolArray = asked(traces)[:, 0] | (traces.complete[:, None] & (traces.n_roles > 1))
-    return possible
 
 
 def distinct(heard: BoolArray, answer: NDArray[np.int16]) -> Counts:

@@ -209,17 +209,20 @@ def outcome_of(played: Played) -> Outcome:
     """Price and grade what questions came to."""
     traces, n = played.state.recorded, len(played.best)
     correct = traces.correct.reshape(n, -1)
-    in_set: BoolArray = np.any(played.returned & correct, axis=1)
     given = played.best >= 0
     history, space = played.state.history, played.state.space
     seconds = latency.of_purchases(traces, cells_of(space, history))
     purchases = (history != NOTHING).sum(axis=1)
+    lost = np.zeros(n, dtype=bool)
+    if traces.at_worst:  # the way on from a call that was not made is unknown
+        lost = np.any(played.state.known & ~traces.made.reshape(n, -1), axis=1)
+    in_set: BoolArray = np.any(played.returned & correct & ~lost[:, None], axis=1)
     return Outcome(
-        cost_nano=played.state.spent_nano,
+        cost_nano=np.where(lost, traces.dearest_nano, played.state.spent_nano),
         in_set=in_set,
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,
-        best_correct=given & correct[np.arange(n), played.best],
+        best_correct=given & correct[np.arange(n), played.best] & ~lost,
         length=purchases.astype(np.int16),
         set_size=distinct(played.returned[:, None], traces.answer.reshape(n, -1))[:, 0],
         set_size_leaves=played.returned.sum(axis=1).astype(np.int16),

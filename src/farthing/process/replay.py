@@ -106,8 +106,9 @@ def paths(
         reach[~bought] = -np.inf
     leaf = np.minimum(reach[:, :, None], scores[:, :, :-1])
     leaf[traces.answer == NO_ANSWER] = -np.inf
-    right = np.where(traces.correct, leaf, -np.inf).reshape(-1, traces.horizon * traces.n_roles)
-    critical = np.ascontiguousarray(right.T).max(axis=0)
+    right = np.where(_surely_correct(traces), leaf, -np.inf)
+    each = right.reshape(-1, traces.horizon * traces.n_roles)
+    critical = np.ascontiguousarray(each.T).max(axis=0)
     critical[~traces.solvable] = np.inf
     return Paths(reach, leaf, critical, score)
 
@@ -166,17 +167,34 @@ def sample(
 def _outcome(
     run: BoolArray, member: BoolArray, score: FloatArray, spent: IntArray, traces: TraceArrays
 ) -> Outcome:
-    in_set: BoolArray = np.any(member & traces.correct, axis=(1, 2))
+    in_set: BoolArray = np.any(member & _surely_correct(traces), axis=(1, 2))
+    cost_nano = np.einsum("nt,nt->n", run, spent)
+    best_correct = _best_is_correct(member, score, traces)
+    if traces.at_worst:
+        lost = (run & ~traces.made.all(axis=2)).any(axis=1)
+        cost_nano = np.where(lost, traces.dearest_nano, cost_nano)
+        best_correct = best_correct & ~lost
     return Outcome(
-        cost_nano=np.einsum("nt,nt->n", run, spent),
+        cost_nano=cost_nano,
         in_set=in_set,
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,
-        best_correct=_best_is_correct(member, score, traces),
+        best_correct=best_correct,
         length=run.sum(axis=1, dtype=np.int16),
         set_size=_distinct(member, traces),
         set_size_leaves=member.sum(axis=(1, 2), dtype=np.int16),
     )
+
+
+def _surely_correct(traces: TraceArrays) -> BoolArray:
+    """Return the right answers, [n, T, L]; at worst those before the first call that is unknown.
+
+    Sets only grow with every round, so such an answer stays in the set whatever comes after it.
+    """
+    if not traces.at_worst:
+        return traces.correct
+    known = np.logical_and.accumulate(traces.made.all(axis=2), axis=1)
+    return traces.correct & known[:, :, None]
 
 
 def likeliest_counts_as_one(scores: FloatArray) -> FloatArray:

@@ -63,11 +63,11 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
     saved: float | None = None
     """1 - cost / the reference's cost; None where the reference is free."""
     saved_interval: Interval | None = None
-    """95 %, of a ratio of means (Fieller)."""
+    """95 %, of a ratio of means (Fieller); of requests, of sums by question."""
     gained: float | None = None
     """Accuracy less the reference's."""
     gained_interval: Interval | None = None
-    """95 % or more, exact."""
+    """95 % or more, exact; of requests, valid by question."""
     instead: str | None = None
     """A single model that is cheaper and at least as often right; None: none is known to be."""
     one_answer: bool = False

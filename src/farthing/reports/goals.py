@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from farthing.calibration.levels import exact_margin
 from farthing.experiments.base import ANSWERED, REALISED, Comparison
 from farthing.experiments.promises import Agreement, Budget, Parity, Promise, Selective
 from farthing.experiments.ranking import beside_cost, line_of
@@ -52,7 +53,8 @@ def goal_of(comparison: Comparison, alpha: Fraction) -> Goal:
         level = percent(1 - alpha)
         return Goal(title, "coverage", "Coverage", float(1 - alpha), level, asked, worst)
     metric = "accuracy" if isinstance(promise, Budget) else REALISED
-    said = "allowed" if isinstance(promise, Parity) else "asked for"
+    may_lose = isinstance(promise, Parity) and exact_margin(promise.epsilon) > 0
+    said = "allowed" if may_lose else "asked for"
     line = float(1 - alpha) if isinstance(promise, Selective) else line_of(promise)
     if isinstance(promise, Budget):
         line = None
@@ -73,8 +75,12 @@ def goal_of(comparison: Comparison, alpha: Fraction) -> Goal:
 def _title(promise: Promise, alpha: Fraction) -> str:
     match promise:
         case Parity():
-            lost = decimal(Fraction(promise.epsilon))
-            return f"Parity with {promise.reference}: at most {lost} of accuracy may be lost"
+            epsilon = exact_margin(promise.epsilon)
+            if epsilon > 0:
+                goal = f"at most {decimal(epsilon)} of accuracy may be lost"
+            else:
+                goal = f"more than {decimal(-epsilon)} of accuracy is to be won"
+            return f"Parity with {promise.reference}: {goal}"
         case Agreement():
             other = decimal(Fraction(promise.epsilon))
             return f"Agreement with {promise.reference}: at most {other} may be answered otherwise"

@@ -5,7 +5,7 @@ from math import isnan
 
 from farthing.calibration import phrases
 from farthing.calibration.base import Population
-from farthing.calibration.levels import exact_level
+from farthing.calibration.levels import exact_level, exact_margin
 from farthing.experiments.base import (
     ANSWERED,
     FELL_BACK,
@@ -35,10 +35,9 @@ def claim(comparison: Comparison, alpha: Fraction) -> str:
     promise = comparison.promise
     match promise:
         case Parity():
-            lost = phrases.of_hundred(exact_level(promise.epsilon))
             alone = " alone" if comparison.reference else "'s first answer"
             return (
-                f"Of 100 questions at most {lost} fewer are answered right than by "
+                f"Of 100 questions {_fewer(promise)} are answered right than by "
                 f"{promise.reference}{alone}."
             )
         case Agreement():
@@ -158,8 +157,7 @@ def _delta(promise: Promise | None) -> Fraction | None:
 def _under(promise: Promise | None, alpha: Fraction) -> str:
     match promise:
         case Parity():
-            lost = decimal(exact_level(promise.epsilon))
-            return f"Under parity with {promise.reference} minus {lost},"
+            return f"Under parity with {promise.reference}{_margin(promise)},"
         case Agreement():
             level = decimal(1 - exact_level(promise.epsilon))
             return f"Under agreement with {promise.reference} of {level},"
@@ -168,6 +166,21 @@ def _under(promise: Promise | None, alpha: Fraction) -> str:
         case Budget():
             return f"Under ${significant(float(promise.usd))} a question,"
     return ""
+
+
+def _fewer(promise: Parity) -> str:
+    """Say how many of a hundred questions may be lost, or must be won."""
+    epsilon = exact_margin(promise.epsilon)
+    if not epsilon:
+        return "more"
+    number = phrases.of_hundred(abs(epsilon))
+    return f"at most {number} fewer" if epsilon > 0 else f"over {number} more"
+
+
+def _margin(promise: Parity) -> str:
+    epsilon = exact_margin(promise.epsilon)
+    sign = "minus" if epsilon > 0 else "plus"
+    return f" {sign} {decimal(abs(epsilon))}" if epsilon else ""
 
 
 def _figure(promise: Promise | None, row: Row) -> str:

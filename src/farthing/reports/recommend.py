@@ -66,7 +66,8 @@ def _models(found: Recommendation) -> Table:
         table.add_row(*_row(label, value.yours), style="bold")
     alone = {name: each for name, each in found.models.items() if each is not None}
     for name, each in sorted(alone.items(), key=lambda item: -item[1].cost_nano):
-        label = f"{name} alone{' (reference)' if name == found.reference else ''}"
+        mark = " (guessed)" if found.guessed else " (reference)"
+        label = f"{name} alone{mark if name == found.reference else ''}"
         table.add_row(*_row(label, each))
     for name, missing in found.models.items():
         if missing is None:
@@ -82,6 +83,10 @@ def _row(label: str, figures: Figures) -> tuple[str, ...]:
 def _lines(found: Recommendation) -> Iterator[str]:
     """Yield the saving, the proof, what came of it, and who was tried."""
     value, certificate, judged = found.found.value, found.certificate, found.found.judged
+    theirs = found.models.get(found.reference or "")
+    if found.guessed and theirs is not None:
+        cost = significant(theirs.cost_usd)
+        yield f"You pay ${cost} a question today if it is {found.reference} that you pay for."
     if value is not None:
         yield " ".join(value.findings())
     if certificate is not None:

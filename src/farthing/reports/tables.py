@@ -36,7 +36,7 @@ from farthing.reports.base import (
 )
 from farthing.reports.columns import columns, count, key, per_thousand, share
 from farthing.reports.goals import goal_of
-from farthing.reports.published import beside
+from farthing.reports.published import beside, notes
 
 NOTHING = Cell("–")
 WITH_ERROR = ("total_cost_usd", "coverage")
@@ -134,6 +134,7 @@ def published_grid(comparison: Comparison, alpha: Fraction) -> Grid:
             )
             for row, paper in pairs
         ),
+        notes(comparison, alpha) if pairs else (),
     )
 
 
@@ -207,6 +208,7 @@ def markdown(comparison: Comparison) -> str:
     parts = [
         f"# {_plain(comparison.title)}",
         *([NOBODY_ASKED] if comparison.published else []),
+        *([_plain(comparison.lede)] if comparison.lede else []),
         " · ".join(f"{name} {size:,}" for name, size in comparison.sizes.items())
         + f" questions · {comparison.splits} splits · seeds "
         + ", ".join(map(str, comparison.seeds)),

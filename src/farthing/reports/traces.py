@@ -15,6 +15,7 @@ from farthing.methods.base import Dataset
 from farthing.money import significant, usd_from_nano
 from farthing.reports.plain_table import plain_table
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
+from farthing.traces.copies import n_distinct, said
 from farthing.traces.grades import ungraded_questions
 from farthing.traces.pool import missing
 from farthing.traces.samples import is_samples, leaders, sampled
@@ -63,20 +64,21 @@ def _cascade(traces: TraceArrays, rounds: TraceArrays) -> list[Text]:
     """Say in what rounds a pool is played, which its file knows nothing of."""
     if rounds.roles == traces.roles:
         return []
-    order = rounds.models[0]
-    return [
-        Text(
-            f"a pool of models, played as a cascade of {rounds.horizon} rounds, one model each, "
-            f"the cheapest first: {order}; the features below are those of its rounds"
-        )
-    ]
+    played = f"a pool of models, played as a cascade of {rounds.horizon} rounds, one model each, "
+    order = f"the cheapest first: {rounds.models[0]}"
+    if unknown := _unpriced(traces):
+        order = f"in the order of their costs, which are not known of {', '.join(unknown)}"
+    return [Text(f"{played}{order}; the features below are those of its rounds")]
 
 
 def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the same as JSON values; `cost_usd` is the mean of a question, in US dollars."""
+    """Return the same as JSON values; `cost_usd` is the mean of a question, in US dollars.
+
+    Both costs are None where those of a role are not known.
+    """
     rounds = Dataset(source, traces).arranged("rounds")
     fitted = FeatureSet.fit(rounds)
-    total = usd_from_nano(int(traces.round_cost_nano.sum()))
+    total = None if _unpriced(traces) else usd_from_nano(int(traces.round_cost_nano.sum()))
     return {
         "source": source,
         "questions": len(traces),
@@ -84,7 +86,7 @@ def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[
         "ungraded": int(ungraded_questions(traces).sum()),
         "rounds": traces.horizon,
         "solvable": _solvable(traces),
-        "cost_usd": total / len(traces),
+        "cost_usd": None if total is None else total / len(traces),
         "total_cost_usd": total,
         "independent": bool(traces.independent.all()),
         "pool": rounds.roles != traces.roles,
@@ -101,8 +103,6 @@ def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[
 def _role(traces: TraceArrays, place: int) -> dict[str, Any]:
     """Return what is known of a role's calls; what was not recorded is None."""
     answered = int((traces.answer[:, :, place] != NO_ANSWER).sum())
-    cost = traces.cost_nano[:, :, place]
-    paid = cost[cost > 0]
     times = traces.signals.get("latency_s", np.full(traces.answer.shape, np.nan))[:, :, place]
     known = times[np.isfinite(times)]
     return {
@@ -111,24 +111,44 @@ def _role(traces: TraceArrays, place: int) -> dict[str, Any]:
         "answers": answered,
         "accuracy": _right(traces, place),
         "accuracy_by_round": _right_by_round(traces, place),
-        "call_cost_usd": usd_from_nano(float(paid.mean())) if paid.size else None,
+        "call_cost_usd": _call_cost_usd(traces, place),
         "latency_s": [float(q) for q in np.quantile(known, LATENCIES)] if known.size else None,
     }
 
 
 def _right(traces: TraceArrays, place: int) -> float | None:
-    """Return the share of a role's graded answers that are right; None where none is graded."""
-    answered = traces.answer[:, :, place] != NO_ANSWER
-    known = int((answered & ~traces.ungraded[:, :, place]).sum())
-    return int(traces.correct[:, :, place].sum()) / known if known else None
+    """Return the share of a role's graded calls that are right; None where none is graded."""
+    return _share_right(traces, place, slice(None))
 
 
 def _right_by_round(traces: TraceArrays, place: int) -> list[float | None]:
-    """Return the share of the questions whose answer in a round is right, of the graded ones."""
-    right, known = traces.correct[:, :, place], ~traces.ungraded[:, :, place]
-    answered = traces.answer[:, :, place] != NO_ANSWER
-    some = (answered & known).any(axis=0) | ~answered.any(axis=0)
-    return [float(right[known[:, t], t].mean()) if some[t] else None for t in range(traces.horizon)]
+    """Return the same of the calls in each round."""
+    return [_share_right(traces, place, slice(t, t + 1)) for t in range(traces.horizon)]
+
+
+def _share_right(traces: TraceArrays, place: int, rounds: slice) -> float | None:
+    """Return the share of right calls among those that were made and graded in some rounds.
+
+    One that failed counts as not right, but says nothing where no answer beside it is graded.
+    """
+    known = (traces.made & ~traces.ungraded)[:, rounds, place]
+    answered = traces.answer[:, rounds, place] != NO_ANSWER
+    if not known.any() or (answered.any() and not (known & answered).any()):
+        return None
+    return float(traces.correct[:, rounds, place][known].mean())
+
+
+def _unpriced(traces: TraceArrays) -> list[str]:
+    """Return the roles of which no call has a known cost."""
+    return [role for role in traces.roles if traces.unpriced.get(role) == 1]
+
+
+def _call_cost_usd(traces: TraceArrays, place: int) -> float | None:
+    """Return the mean cost of a role's calls, in US dollars; None where it is not known."""
+    made = traces.made[:, :, place]
+    if not made.any() or traces.roles[place] in _unpriced(traces):
+        return None
+    return usd_from_nano(float(traces.cost_nano[:, :, place][made].mean()))
 
 
 def _graded(traces: TraceArrays) -> BoolArray:
@@ -161,20 +181,30 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
     n = len(traces)
     cut = n - int(traces.complete.sum())
     incomplete = f" ({cut:,} incomplete)" if cut else ""
-    total = int(traces.round_cost_nano.sum())
-    each = significant(usd_from_nano(total / n))
     lack = sorted(missing(traces).items(), key=lambda item: -item[1])
     return [
         ("questions", f"{n:,}{incomplete}"),
+        *([("copies", some)] if (some := said(n, n_distinct(traces.content))) else []),
         *([("missing", _missing(dict(lack)))] if lack else []),
         ("samples" if is_samples(traces) else "rounds", f"{traces.horizon}"),
         ("solvable", _said_solvable(traces)),
         *_grades(traces),
-        ("cost", f"${usd_from_nano(total):,.4f} in all, ${each} a question"),
+        ("cost", _said_cost(traces)),
         ("splits", _counts(_splits(traces)) or "none; divided at random"),
         ("groups", _counts(_groups(traces)) or "none"),
         ("calls", "independent" if traces.independent.all() else "later ones saw earlier ones"),
     ]
+
+
+def _said_cost(traces: TraceArrays) -> str:
+    """Say what all calls cost; a role whose costs nobody knows is not free."""
+    unknown, total = _unpriced(traces), int(traces.round_cost_nano.sum())
+    if len(unknown) == traces.n_roles:
+        return "unknown"
+    if unknown:
+        return f"${usd_from_nano(total):,.4f} of those known; unknown of {', '.join(unknown)}"
+    each = significant(usd_from_nano(total / len(traces)))
+    return f"${usd_from_nano(total):,.4f} in all, ${each} a question"
 
 
 def _said_solvable(traces: TraceArrays) -> str:
@@ -219,15 +249,14 @@ def _roles(traces: TraceArrays) -> Table:
         table.add_column(heading, justify="right")
     for place, (role, model) in enumerate(zip(traces.roles, traces.models, strict=True)):
         answered = traces.answer[:, :, place] != NO_ANSWER
-        cost = traces.cost_nano[:, :, place]
-        paid = cost[cost > 0]
+        cost_usd = _call_cost_usd(traces, place)
         table.add_row(
             escape(role),
             escape(model) or "–",
             f"{int(answered.sum()):,}",
             _shown(_right(traces, place), 3),
             " ".join(_shown(share, 2) for share in _right_by_round(traces, place)[:NAMED]),
-            significant(usd_from_nano(float(np.mean(paid)))) if paid.size else "–",
+            "–" if cost_usd is None else significant(cost_usd),
         )
     return table
 

@@ -12,6 +12,7 @@ from farthing.money import usd_from_nano
 from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
 from farthing.traces.shapes import is_reply
+from farthing.traces.system import Provenance
 
 Ending = Literal["policy", "budget", "failure"]
 """Who ended it: the policy (or there was no round left), the budget, or a key that is wrong."""
@@ -82,6 +83,8 @@ class Answer:
     escalated: Call | None = None
     """The call to whom the question was passed on because the policy abstained; one that had been
     made already is not made again."""
+    provenance: Provenance = "unknown"
+    """Whether it was asked as the questions in the bundle's traces were."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -171,6 +174,7 @@ class Answer:
             "escalated": self.escalated and msgspec.to_builtins(self.escalated),
             "promise": self.promise,
             "caveats": list(self.caveats),
+            "provenance": self.provenance,
             "certificate": self.certificate and self.certificate.to_json(),
             "trace": msgspec.to_builtins(self.trace),
         }

@@ -11,6 +11,7 @@ from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, NOTHING, Prompts, asked
 from farthing.traces.base import Call
+from farthing.traces.system import Sent, sent_as
 
 _VERDICTS = {True: "correct", False: "not correct", None: "none that can be read"}
 
@@ -38,6 +39,16 @@ class BaseAgent:
     top_logprobs: int | None = None
     """Alternatives to each token to ask for. From 1 on, the trace has the reply's `surprisal` and
     `varentropy` where the model gives log-probabilities."""
+
+    @property
+    def sent(self) -> Sent:
+        """What its call sends where it makes one by itself."""
+        template = self.prompts["base"]
+        usual = 1.0 if self.stream == 0 else 0.0
+        temperature = usual if self.temperature is None else self.temperature
+        asked_for = {"max_tokens": self.max_tokens, "temperature": temperature}
+        messages = template.messages
+        return sent_as(messages, asked_for, "an answer line", quoted=not template.whole)
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a reply without an answer is recorded with `answer=None`."""

@@ -12,7 +12,17 @@ from farthing.runtime.rounds import Plan
 from farthing.runtime.steps import Lines
 from farthing.traces.base import Call
 from farthing.traces.shapes import is_reply
-from farthing.traces.system import System, changes
+from farthing.traces.system import Provenance, System, changes, uncompared, unrecorded
+
+
+def provenance_of(bundle: Bundle, lines: Lines, ours: System) -> Provenance:
+    """Say whether these agents are asked as those in a bundle's traces; arguments as `of_all`."""
+    if _other_system(bundle, lines, ours):
+        return "changed"
+    theirs = bundle.origin.system
+    if theirs is None or unrecorded(theirs) or uncompared(_recorded(theirs, lines, ours), ours):
+        return "unknown"
+    return "same"
 
 
 def of_all(bundle: Bundle, plan: Plan, lines: Lines, ours: System) -> tuple[str, ...]:
@@ -85,14 +95,25 @@ def _other_system(bundle: Bundle, lines: Lines, ours: System) -> tuple[str, ...]
     if theirs is None:
         other = _other_models(bundle, lines)
         return () if other is None else (other,)
-    roles = list(
-        dict.fromkeys(agent.role for line in lines for step in line for agent in step.agents)
-    )
-    recorded = {
-        role: theirs[r] for role in roles if (r := _recorded_as(role, theirs, ours)) in theirs
-    }
-    found = changes(recorded, {role: ours[role] for role in roles if role in ours})
+    recorded = _recorded(theirs, lines, ours)
+    asked = {role: ours[role] for role in _roles(lines) if role in ours}
+    found = changes(recorded, asked)
     return tuple(f"{what} is not that of the bundle's traces" for what in found)
+
+
+def _roles(lines: Lines) -> list[str]:
+    """Return the roles that a policy may ask, each once."""
+    asked = (agent.role for line in lines for step in line for agent in step.agents)
+    return list(dict.fromkeys(asked))
+
+
+def _recorded(theirs: System, lines: Lines, ours: System) -> System:
+    """Return who answered in the bundle's traces, by the roles that the policy may ask now."""
+    return {
+        role: theirs[recorded]
+        for role in _roles(lines)
+        if (recorded := _recorded_as(role, theirs, ours)) in theirs
+    }
 
 
 def _recorded_as(role: str, theirs: System, ours: System) -> str:

@@ -253,6 +253,7 @@ class _Answering:
             task=controller.task.name,
             group=question.group,
             split=question.split,  # type: ignore[arg-type]  # the loaders check it
+            **question.beside,
             truncated=episode.turns < controller.rules.most_turns,
         )
 

@@ -47,7 +47,8 @@ from farthing.tasks.questions import load_questions
 from farthing.tasks.templates import BUILT_IN, Prompts
 from farthing.tasks.tools import always
 from farthing.tasks.wikipedia import Wikipedia
-from farthing.traces.system import Setting, System, mark_of
+from farthing.traces.parameters import Setting
+from farthing.traces.system import System, mark_of
 
 _NOT_SENT = frozenset(
     {"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s", "batch"}
@@ -191,7 +192,8 @@ def sold(models: ModelsConfig, name: str, search: str | None = None) -> Sold:
     section = models.sections[name]
     sent = {key: value for key, value in _sent(section).items() if key != "model"}
     price = section.settings.price(models.prices)
-    return Sold(flat(sent) | {"search": _searched(search)}, str(price))
+    extra, omit = sent.get("extra") or {}, tuple(sent.get("omit") or ())
+    return Sold(flat(sent) | {"search": _searched(search)}, str(price), extra, omit)
 
 
 def sent_mark(models: ModelsConfig, name: str) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 from farthing.errors import InputError
 from farthing.runtime.job import read_job
 from farthing.traces.arrays import TraceArrays
+from farthing.traces.contexts import recorded_system
 from farthing.traces.files import STORES
 from farthing.traces.store import Store
-from farthing.traces.system import System, changes
+from farthing.traces.system import System, changes, unrecorded
 
 
 @dataclass(frozen=True)
@@ -17,15 +18,16 @@ class Behind:
     """What is known of the system behind some traces."""
 
     system: System | None
+    """None: nobody declared one; their questions may each say what they were asked with."""
     note: str = ""
     """Why it is not known, and what follows."""
 
 
-def made_with(path: Path, arrays: TraceArrays, job: Path | None = None) -> Behind:
+def made_with(paths: Sequence[Path], arrays: TraceArrays, job: Path | None = None) -> Behind:
     """Return what traces were made with, as their store or else a job says.
 
     Args:
-        path: the file of the traces.
+        paths: the files of the traces.
         arrays: the traces.
         job: the configuration of the job that made them, where they do not say.
 
@@ -35,28 +37,39 @@ def made_with(path: Path, arrays: TraceArrays, job: Path | None = None) -> Behin
     declared = None if job is None else read_job(job).system()
     if job is not None and declared is not None:
         _check_declared(job, declared, arrays)
-    recorded: list[System | None] = [None]
-    if path.suffix in STORES:
-        with Store.read(path) as store:
-            recorded = store.systems()
-    return _behind(path, recorded, job, declared)
+    recorded: list[System | None] = []
+    for path in paths:
+        recorded += [system for system in _recorded(path) if system not in recorded]
+    return _behind(" and ".join(map(str, paths)), arrays, recorded, job, declared)
+
+
+def _recorded(path: Path) -> Sequence[System | None]:
+    if path.suffix not in STORES:
+        return [None]
+    with Store.read(path) as store:
+        return store.systems()
 
 
 def _behind(
-    traces: Path, recorded: Sequence[System | None], job: Path | None, declared: System | None
+    traces: str,
+    arrays: TraceArrays,
+    recorded: Sequence[System | None],
+    job: Path | None,
+    declared: System | None,
 ) -> Behind:
     """Return the one system that traces were made with, if there is one.
 
     Args:
-        traces: their file.
-        recorded: every system that the file tells of, None for traces of which it tells nothing.
+        traces: their files.
+        arrays: the traces, which may say question by question what they were asked with.
+        recorded: every system that these tell of, None for traces of which they tell nothing.
         job: the job that is said to have made them.
         declared: its system.
 
     Raises:
         InputError: what is said is not what was recorded.
     """
-    known = [system for system in recorded if system is not None]
+    known = _distinct([system for system in recorded if system is not None])
     if declared is not None:
         for other in (found for system in known if (found := changes(declared, system))):
             raise InputError(
@@ -71,13 +84,25 @@ def _behind(
             "and a changed prompt, parameter or price will not be noticed; between the first two "
             f"changed: {', '.join(changes(*known[:2]))}",
         )
-    if recorded == known and known:
+    if known and None not in recorded:
         return Behind(known[0])
+    lacks = ("system prompt", "parameters") if known else unrecorded(recorded_system(arrays))
+    if not lacks:
+        return Behind(None)
     return Behind(
         None,
-        f"{traces} does not say what all of it was made with, so a changed prompt, parameter or "
-        "price goes unnoticed: name its job with --job",
+        f"{traces} does not say what all of it was made with ({' and '.join(lacks)}), so a changed "
+        "prompt, parameter or price goes unnoticed: name its job with --job",
     )
+
+
+def _distinct(systems: Sequence[System]) -> list[System]:
+    """Return systems that differ; of those that do not, the last, since later ones say more."""
+    found: list[System] = []
+    for system in reversed(systems):
+        if all(changes(system, other) for other in found):
+            found.append(system)
+    return found[::-1]
 
 
 def _check_declared(job: Path, system: System, traces: TraceArrays) -> None:

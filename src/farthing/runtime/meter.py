@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 import msgspec
 
@@ -105,15 +105,22 @@ class Meter:
     """
 
     def __init__(
-        self, journal: Journal | None = None, parameters: Mapping[str, str] | None = None
+        self,
+        journal: Journal | None = None,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        disputes: bool = False,
     ) -> None:
         """Pay within a job's cap, or, without a journal, within the questions' budgets alone.
 
         Args:
             journal: the answers that were paid for already, and the job's ledger.
             parameters: role to settings of its model that no prompt shows.
+            disputes: whether a reply that claims more than its call can take counts as what that
+                is; the journal is told the claim.
         """
         self.journal = journal
+        self._disputes = disputes
         self._parameters = parameters or {}
         self._line = asyncio.Lock()
         self._change = asyncio.Event()
@@ -194,6 +201,9 @@ class Meter:
         else:
             if self.journal:
                 await self.journal.complete(number, msgspec.json.encode(reply).decode(), cost)
+            if self._disputes:
+                reply = cast("T", _within(reply, largest, call.tokens))
+                cost = reply.cost_nano
             return reply
         finally:
             budget.settle(held, cost)
@@ -282,3 +292,11 @@ class MeteredClient:
             held = self._budget.reserve(max(known.spent_nano, largest))
             self._budget.settle(held, known.spent_nano)
         return known
+
+
+def _within(reply: Completion | ToolReply, nano: int, tokens: int) -> Completion | ToolReply:
+    """Return a reply that counts as no more than a call can take; a tool says what it costs."""
+    if not isinstance(reply, Completion):
+        return reply
+    cost = None if reply.cost_nano is None else min(reply.cost_nano, nano)
+    return replace(reply, usage=reply.usage.within(tokens), cost_nano=cost)

@@ -45,6 +45,8 @@ class Observer:
         answer.reshape(-1)[at] = answer_codes([call.answer for call in ordered], self.normalise)
         cost = np.zeros(shape, dtype=np.int64)
         cost.reshape(-1)[at] = [charged_nano(call) for call in ordered]
+        made = np.zeros(shape, dtype=bool)
+        made.reshape(-1)[at] = True
         return TraceArrays(
             ids=np.array([""]),
             roles=self.origin.roles,
@@ -52,6 +54,7 @@ class Observer:
             answer=answer,
             correct=np.zeros(shape, dtype=bool),
             cost_nano=cost,
+            made=made,
             signals=self._signals(ordered, at, shape),
             group=np.array([-1 if self.group is None else 0], dtype=np.int32),
             group_names=() if self.group is None else (self.group,),

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from farthing.bundle.base import Bundle
-from farthing.models.base import Model
+from farthing.models.base import MAX_TOKENS, Model
 from farthing.runtime import caveats
 from farthing.runtime.answer import Answer, Bought
 from farthing.runtime.base import Agent
@@ -20,13 +20,15 @@ from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.episode import Episode
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.meter import Meter, QuestionBudget
+from farthing.runtime.plain_agent import PlainAgent
 from farthing.runtime.rounds import Dialogue, Independent, Plan, apart
 from farthing.runtime.steps import Lines, by_call, course, passed_on_to
 from farthing.runtime.system import system_of
 from farthing.runtime.under_way import QuestionUnderWay, blank
 from farthing.tasks.base import Question, Task
+from farthing.traces.parameters import LIMIT
 from farthing.traces.shapes import PROTOCOL_ROLES
-from farthing.traces.system import System
+from farthing.traces.system import ALONE, LOGGED, Provenance, System, prompt_mark
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Orchestrator:
 
     doubts: tuple[str, ...] = field(init=False, repr=False)
     """Why the bundle's certificate holds for no answer of these agents, a clause each."""
+    provenance: Provenance = field(init=False, repr=False)
+    """Whether these agents are asked as those in the bundle's traces were."""
     _lines: Lines = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -63,10 +67,14 @@ class Orchestrator:
         ours = system_of(self.plan) if self.system is None else self.system
         doubts = caveats.of_all(self.bundle, self.plan, self._lines, ours)
         object.__setattr__(self, "doubts", doubts)
+        provenance = caveats.provenance_of(self.bundle, self._lines, ours)
+        object.__setattr__(self, "provenance", provenance)
 
     @classmethod
     def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
         """Return an orchestrator whose agents are as plain as can be.
+
+        Models of a pool whose log shows that questions were sent alone are sent them alone.
 
         Args:
             bundle: the policy.
@@ -79,7 +87,7 @@ class Orchestrator:
             InputError: the policy was trained for other roles or models.
         """
         if models.keys() != set(PROTOCOL_ROLES):
-            pool = tuple(BaseAgent(model, role=name) for name, model in models.items())
+            pool = tuple(_as_recorded(bundle, name, model) for name, model in models.items())
             return cls(bundle, Independent(pool, 1, task), task)
         rounds, base = bundle.origin.horizon, BaseAgent(models["base"])
         if by_call(bundle.policy):
@@ -131,3 +139,19 @@ class Orchestrator:
             self, question, QuestionBudget.of(budget_nano), episode, meter or self.meter
         )
         return await asked.play()
+
+
+def _as_recorded(bundle: Bundle, role: str, model: Model) -> Agent:
+    """Return an agent of a pool: one that sends questions alone where the log shows just that."""
+    part = (bundle.origin.system or {}).get(role)
+    sent = None if part is None or part.kind != LOGGED else part.sent
+    if sent is None or sent.around != ALONE or sent.system != (prompt_mark(""),):
+        return BaseAgent(model, role=role)
+    asked = sent.parameters or {}
+    most, temperature = asked.get(LIMIT), asked.get("temperature")
+    return PlainAgent(
+        model,
+        role,
+        max_tokens=most if isinstance(most, int) else MAX_TOKENS,
+        temperature=1.0 if not isinstance(temperature, int | float) else float(temperature),
+    )

@@ -8,6 +8,7 @@ from farthing.runtime.base import Client, Turn
 from farthing.runtime.usage import CountingClient, Said, recorded
 from farthing.tasks.templates import asked
 from farthing.traces.base import Call
+from farthing.traces.system import QUESTION, Sent, sent_as
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,12 @@ class PlainAgent:
     """Reply to the answer in it, such as the task's `normalise`; None where there is none."""
     max_tokens: int = MAX_TOKENS
     temperature: float = 0.0
+
+    @property
+    def sent(self) -> Sent:
+        """What its call sends where it makes one by itself."""
+        asked_for = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        return sent_as((("user", QUESTION),), asked_for, "the whole reply")
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a blank reply is recorded with `answer=None`."""

@@ -178,4 +178,5 @@ async def record(question: Question, plan: Plan, task: Task, clients: Clients) -
         group=question.group,
         split=question.split,  # type: ignore[arg-type]  # the loaders check it
         independent=plan.independent,
+        **question.beside,
     )

@@ -1,13 +1,17 @@
 """What live agents are made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from farthing.methods.agents.base import Allowance
 from farthing.runtime.base import Agent
 from farthing.runtime.rounds import Plan
-from farthing.traces.system import Part, Setting, System, fingerprint
+from farthing.tasks.text import TEXT
+from farthing.traces.parameters import Setting, parameters_of, usual_name
+from farthing.traces.system import Part, Sent, System, fingerprint
 
 REVIEW = "review"
 """The prompt that shows an agent its earlier rounds."""
@@ -22,6 +26,10 @@ class Sold:
 
     settings: dict[str, Setting]
     price: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that its section adds to every request, or replaces there."""
+    omit: tuple[str, ...] = ()
+    """Parameters that its section leaves out of every request."""
 
 
 NOTHING_SOLD: Mapping[str, Sold] = {}
@@ -34,14 +42,43 @@ def system_of(plan: Plan, sold: Mapping[str, Sold] = NOTHING_SOLD) -> System:
         plan: the agents.
         sold: role to what goes with its calls and what they cost; unknown where it is left out.
     """
+    once = plan.independent and all(number == 1 for number, _ in plan.acts())
     return {
-        agent.role: _part(agent, sold.get(agent.role), alone=plan.independent)
+        agent.role: _part(
+            agent,
+            sold.get(agent.role),
+            _sent(agent, plan, sold.get(agent.role)) if once else None,
+            alone=plan.independent,
+        )
         for number, agent in plan.acts()
         if number == 1
     }
 
 
-def _part(agent: Agent, sold: Sold | None, *, alone: bool) -> Part:
+def _sent(agent: Agent, plan: Plan, sold: Sold | None) -> Sent | None:
+    """Return what the one call of an agent sends; None where its agent does not say.
+
+    Tasks but plain text find their answer in a whole reply, so that it makes no difference there.
+    """
+    sent: Sent | None = getattr(agent, "sent", None)
+    if sent is None:
+        return None
+    if sent.reads == "the whole reply" and getattr(plan, "task", TEXT).name != TEXT.name:
+        sent = replace(sent, reads="an answer line")
+    if sold is None:
+        return sent
+    replaced = {usual_name(name) for name in (*sold.extra, *sold.omit)}
+    own = {name: v for name, v in (sent.parameters or {}).items() if name not in replaced}
+    added = {name: v for name, v in sold.extra.items() if name not in sold.omit}
+    more = {name: _setting(value) for name, value in parameters_of(added).items()}
+    return replace(sent, parameters=own | more)
+
+
+def _setting(value: Any) -> Setting:
+    return value if isinstance(value, str | int | float) else fingerprint(value)
+
+
+def _part(agent: Agent, sold: Sold | None, sent: Sent | None, *, alone: bool) -> Part:
     used = getattr(agent, "uses", ())
     prompts = getattr(agent, "prompts", {})
     return Part(
@@ -49,13 +86,20 @@ def _part(agent: Agent, sold: Sold | None, *, alone: bool) -> Part:
         kind=type(agent).__name__,
         agent=_numbers(agent),
         prompts={
-            name: fingerprint(prompts[name].messages)
+            name: fingerprint(_form(prompts[name]))
             for name in used
             if not (alone and name == REVIEW)
         },
         settings=None if sold is None else sold.settings,
         price=None if sold is None else sold.price,
+        sent=sent,
     )
+
+
+def _form(prompt: Any) -> Any:
+    """Return what a prompt is told by: its messages, and that they hold a question as it is."""
+    whole = getattr(prompt, "whole", False)
+    return (*prompt.messages, "as it is") if whole else prompt.messages
 
 
 def _numbers(agent: Any) -> dict[str, Setting]:

@@ -34,6 +34,7 @@ def blank(question: Question, orchestrator: "Orchestrator") -> Trace:
         task=orchestrator.task.name,
         group=question.group,
         split=question.split,  # type: ignore[arg-type]  # the loaders check it
+        **question.beside,
         independent=orchestrator.plan.independent,
         truncated=True,
     )
@@ -169,6 +170,7 @@ class QuestionUnderWay:
             ended_by=self.ended_by,
             trace=self._trace(),
             escalated=self.escalated,
+            provenance=self.orchestrator.provenance,
         )
 
     def _trace(self) -> Trace:

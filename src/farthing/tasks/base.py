@@ -1,9 +1,18 @@
 """What a task is: it decides when two answers are the same, and which ones are right."""
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypedDict, runtime_checkable
+
+
+class Beside(TypedDict):
+    """What was asked beside the text of a question, as a trace keeps it."""
+
+    options: str | None
+    history: str | None
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,19 @@ class Question:
     """The answers to choose from, A first, where it is multiple choice."""
     paragraphs: tuple[tuple[str, str], ...] = ()
     """(title, text) that came with the question."""
+
+    @property
+    def beside(self) -> Beside:
+        """Its options, and a digest of the paragraphs that came before it; None: there are none.
+
+        >>> Question("q", "Which?", choices=("Oslo", "Rome")).beside
+        {'options': '["Oslo", "Rome"]', 'history': None}
+        """
+        options = json.dumps(self.choices, ensure_ascii=False) if self.choices else None
+        if not self.paragraphs:
+            return Beside(options=options, history=None)
+        digest = hashlib.sha256(json.dumps(self.paragraphs).encode()).hexdigest()
+        return Beside(options=options, history=f"sha256:{digest}")
 
 
 @runtime_checkable

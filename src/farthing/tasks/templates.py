@@ -1,8 +1,10 @@
 """Prompts as text files, filled so that what is inserted stays data.
 
 Every inserted text is quoted between two lines that carry a mark, and no inserted text holds the
-mark, so none can close its own quotation. Filling is one pass: braces in inserted text are braces.
-The same texts give the same prompt, which is what lets a call be found again in a log.
+mark, so none can close its own quotation. A question that is a whole message of its own stands
+there as it is: nothing is beside it that it could be taken for. Filling is one pass: braces in
+inserted text are braces. The same texts give the same prompt, which is what lets a call be found
+again in a log.
 """
 
 import re
@@ -36,6 +38,7 @@ PLACEHOLDERS: Mapping[str, frozenset[str]] = {
 """What may stand in braces in each prompt; every prompt may also have `mark`."""
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SPEAKER = re.compile(r"^\[(system|user)\]\n", re.MULTILINE)
+_WHOLE = "{question}"
 NOTHING = "(none)"
 
 
@@ -53,19 +56,32 @@ class Template:
     name: str
     messages: tuple[tuple[Speaker, str], ...]
 
+    @property
+    def whole(self) -> bool:
+        """Whether the question is a message of its own, and the only thing that is inserted.
+
+        >>> Template("t", (("system", "Be brief."), ("user", "{question}"))).whole
+        True
+        """
+        inserting = [text for _, text in self.messages if _PLACEHOLDER.search(text)]
+        return inserting == [_WHOLE]
+
     def fill(
         self, quoted: Mapping[str, str | None], plain: Mapping[str, str] | None = None
     ) -> tuple[Message, ...]:
         """Return the messages with every placeholder replaced.
 
         Args:
-            quoted: texts that others wrote; each is quoted between marked lines, a missing or
-                blank one reads "(none)".
+            quoted: texts that others wrote; each is quoted between marked lines, but for a question
+                that is a whole message; a missing or blank one reads "(none)".
             plain: words of our own, inserted as they are.
         """
         mark = _mark(self.name, [text for text in quoted.values() if text])
         values = {name: _quotation(text, mark) for name, text in quoted.items()}
         values |= {**(plain or {}), "mark": mark}
+        question = quoted.get("question")
+        if self.whole and question and question.strip():
+            values["question"] = question
         return tuple(
             Message(role, _PLACEHOLDER.sub(lambda match: values[match[1]], text))
             for role, text in self.messages

@@ -6,6 +6,7 @@ Replaying every policy over every question is arithmetic on these arrays. `n` qu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,25 @@ SIGNALS = (
 """The recorded numbers that may inform a policy, in the order of the trace format."""
 
 SPLITS = ("train", "calibrate", "test")
+WHY_MISSING = ("chance", "earlier_reply", "unknown")
+"""Why a question lacks calls that others have, in the order of the trace format."""
 NO_SPLIT = -1
 RIGHT = "right"
 """The grade of an answer that is accepted, or was recorded as correct."""
 NO_ANSWER = -1
+NO_REASON = -1
+NO_CONTEXT = -1
+
+
+class Context(NamedTuple):
+    """What a question was asked with beside its text; None is what nobody says."""
+
+    system: str | None
+    """Fingerprint of the system prompt."""
+    history: str | None
+    """Fingerprint of what was said before."""
+    parameters: str | None
+    """As JSON, or their digest."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +74,7 @@ class TraceArrays:
     correct: BoolArray
     """[n, T, L] whether that answer has the grade named below; never true where there is none."""
     cost_nano: IntArray
-    """[n, T, L] price of the call in nano-dollars; 0 where the call was not made."""
+    """[n, T, L] price of the call in nano-dollars; 0, and unknown, where it was not recorded."""
     signals: Mapping[str, Signal]
     """Name to [n, T, L]: what was recorded beside the answer, NaN where unknown. Signals that no
     call has are absent; numbers outside the trace format's own come under their own names."""
@@ -78,9 +94,32 @@ class TraceArrays:
     that was not recorded."""
     ungraded: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """[n, T, L] answers that nobody knows the grade of; `correct` is false there."""
+    made: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    """[n, T, L] whether the call was recorded. Where it was not, nothing is known of it: what other
+    columns hold there is no answer, no price and no grade. Without it: all of recorded rounds."""
+    asked_probability: Signal = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    """[n, T, L] the probability with which the call was made, where a lot decided it; else NaN."""
+    missing_because: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
+    """[n] index into `WHY_MISSING`; -1 where nobody says why calls are missing."""
+    content: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    """[n] mark of what was asked: text, system prompt, history, options and accepted answers.
+    Questions of one mark are copies; 0 where no text was recorded, which is never a copy."""
+    requests: IntArray = field(default_factory=lambda: np.ones(0, dtype=np.int64))
+    """[n] how many requests each question stands for. Of more than one the first reply of each
+    model was kept, and what the others said is unknown."""
+    at_worst: bool = False
+    """Whether calls that were not made are played at worst: whoever would make one has lost the
+    question, at the price of the most expensive way. Else such questions are not played."""
+    context: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    """[n] index into `contexts`; -1 where nobody says what the question was asked with."""
+    contexts: tuple[Context, ...] = ()
+    """System prompt, history and parameters that questions were asked with."""
     grade: str = RIGHT
     """What `correct` says of an answer: that it is right, or the same as another model's
     (`traces.grades`). Learners and guarantees read it alike."""
+    unpriced: Mapping[str, float] = field(default_factory=dict)
+    """Role to the share of its calls, above 0, whose cost nobody recorded: at 1 they stand as 0,
+    below it each as the mean of the others (`traces.costs`). Where all are recorded, none."""
     replies: Mapping[str, Replies] = field(default_factory=dict)
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
 
@@ -90,13 +129,29 @@ class TraceArrays:
         Raises:
             ValueError: it is said, in another shape.
         """
-        for name in ("largest_cost_nano", "ungraded"):
-            values, shape = getattr(self, name), self.answer.shape
-            if values.shape == shape:
+        each, shape = self.answer.shape[:1], self.answer.shape
+        unknown = {
+            "largest_cost_nano": (shape, 0),
+            "ungraded": (shape, False),
+            "asked_probability": (shape, np.nan),
+            "missing_because": (each, NO_REASON),
+            "content": (each, 0),
+            "requests": (each, 1),
+            "context": (each, NO_CONTEXT),
+        }
+        for name, (wanted, filler) in unknown.items():
+            values = getattr(self, name)
+            if values.shape == wanted:
                 continue
-            if values.any():
-                raise ValueError(f"{name} has the shape {values.shape}, answers {shape}")
-            object.__setattr__(self, name, np.zeros(shape, dtype=values.dtype))
+            known = values != filler if values.dtype.kind != "f" else ~np.isnan(values)
+            if known.any():
+                raise ValueError(f"{name} has the shape {values.shape}, not {wanted}")
+            object.__setattr__(self, name, np.full(wanted, filler, dtype=values.dtype))
+        if self.made.shape != shape and self.made.all():  # nothing is missing
+            rounds = np.arange(self.horizon) < self.recorded[:, None]
+            object.__setattr__(self, "made", np.broadcast_to(rounds[..., None], shape))
+        if self.made.shape != shape:
+            raise ValueError(f"made has the shape {self.made.shape}, not {shape}")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,9 +168,16 @@ class TraceArrays:
 
     @property
     def solvable(self) -> BoolArray:
-        """[n] whether any recorded answer has the grade."""
+        """[n] whether any recorded answer has the grade; at worst one that was not recorded has."""
         solvable: BoolArray = np.any(self.correct, axis=(1, 2))
-        return solvable
+        return solvable | ~self.made.all(axis=(1, 2)) if self.at_worst else solvable
+
+    @property
+    def dearest_nano(self) -> IntArray:
+        """[n] what asking everyone costs; an unknown call as much as its role's most expensive."""
+        largest = self.cost_nano.max(axis=(0, 1), initial=0)
+        cost_nano: IntArray = np.where(self.made, self.cost_nano, largest).sum(axis=(1, 2))
+        return cost_nano
 
     @property
     def round_cost_nano(self) -> IntArray:
@@ -125,8 +187,12 @@ class TraceArrays:
 
     @property
     def complete(self) -> BoolArray:
-        """[n] whether every round was recorded."""
+        """[n] whether every round was recorded, and of a pool every model's call."""
         complete: BoolArray = self.recorded == self.horizon
+        if (
+            self.horizon == 1 and not self.at_worst
+        ):  # only calls that saw nothing of each other lack one of a round
+            complete = complete & (self.made.all(axis=(1, 2)) | ~self.independent)
         return complete
 
     def rows(self, rows: slice) -> "TraceArrays":
@@ -157,8 +223,8 @@ class TraceArrays:
         )
 
 
-def asked(arrays: TraceArrays) -> BoolArray:
-    """Return [n, T, L] whether a call left a trace: an answer, a cost or a signal."""
+def left_a_trace(arrays: TraceArrays) -> BoolArray:
+    """Return [n, T, L] where an answer, a cost or a signal is: calls, where nobody says which."""
     made: BoolArray = (arrays.answer != NO_ANSWER) | (arrays.cost_nano > 0)
     for values in arrays.signals.values():
         made |= ~np.isnan(values)

@@ -20,16 +20,21 @@ from farthing.money import nano_from_usd
 from farthing.traces import parquet
 from farthing.traces.arrays import (
     NO_ANSWER,
+    NO_CONTEXT,
+    NO_REASON,
     NO_SPLIT,
     SIGNALS,
     SPLITS,
+    WHY_MISSING,
     IntArray,
     Replies,
     Signal,
     TraceArrays,
 )
 from farthing.traces.base import GRADES, Call, Trace
-from farthing.traces.costs import charged_nano
+from farthing.traces.contexts import context_of
+from farthing.traces.copies import content_of
+from farthing.traces.costs import charged_nano, counted_nano
 from farthing.traces.grading import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
 from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool
@@ -78,7 +83,7 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
 
     Returns:
         One row a question, in order. A pool's models stand in the order of their mean cost. What a
-        call without a recorded cost counts as, `costs.charged_nano` says.
+        call without a recorded cost counts as, `costs.counted_nano` says.
 
     Raises:
         TraceFormatError: the traces break the form, or an answer cannot be graded; the line is the
@@ -137,8 +142,16 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     correct[at] = [bool(right) for right in graded]
     ungraded[at] = [right is None for right in graded]
     cost_nano, largest_cost_nano = np.zeros((2, *shape), dtype=np.int64)
-    cost_nano[at] = [charged_nano(call) for call in flat]
+    cost_nano[at], unpriced = counted_nano(flat)
     largest_cost_nano[at] = [_nano(call.largest_cost_usd) for call in flat]
+    made = np.zeros(shape, dtype=bool)
+    made[at] = True
+    asked_probability = np.full(shape, np.nan, dtype=np.float32)
+    asked_probability[at] = [call.asked_probability for call in flat]  # None becomes NaN
+    why_code = {None: NO_REASON} | {name: i for i, name in enumerate(WHY_MISSING)}
+    contexts = [context_of(trace) for trace in traces]
+    known = dict.fromkeys(one for one in contexts if any(said is not None for said in one))
+    context_code = {one: i for i, one in enumerate(known)}
     groups = sorted({trace.group for trace in traces if trace.group is not None})
     group_code = {None: -1} | {name: i for i, name in enumerate(groups)}
     split_code = {None: NO_SPLIT} | {name: i for i, name in enumerate(SPLITS)}
@@ -150,7 +163,15 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         correct=correct,
         cost_nano=cost_nano,
         largest_cost_nano=largest_cost_nano,
+        unpriced=unpriced,
         ungraded=ungraded,
+        made=made,
+        asked_probability=asked_probability,
+        missing_because=np.array([why_code[trace.missing_because] for trace in traces], np.int8),
+        content=np.array([content_of(trace) for trace in traces], dtype=np.uint64),
+        requests=np.array([trace.requests for trace in traces], dtype=np.int64),
+        context=np.array([context_code.get(one, NO_CONTEXT) for one in contexts], np.int32),
+        contexts=tuple(context_code),
         question=np.array([trace.question for trace in traces], dtype=object),
         signals=_signals(flat, at, shape) | _read(traces, calls, at, shape),
         group=np.array([group_code[trace.group] for trace in traces], dtype=np.int32),

@@ -14,9 +14,13 @@ QuestionId = Annotated[str, Meta(min_length=1, pattern=r"^[^\x00]*$")]
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Probability = Annotated[float, Meta(gt=0, le=1)]
 Usd = Annotated[float, Meta(ge=0, le=1e6)]
 """A call of more than a million dollars is a mistake; below, dollars convert exactly."""
 SplitName = Literal["train", "calibrate", "test"]
+MissingBecause = Literal["chance", "earlier_reply", "unknown"]
+"""Why a pool's question lacks a model's call: by lot, since an earlier reply made it needless (a
+cascade's log), or nobody says."""
 GRADES = ("correct", "f1", "score", "gold")
 """Known only after the fact, so never a feature."""
 
@@ -69,6 +73,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The most that the call could have cost when it was sent, in US dollars."""
     error: CallError | None = None
     """The failure, where the call failed."""
+    asked_probability: Probability | None = None
+    """The probability with which this call was made, where a lot decided it."""
     f1: float | None = None
     """A grade, never a feature."""
     score: float | None = None
@@ -104,3 +110,16 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """No call has seen another's output, so any subset could have been made."""
     truncated: bool = False
     """Live traffic that stopped early: later rounds were never asked for."""
+    system_prompt: str | None = None
+    """The system prompt under which the question was asked, or its digest (`sha256:...`)."""
+    history: str | None = None
+    """What was said before the question, or its digest."""
+    options: str | None = None
+    """The options to choose from, or their digest, where the text does not hold them."""
+    parameters: str | None = None
+    """What was asked for beside the text (temperature, `max_tokens`), as JSON, or its digest."""
+    missing_because: MissingBecause | None = None
+    """Why models that others were asked were not asked this question; None: nobody says."""
+    requests: Annotated[int, Meta(ge=1)] = 1
+    """How many requests this question stands for; of more than one an import kept the first reply
+    of each model alone."""

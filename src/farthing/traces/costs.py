@@ -1,8 +1,17 @@
 """What calls count as, and what recorded costs leave in doubt."""
 
+from collections.abc import Sequence
+
+from farthing.errors import InputError
 from farthing.money import nano_from_usd
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.base import Call
+
+HOW = (
+    "`farthing traces import` takes --column cost=COLUMN of a table and --price MODEL=IN,OUT where "
+    "tokens are recorded; traces of our own form have `cost_usd`"
+)
+"""Where costs come from."""
 
 
 def charged_nano(call: Call) -> int:
@@ -20,8 +29,63 @@ def charged_nano(call: Call) -> int:
     return 0 if usd is None else nano_from_usd(usd)
 
 
+def counted_nano(calls: Sequence[Call]) -> tuple[list[int], dict[str, float]]:
+    """Return what each call counts as in figures, and the share of unknown costs by role.
+
+    A call of unknown cost that did not fail counts as the mean of its role's others, and as 0 where
+    no other is known, which `check_costs` refuses. One that failed without a cost counts as 0.
+
+    >>> paid, unknown = Call(round=1, role="m", cost_usd=2e-9), Call(round=1, role="m")
+    >>> counted_nano([paid, Call(round=1, role="m", cost_usd=5e-9), unknown, unknown])
+    ([2, 5, 4, 4], {'m': 0.5})
+    >>> counted_nano([unknown])
+    ([0], {'m': 1.0})
+    """
+    known: dict[str, list[int]] = {}
+    unknown: dict[str, int] = {}
+    for call in calls:
+        if _has_cost(call):
+            known.setdefault(call.role, []).append(charged_nano(call))
+        elif call.error is None:
+            unknown[call.role] = unknown.get(call.role, 0) + 1
+    mean = {
+        role: round(sum(known[role]) / len(known[role])) if role in known else 0 for role in unknown
+    }
+    return (
+        [
+            mean[call.role] if call.error is None and not _has_cost(call) else charged_nano(call)
+            for call in calls
+        ],
+        {role: n / (n + len(known.get(role, ()))) for role, n in unknown.items()},
+    )
+
+
+def check_costs(traces: TraceArrays) -> None:
+    """Refuse questions of which nobody could say what is saved.
+
+    A model that is free has the recorded cost 0; one without any recorded cost is not free.
+
+    Raises:
+        InputError: no call has a cost, or none of one role's; or all costs are 0.
+    """
+    if _nothing_priced(traces):
+        problem = "no call of these traces has a cost, so nothing is known of savings"
+        raise InputError(f"{problem}; {HOW}")
+    refuse_unpriced(traces)
+    if not traces.cost_nano.any():
+        problem = "every cost in these traces is 0, so nothing can be saved"
+        raise InputError(f"{problem}; if calls did cost something, {HOW}")
+
+
+def refuse_unpriced(traces: TraceArrays) -> None:
+    """Refuse a role none of whose calls has a recorded cost; raises as `check_costs`."""
+    if unknown := [role for role, share in traces.unpriced.items() if share == 1]:
+        problem = f"no call of {', '.join(unknown)} has a cost, so nothing is known of savings"
+        raise InputError(f"{problem}; {HOW}, which is 0 where a call is free")
+
+
 def doubt(traces: TraceArrays) -> str | None:
-    """Say whose calls were recorded without any cost, and so count as free; None: nobody's.
+    """Say whose calls were recorded without a cost, and what they count as; None: nobody's.
 
     >>> from dataclasses import replace
     >>> import numpy as np
@@ -29,15 +93,36 @@ def doubt(traces: TraceArrays) -> str | None:
     >>> from farthing.process.generator.presets import preset
     >>> traces = generate(preset("mmlu-llama2-7b").config, 3, np.random.default_rng(0))
     >>> doubt(traces)
-    >>> print(doubt(replace(traces, cost_nano=traces.cost_nano * [1, 0])))
-    no call of guide has a cost, so it counts as free; record `cost_usd`
+    >>> free = replace(traces, cost_nano=traces.cost_nano * [1, 0])
+    >>> print(doubt(free))
+    every call of guide is recorded at no cost, so it counts as free
+    >>> print(doubt(replace(free, unpriced={"guide": 1.0})))
+    no call of guide has a cost, so nothing is known of savings; record `cost_usd`
     """
     paid = (traces.cost_nano > 0).sum(axis=(0, 1))
-    if not paid.any():
-        return "no call has a cost, so every policy looks free; record `cost_usd`"
+    if _nothing_priced(traces):
+        return "no call has a cost, so nothing is known of savings; record `cost_usd`"
     made = (traces.answer != NO_ANSWER).sum(axis=(0, 1))
-    free = [traces.roles[i] for i in range(traces.n_roles) if made[i] and not paid[i]]
-    if not free:
-        return None
-    counts = "it counts" if len(free) == 1 else "they count"
-    return f"no call of {', '.join(free)} has a cost, so {counts} as free; record `cost_usd`"
+    unpaid = [traces.roles[i] for i in range(traces.n_roles) if made[i] and not paid[i]]
+    unknown = [role for role in unpaid if traces.unpriced.get(role) == 1]
+    free = [role for role in unpaid if role not in unknown]
+    some = {role: share for role, share in traces.unpriced.items() if role not in unknown}
+    said = []
+    if unknown:
+        what = f"no call of {', '.join(unknown)} has a cost"
+        said += [f"{what}, so nothing is known of savings; record `cost_usd`"]
+    if free:
+        counts = "it counts" if len(free) == 1 else "they count"
+        said += [f"every call of {', '.join(free)} is recorded at no cost, so {counts} as free"]
+    if some:
+        shares = ", ".join(f"{share:.1%} of the calls of {role}" for role, share in some.items())
+        said += [f"{shares} have no cost; each counts as the mean of the others"]
+    return "; ".join(said) or None
+
+
+def _nothing_priced(traces: TraceArrays) -> bool:
+    return all(traces.unpriced.get(role) == 1 for role in traces.roles)
+
+
+def _has_cost(call: Call) -> bool:
+    return call.cost_usd is not None or call.largest_cost_usd is not None

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 
-def drawn(ids: NDArray[np.str_], seed: int, probability: float) -> BoolArray:
-    """Return which questions are drawn, [n], each with the probability given.
+def drawn(ids: NDArray[np.str_], seed: int, probability: float | FloatArray) -> BoolArray:
+    """Return which questions are drawn, [n], each with the probability given, or with its own.
 
     >>> names = np.array([f"q{i}" for i in range(1_000)])
     >>> int(drawn(names, 0, 0.2).sum())

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import get_args
 
-from farthing.traces.base import SplitName
+from farthing.traces.base import MissingBecause, SplitName
 
 _KINDS = {
     "str": "text in quotes",
@@ -16,19 +16,23 @@ _KINDS = {
     "object": "an object in braces",
 }
 _EXPECTED = re.compile(r"Expected `(\w+)(?: \| null)?`(?: (.*)|, got .*)?$", re.DOTALL)
-_BOUNDS = {">=": "at least", "<=": "at most"}
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "above"}
+_CHOICES = {"split": SplitName, "missing_because": MissingBecause}
+"""The fields that hold one of a few words."""
 
 
-def plain(message: str) -> str:
-    """Say what is expected of a value.
+def plain(message: str, field: str) -> str:
+    """Say what is expected of the value of a field.
 
-    >>> plain("Expected `float | null`, got `str`"), plain("Expected `int` >= 1")
+    >>> plain("Expected `float | null`, got `str`", "f1"), plain("Expected `int` >= 1", "round")
     ('must be a number', 'must be a whole number, at least 1')
-    >>> plain("Expected `array` of length >= 1"), plain("Invalid enum value 'dev'")
+    >>> plain("Expected `array` of length >= 1", "calls"), plain("Invalid enum value 'x'", "split")
     ('must not be empty', 'must be train, calibrate or test')
+    >>> plain("Invalid enum value 'foo'", "missing_because")
+    'must be chance, earlier_reply or unknown'
     """
-    if message.startswith("Invalid enum value"):
-        *names, last = get_args(SplitName)
+    if message.startswith("Invalid enum value") and field in _CHOICES:
+        *names, last = get_args(_CHOICES[field])
         return f"must be {', '.join(names)} or {last}"
     found = _EXPECTED.match(message)
     if not found:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.traces.arrays import RIGHT, TraceArrays
+from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays, left_a_trace
 
 
 def fingerprint(arrays: TraceArrays) -> str:
@@ -43,15 +43,31 @@ def _hash(value: Any, update: Callable[[bytes], None]) -> None:
 def _marked(value: Any) -> dict[str, Any]:
     """Return the fields that tell one record from another.
 
-    What was not always recorded (largest costs, unknown grades) counts where there is any, as
-    before it was; the text of questions does not, since their ids do.
+    What was not always recorded (largest costs, unknown grades and costs, requests beyond the
+    first) counts where there is any, as before it was; which calls were made where nothing else
+    says it. The text of questions does not, since their ids do; nor what they were asked with,
+    which their origin says; nor why calls are missing.
     """
     held = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, TraceArrays):
-        held.pop("question")
-        for name in ("largest_cost_nano", "ungraded"):
-            if not held[name].any():
+        held["made"] = _unsaid(value)
+        held["requests"] = value.requests - 1
+        for name in ("question", "content", "missing_because", "context", "contexts"):
+            held.pop(name)
+        if np.isnan(value.asked_probability).all():
+            held.pop("asked_probability")
+        for name in ("largest_cost_nano", "ungraded", "made", "at_worst", "requests"):
+            if not np.any(held[name]):
                 held.pop(name)
+        if not value.unpriced:
+            held.pop("unpriced")
         if value.grade == RIGHT:
             held.pop("grade")
     return held
+
+
+def _unsaid(traces: TraceArrays) -> BoolArray:
+    """Return which calls were made, where neither rounds nor what a call leaves says so; else 0."""
+    rounds = np.arange(traces.horizon) < traces.recorded[:, None]
+    said = (traces.made == rounds[..., None]).all() or (traces.made == left_a_trace(traces)).all()
+    return np.zeros_like(traces.made) if said else traces.made

@@ -168,7 +168,9 @@ def _line(path: Path, number: int, raw: bytes) -> Line:
         expected, _, where = str(error).partition(" - at `$.")
         field = where.rstrip("`") or "line"
         hint = NOT_OURS if field == "line" else ""
-        raise TraceFormatError(str(path), number, field, f"{plain(expected)}{hint}") from None
+        raise TraceFormatError(
+            str(path), number, field, f"{plain(expected, field)}{hint}"
+        ) from None
     except msgspec.DecodeError as error:
         problem = f"is no JSON ({error}){NOT_OURS}"
         raise TraceFormatError(str(path), number, "line", problem) from None

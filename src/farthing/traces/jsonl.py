@@ -246,7 +246,7 @@ def _named(message: str, raw: Any) -> _WrongError:
     value = raw
     for name, index in _STEP.findall(path):
         value = value[int(index)] if index else value[name]
-    return _WrongError(path or "line", f"is {_shown(value)}; it {plain(expected)}")
+    return _WrongError(path or "line", f"is {_shown(value)}; it {plain(expected, path)}")
 
 
 def _shown(value: Any) -> str:

@@ -77,11 +77,12 @@ class LongFile:
 
     def outline(self) -> Outline:
         """Return of every question what a division looks at."""
-        complete, split = [], []
+        complete, split, content = [], [], []
         for chunk in self._chunks():
             complete.append(self.played(chunk).complete)
             split.append(chunk.split)
-        return Outline(np.concatenate(complete), np.concatenate(split))
+            content.append(chunk.content)
+        return Outline(np.concatenate(complete), np.concatenate(split), np.concatenate(content))
 
     def batches(self, index: IntArray, size: int = BATCH) -> Iterator[TraceArrays]:
         """Read the questions at an index in ascending order, so many at a time, as recorded."""

@@ -57,7 +57,7 @@ def as_asked(traces: TraceArrays, origin: Origin) -> TraceArrays:
     """Return traces as a policy of some origin asks for them live.
 
     It asks a pool by name, or one model after another in the order of their prices in training;
-    that order stays, whatever the models cost in these traces.
+    that order stays, whatever the models cost in these traces. Models that it never asks are out.
 
     >>> from farthing.traces.assemble import assemble
     >>> from farthing.traces.base import Call, Trace
@@ -74,11 +74,22 @@ def as_asked(traces: TraceArrays, origin: Origin) -> TraceArrays:
     named = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
     ours = list(traces.roles) if origin.is_pool else named
     theirs = origin.roles if origin.is_pool else origin.models[0].split(" -> ")
-    known = sorted(ours) == sorted(theirs) and len(set(ours)) == len(ours)
+    known = set(theirs) <= set(ours) and len(set(ours)) == len(ours)
     places = [ours.index(name) for name in theirs] if known else None
     if not origin.is_pool:
         return cascade(traces, places)
     return traces if places is None else in_order(traces, places)
+
+
+def roles_asked(traces: TraceArrays, origin: Origin) -> tuple[str, ...]:
+    """Return the roles of a pool that a policy of some origin may ask; all, if it is another's."""
+    if not is_pool(traces):
+        return traces.roles
+    named = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
+    ours = list(traces.roles) if origin.is_pool else named
+    theirs = origin.roles if origin.is_pool else origin.models[0].split(" -> ")
+    found = tuple(role for role, name in zip(traces.roles, ours, strict=True) if name in theirs)
+    return found if len(found) == len(theirs) else traces.roles
 
 
 SURENESS = ("confidence", "uncertainty")

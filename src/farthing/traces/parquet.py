@@ -7,6 +7,7 @@ Arrow's buffers to numpy, chunk by chunk. Needs the extra `parquet`.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -17,19 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InputError, MissingExtraError, TraceFormatError
-from farthing.traces.arrays import NO_ANSWER, SPLITS, Replies, TraceArrays
+from farthing.traces.arrays import (
+    NO_ANSWER,
+    NO_CONTEXT,
+    NO_REASON,
+    SPLITS,
+    WHY_MISSING,
+    Context,
+    Replies,
+    TraceArrays,
+    left_a_trace,
+)
 from farthing.traces.atomic_file import replacing
 
 CHUNK_ROWS = 65_536
 _KEY = b"farthing.traces"
-_VERSION = 3
-"""Version 1 lacks the largest costs, version 2 the unknown grades."""
+_VERSION = 4
+"""Version 1 lacks the largest costs, version 2 the unknown grades, version 3 which calls were made
+and what was asked."""
 
 Columns = dict[str, NDArray[Any]]
 """Name to values: [n], [n, T] or [n, T * L], as wide as the file's lists."""
 
 
-class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a file says once, in its metadata."""
 
     version: int
@@ -39,6 +51,10 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: tuple[str, ...]
     signals: tuple[str, ...]
     replies: tuple[str, ...]
+    unpriced: dict[str, float] = {}
+    contexts: tuple[Context, ...] = ()
+    requests: bool = False
+    """Whether some questions stand for more than one request."""
 
 
 def write_parquet(path: str | Path, arrays: TraceArrays | Iterable[TraceArrays]) -> None:
@@ -120,6 +136,9 @@ def _header(arrays: TraceArrays) -> _Header:
         groups=arrays.group_names,
         signals=tuple(arrays.signals),
         replies=tuple(arrays.replies),
+        unpriced=dict(arrays.unpriced),
+        contexts=arrays.contexts,
+        requests=bool((arrays.requests > 1).any()),
     )
 
 
@@ -140,6 +159,17 @@ def _layout(header: _Header) -> dict[str, tuple[str, int]]:
         layout["largest_cost_nano"] = ("int64", calls)
     if header.version > 2:
         layout["ungraded"] = ("bool_", calls)
+    if header.version > 3:
+        layout |= {
+            "made": ("bool_", calls),
+            "asked_probability": ("float32", calls),
+            "missing_because": ("int8", 1),
+            "content": ("uint64", 1),
+        }
+    if header.contexts:
+        layout["context"] = ("int32", 1)
+    if header.requests:
+        layout["requests"] = ("int64", 1)
     layout |= {f"signal.{name}": ("float32", calls) for name in header.signals}
     for role in header.replies:
         layout[f"reply.{role}.action"] = ("int8", rounds)
@@ -155,6 +185,8 @@ def _schema(arrow: Any, header: _Header) -> Any:
         "cost_nano",
         "largest_cost_nano",
         "ungraded",
+        "made",
+        "asked_probability",
         "signal.",
         "reply.",
     )
@@ -182,7 +214,15 @@ def _columns(arrays: TraceArrays) -> Columns:
         "cost_nano": arrays.cost_nano,
         "largest_cost_nano": arrays.largest_cost_nano,
         "ungraded": arrays.ungraded,
+        "made": arrays.made,
+        "asked_probability": arrays.asked_probability,
+        "missing_because": arrays.missing_because,
+        "content": arrays.content,
     }
+    if arrays.contexts:
+        columns["context"] = arrays.context
+    if (arrays.requests > 1).any():
+        columns["requests"] = arrays.requests
     columns |= {f"signal.{name}": values for name, values in arrays.signals.items()}
     for role, replies in arrays.replies.items():
         columns[f"reply.{role}.action"] = replies.action
@@ -258,6 +298,8 @@ def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns)
     cost = columns["cost_nano"]
     largest = columns.get("largest_cost_nano", cost)
     ungraded = columns.get("ungraded", np.zeros_like(columns["correct"]))
+    why = columns.get("missing_because", np.full(len(recorded), NO_REASON))
+    context = columns.get("context", np.full(len(recorded), NO_CONTEXT))
     wrong = {
         "cost_nano": (cost < 0).any(axis=1),
         "largest_cost_nano": ((largest != 0) & (largest < cost)).any(axis=1),
@@ -265,7 +307,10 @@ def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns)
         "ungraded": (ungraded & ((columns["answer"] == NO_ANSWER) | columns["correct"])).any(
             axis=1
         ),
+        "missing_because": (why < NO_REASON) | (why >= len(WHY_MISSING)),
         "recorded": (recorded < 0) | (recorded > header.horizon),
+        "context": (context < NO_CONTEXT) | (context >= len(header.contexts)),
+        "requests": columns.get("requests", np.ones(len(recorded), dtype=np.int64)) < 1,
         "group": (group < -1) | (group >= len(header.groups)),
         "split": (split < -1) | (split >= len(SPLITS)),
     }
@@ -277,19 +322,25 @@ def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns)
 
 def _arrays(header: _Header, columns: Columns) -> TraceArrays:
     shape = (len(columns["id"]), header.horizon, len(header.roles))
-    largest = columns.get("largest_cost_nano", np.zeros(shape, dtype=np.int64))
-    return TraceArrays(
+    later: dict[str, Any] = {
+        name: columns[name].reshape(shape)
+        for name in ("largest_cost_nano", "ungraded", "made", "asked_probability")
+        if name in columns
+    }
+    each = ("missing_because", "content", "context", "requests")
+    later |= {name: columns[name] for name in each if name in columns}
+    arrays = TraceArrays(
         ids=columns["id"],
         roles=header.roles,
         models=header.models,
         answer=columns["answer"].reshape(shape),
         correct=columns["correct"].reshape(shape),
         cost_nano=columns["cost_nano"].reshape(shape),
-        largest_cost_nano=largest.reshape(shape),
-        ungraded=columns.get("ungraded", np.zeros(shape, dtype=bool)).reshape(shape),
         signals={name: columns[f"signal.{name}"].reshape(shape) for name in header.signals},
         group=columns["group"],
         group_names=header.groups,
+        unpriced=header.unpriced,
+        contexts=header.contexts,
         split=columns["split"],
         recorded=columns["recorded"],
         independent=columns["independent"],
@@ -297,4 +348,6 @@ def _arrays(header: _Header, columns: Columns) -> TraceArrays:
             role: Replies(columns[f"reply.{role}.action"], columns[f"reply.{role}.cost_nano"])
             for role in header.replies
         },
+        **later,
     )
+    return arrays if "made" in later else replace(arrays, made=left_a_trace(arrays))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.traces.arrays import NO_ANSWER, TraceArrays, asked
+from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.shapes import CONTROLLER, PROTOCOL_ROLES
 
 
@@ -18,8 +18,8 @@ def is_pool(arrays: TraceArrays) -> bool:
 def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArrays:
     """Lay a pool out as rounds: one model each, in order of mean cost, all in the role `model`.
 
-    A model that is missing on a question gives no answer there and costs nothing. Replies of LLM
-    policies are left out: they chose among all models at once.
+    A question's rounds end before the first model that was not asked there. Replies of LLM policies
+    are left out: they chose among all models at once.
 
     Args:
         arrays: a pool, [n, 1, L].
@@ -34,7 +34,7 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
     if not is_pool(arrays):
         raise InputError("only a pool, all of whose calls are in round 1, can become a cascade")
     pool = in_order(arrays, cheapest_first([arrays]) if order is None else order)
-    made = asked(pool)[:, 0, :]
+    made = pool.made[:, 0, :]
     names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
     return replace(
         pool,
@@ -45,6 +45,8 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
         cost_nano=pool.cost_nano.swapaxes(1, 2),
         largest_cost_nano=pool.largest_cost_nano.swapaxes(1, 2),
         ungraded=pool.ungraded.swapaxes(1, 2),
+        made=pool.made.swapaxes(1, 2),
+        asked_probability=pool.asked_probability.swapaxes(1, 2),
         signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
         recorded=np.where(
             pool.complete, pool.n_roles, np.logical_and.accumulate(made, axis=1).sum(axis=1)
@@ -54,7 +56,7 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
 
 
 def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
-    """Return the places of roles by their mean cost over the calls that were made, then by name.
+    """Return the places of roles by their mean cost over the calls that have one, then by name.
 
     Args:
         pools: pieces of one pool, of the same roles; at least one.
@@ -63,7 +65,7 @@ def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
     made = spent = np.zeros((), dtype=np.int64)
     for pool in pools:
         roles = pool.roles
-        made = made + asked(pool).sum(axis=(0, 1))
+        made = made + (pool.cost_nano > 0).sum(axis=(0, 1))
         spent = spent + pool.cost_nano.sum(axis=(0, 1))
     mean = spent / np.maximum(made, 1)
     return tuple(sorted(range(len(roles)), key=lambda i: (mean[i], roles[i])))
@@ -72,20 +74,37 @@ def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
 def missing(arrays: TraceArrays) -> dict[str, int]:
     """Return, of a pool, each model that some questions lack, and how many do; it may be empty.
 
-    A call that failed and left nothing, not even a cost, counts as lacking.
+    A call that was made and failed is not lacking: that it failed is known.
     """
     if not is_pool(arrays):
         return {}
-    lack = (~asked(arrays)).sum(axis=(0, 1)).tolist()
+    lack = (~arrays.made).sum(axis=(0, 1)).tolist()
     return {role: n for role, n in zip(arrays.roles, lack, strict=True) if n}
 
 
+def check_complete(pool: TraceArrays) -> None:
+    """Refuse to play questions that lack a model's call: what it would have said is unknown.
+
+    Raises:
+        InputError: some do; the message says how many, and who lacks most.
+    """
+    if pool.at_worst or pool.made.all():
+        return
+    lacking = int((~pool.made.all(axis=(1, 2))).sum())
+    role, most = max(missing(pool).items(), key=lambda item: item[1])
+    raise InputError(
+        f"{lacking:,} of {len(pool):,} questions lack calls ({most:,} that of {role}), and what "
+        "was not asked is unknown; take those that were asked of every model (`eligible`)"
+    )
+
+
 def in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
-    """Return a pool with its roles in the order of these places."""
+    """Return a pool with the roles at these places, in that order; replies that name others: -1."""
     order = np.array(places)
-    if (order == np.arange(pool.n_roles)).all():
+    if order.tolist() == list(range(pool.n_roles)):
         return pool
-    to = np.append(np.argsort(order), [pool.n_roles, NO_ANSWER]).astype(np.int8)  # -1 stays -1
+    to = np.full(pool.n_roles + 2, NO_ANSWER, dtype=np.int8)  # the last place is that of -1
+    to[order], to[pool.n_roles] = np.arange(len(order)), len(order)
     return replace(
         pool,
         roles=tuple(pool.roles[i] for i in order),
@@ -95,6 +114,13 @@ def in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
         cost_nano=pool.cost_nano[:, :, order],
         largest_cost_nano=pool.largest_cost_nano[:, :, order],
         ungraded=pool.ungraded[:, :, order],
+        made=pool.made[:, :, order],
+        asked_probability=pool.asked_probability[:, :, order],
+        unpriced={
+            role: share
+            for role, share in pool.unpriced.items()
+            if role in {pool.roles[i] for i in places}
+        },
         signals={name: values[:, :, order] for name, values in pool.signals.items()},
         replies={
             role: replace(reply, action=to[reply.action]) for role, reply in pool.replies.items()

@@ -8,10 +8,20 @@ import msgspec
 
 from farthing.errors import InputError
 from farthing.traces.base import Trace
+from farthing.traces.importers.columns import dollars
+from farthing.traces.importers.row import Place
+from farthing.traces.importers.row import Row as Fields
 from farthing.traces.jsonl import decode_all
 
-OF_QUESTION = ("task", "question", "gold", "group", "split", "independent", "truncated")
-"""What rows say of their question rather than of their call; the first row of each says it."""
+OF_QUESTION = (
+    "task", "question", "gold", "group", "split", "independent", "truncated",
+    "system_prompt", "history", "options", "parameters", "missing_because", "requests",
+)  # fmt: skip
+"""What rows say of their question rather than of their call; one of its rows at least says it."""
+COSTS = ("cost_usd", "largest_cost_usd")
+"""What may be an amount in words."""
+FLAGS = ("independent", "truncated")
+"""Of these the first row of a question decides."""
 Row = Mapping[str, Any]
 
 
@@ -35,12 +45,13 @@ def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
     Args:
         records: a dictionary a question, as a line of the interchange form; or a dictionary, or row
             of a data frame, a call: `id` and `model` (or `role`), with `answer`, `correct`,
-            `cost_usd` and whatever else a call may have; `question`, `gold` and the like in the
-            first row of a question.
+            `cost_usd` and whatever else a call may have; `question`, `gold` and the like in any
+            row of a question. An amount may be text, as in a table: "$0.0001525".
 
     Raises:
         TraceFormatError: a record breaks the form; the message names its place and field.
-        InputError: there is none, or a row names no question.
+        InputError: there is none, or a row names no question, or two rows of a question contradict
+            each other.
 
     >>> rows = [
     ...     {"id": "q1", "model": "small", "answer": "5", "correct": False, "cost_usd": 0.00001},
@@ -52,9 +63,25 @@ def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
     rows = _rows(records)
     if not rows:
         raise InputError("there are no records; give at least one question")
+    rows = [_with_amounts(row, Place("records", place)) for place, row in enumerate(rows, start=1)]
     if not any("calls" in row for row in rows):
         rows = _gathered(rows)
     return list(decode_all("records", map(_encoded, range(1, len(rows) + 1), rows)))
+
+
+def _with_amounts(row: Row, place: Place, path: str = "") -> Row:
+    """Return a row whose costs, and those of its calls, are numbers where they were text."""
+    amounts: dict[str, Any] = {
+        name: dollars(Fields({path + name: row[name]}, place), path + name)
+        for name in COSTS
+        if isinstance(row.get(name), str)
+    }
+    if isinstance(calls := row.get("calls"), list):
+        amounts["calls"] = [
+            _with_amounts(call, place, f"calls[{i}].") if isinstance(call, Mapping) else call
+            for i, call in enumerate(calls)
+        ]
+    return {**row, **amounts} if amounts else row
 
 
 def _encoded(place: int, row: Row) -> bytes:
@@ -93,6 +120,15 @@ def _gathered(rows: Sequence[Row]) -> list[Row]:
         name = str(known["id"])
         about = {key: known[key] for key in OF_QUESTION if key in known}
         question = questions.setdefault(name, {"id": name, "gold": [], **about, "calls": []})
+        for key, value in about.items():
+            if key in FLAGS or not value:
+                continue
+            if (question.get(key) or value) != value:
+                raise InputError(
+                    f"record {place}: question '{name}' has another {key} in a record before; one "
+                    "id is one question"
+                )
+            question[key] = value
         call = {key: v for key, v in known.items() if key != "id" and key not in OF_QUESTION}
         role = call.get("role") or call.get("model")
         question["calls"].append({"round": 1, **call, "role": role})

@@ -1,19 +1,21 @@
 """Questions that stand under two ids: one log that was read twice, or a question asked again.
 
-Every guarantee counts questions as independent draws. A question that is there twice counts twice,
-and may train a policy under one id and prove its promise under the other.
+What asks the same is told as everywhere (`copies`). A proof counts such questions once; one log
+that was read twice makes traffic look repetitive that is not, and should be left out.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InputError
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Trace
+from farthing.traces.copies import asked_first, content_of
 
 _MEASURED = (
     "round", "role", "answer", "input_tokens", "output_tokens", "latency_s", "confidence",
@@ -26,7 +28,7 @@ FEW = 20
 
 @dataclass
 class Repeats:
-    """Counts questions with the text of another one, as traces pass by; empty texts do not count.
+    """Counts questions that ask the same as another one, as traces pass by; empty texts do not.
 
     >>> from farthing.traces.base import Call
     >>> def trace(name: str, said: str) -> Trace:
@@ -41,7 +43,7 @@ class Repeats:
     texts: int = 0
     """Questions that passed by and have a text."""
     copies: int = 0
-    """Of these, those with the text and the calls of another one."""
+    """Of these, those that ask the same as another one, with the same calls."""
     stored: int = 0
     """Of the copies, those of a question that was stored before."""
     asked_again: int = 0
@@ -52,22 +54,22 @@ class Repeats:
     """The same of a question that was asked again."""
     _noted: set[bytes] = field(default_factory=set)
     _by_calls: dict[bytes, str] = field(default_factory=dict)
-    _by_text: dict[bytes, str] = field(default_factory=dict)
+    _by_content: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def beside(cls, stored: Iterable[Trace]) -> Self:
         """Return a counter of traces that are to stand beside others."""
         repeats = cls()
         for trace in stored:
-            if (text := _normal(trace.question)) is not None:
-                repeats._noted.add(repeats._note(trace, text))
+            if content := content_of(trace):
+                repeats._noted.add(repeats._note(trace, content))
         return repeats
 
     def passing(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         """Yield traces that are to be added, and count those that repeat another one."""
         for trace in traces:
-            if (text := _normal(trace.question)) is not None:
-                self._count(trace, text)
+            if content := content_of(trace):
+                self._count(trace, content)
             yield trace
 
     def refuse(self, source: str, store: str) -> None:
@@ -101,16 +103,16 @@ class Repeats:
                 f"answers ('{before}' and '{now}'); calls come together where ids are the same"
             )
 
-    def _note(self, trace: Trace, text: bytes) -> bytes:
-        calls = _digest(text, repr(sorted(_values(trace))).encode())
+    def _note(self, trace: Trace, content: int) -> bytes:
+        calls = _digest(content.to_bytes(8, "little"), _told(trace))
         self._by_calls.setdefault(calls, trace.id)
-        self._by_text.setdefault(text, trace.id)
+        self._by_content.setdefault(content, trace.id)
         return calls
 
-    def _count(self, trace: Trace, text: bytes) -> None:
+    def _count(self, trace: Trace, content: int) -> None:
         self.texts += 1
-        known, before = len(self._by_calls), self._by_text.get(text)
-        calls = self._note(trace, text)
+        known, before = len(self._by_calls), self._by_content.get(content)
+        calls = self._note(trace, content)
         if len(self._by_calls) == known:
             self.copies += 1
             self.stored += calls in self._noted
@@ -120,26 +122,32 @@ class Repeats:
             self.other_pair = self.other_pair or (before, trace.id)
 
 
-def doubt(traces: TraceArrays) -> str | None:
-    """Say how many questions have the text and the calls of another one; None: none has.
+def doubt(traces: TraceArrays, records: Sequence[Trace] | None = None) -> str | None:
+    """Say how many questions ask the same as another one, with the same calls; None: none does.
 
     Where one file was imported under two kinds of ids, that is all of them.
+
+    Args:
+        traces: the questions.
+        records: what they were made of, which counts as an import does; None: of a file of arrays
+            that is not known, nor what was answered, only which answers of a question are the same.
     """
-    if traces.question is None:
-        return None
     held: list[NDArray[Any]] = [traces.answer, traces.cost_nano, *traces.signals.values()]
     seen: dict[bytes, str] = {}
     copies, pair = 0, None
-    for row, (name, text) in enumerate(zip(traces.ids.tolist(), traces.question, strict=True)):
-        if (normal := _normal(text)) is None:
-            continue
-        before = seen.setdefault(_digest(normal, *(one[row].tobytes() for one in held)), name)
+    first = asked_first(traces.content)
+    for row in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
+        said = [one[row].tobytes() for one in held] if records is None else [_told(records[row])]
+        name = str(traces.ids[row])
+        before = seen.setdefault(_digest(traces.content[row].tobytes(), *said), name)
         if before != name:
             copies, pair = copies + 1, pair or (before, name)
-    return None if pair is None else twice(copies, pair)
+    if pair is None:
+        return None
+    return twice(copies, pair, "answers" if records is not None else "pattern of answers")
 
 
-def twice(copies: int, pair: tuple[str, str]) -> str:
+def twice(copies: int, pair: tuple[str, str], same: str = "answers") -> str:
     """Say that questions are there twice, and what follows.
 
     >>> twice(1, ("a", "b")).partition("; ")[0]
@@ -147,9 +155,9 @@ def twice(copies: int, pair: tuple[str, str]) -> str:
     """
     stand = "question stands" if copies == 1 else "questions stand"
     return (
-        f"{copies:,} {stand} here twice, with the same text and answers under two ids "
-        f"('{pair[0]}' and '{pair[1]}'); if one log was read twice, leave one of each out, or what "
-        f"is proved counts {'it' if copies == 1 else 'them'} twice"
+        f"{copies:,} {stand} here twice, with the same text and {same} under two ids "
+        f"('{pair[0]}' and '{pair[1]}'); a proof counts each of them once, and a proof per request "
+        "each time; if one log was read twice, leave one of each out"
     )
 
 
@@ -157,10 +165,8 @@ def _have(n: int) -> str:
     return f"{n:,} question has" if n == 1 else f"{n:,} questions have"
 
 
-def _normal(text: str) -> bytes | None:
-    """Return a text's digest, whatever its white space; None: it says nothing."""
-    words = " ".join(text.split())
-    return _digest(words.encode("utf-8", "surrogatepass")) if words else None
+def _told(trace: Trace) -> bytes:
+    return repr(sorted(_values(trace))).encode()
 
 
 def _values(trace: Trace) -> Iterator[tuple[str, ...]]:

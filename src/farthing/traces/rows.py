@@ -24,6 +24,7 @@ _COPIED = (
     "latency_s",
     "cost_usd",
     "largest_cost_usd",
+    "asked_probability",
     "f1",
     "score",
 )
@@ -31,28 +32,35 @@ _COPIED = (
 
 _copied = attrgetter(*_COPIED)
 
+_CONTEXT = ("system_prompt", "history", "options", "parameters", "missing_because", "requests")
+"""Fields of a trace that have a column of the same name."""
+
+_context = attrgetter(*_CONTEXT)
+
 INSERT_TRACE = """
 INSERT INTO traces (
     position, id, task, stratum, split, question, gold, independent, truncated, import,
-    system
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    system, system_prompt, history, options, parameters, missing_because, requests
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 INSERT_CALL = """
 INSERT INTO calls (
     round, role, model, answer, correct, text, verdict, confidence, uncertainty, input_tokens,
-    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, f1, score,
+    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, asked_probability, f1, score,
     cost_nano, largest_cost_nano, error_type, error_message, extra, trace, position
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 SELECT_TRACES = """
-SELECT position, id, task, stratum, split, question, gold, independent, truncated FROM traces
+SELECT position, id, task, stratum, split, question, gold, independent, truncated,
+    system_prompt, history, options, parameters, missing_because, requests
+FROM traces
 WHERE (:task IS NULL OR task = :task) AND (:stratum IS NULL OR stratum = :stratum)
     AND (:split IS NULL OR split = :split)
 ORDER BY position"""
 
 SELECT_CALLS = """
 SELECT round, role, model, answer, correct, text, verdict, confidence, uncertainty, input_tokens,
-    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, f1, score,
+    output_tokens, tool_calls, latency_s, cost_usd, largest_cost_usd, asked_probability, f1, score,
     error_type, error_message, extra
 FROM calls WHERE trace = ? ORDER BY position"""
 
@@ -71,6 +79,7 @@ def trace_row(position: int, trace: Trace, log: int | None, system: int | None) 
         trace.truncated,
         log,
         system,
+        *_context(trace),
     )
 
 
@@ -92,7 +101,7 @@ def call_row(trace: int, place: int, call: Call) -> tuple[Any, ...]:
 
 def trace_from(row: list[Any], calls: Iterable[tuple[Any, ...]]) -> Trace:
     """Rebuild a trace from its row of `SELECT_TRACES`, less the position, and its calls."""
-    name, task, group, split, question, gold, independent, truncated = row
+    name, task, group, split, question, gold, independent, truncated, *context = row
     return Trace(
         id=name,
         question=question,
@@ -103,6 +112,7 @@ def trace_from(row: list[Any], calls: Iterable[tuple[Any, ...]]) -> Trace:
         split=split,
         independent=bool(independent),
         truncated=bool(truncated),
+        **dict(zip(_CONTEXT, context, strict=True)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Who trains, who calibrates, who tests."""
+"""Who trains, who calibrates, who tests: copies of one question do the same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import TooFewTracesError
 from farthing.traces.arrays import SPLITS, BoolArray, IntArray
+from farthing.traces.copies import Content, Together, agreed_marks
 
 SHARES = (60, 20, 20)
 """Percent of the questions to `train`, `calibrate` and `test` where nothing else is said."""
@@ -32,6 +33,11 @@ class Divisible(Protocol):
         """[n] index into `SPLITS`; -1 where the file names none."""
         ...
 
+    @property
+    def content(self) -> Content:
+        """[n] mark of what is asked; 0 where nobody knows."""
+        ...
+
 
 @dataclass(frozen=True)
 class Outline:
@@ -39,6 +45,7 @@ class Outline:
 
     complete: BoolArray
     split: NDArray[np.int8]
+    content: Content
 
     def __len__(self) -> int:
         return len(self.split)
@@ -58,28 +65,32 @@ class Division:
     """A fixed training part, and a pool to draw calibration and test from, again and again."""
 
     train: IntArray
-    """Rows to train on, in ascending order."""
+    """Rows to train on, in ascending order, with all copies."""
     rest: IntArray
-    """Rows to draw from, in ascending order; none of them is in `train`."""
+    """Distinct questions to draw from, in ascending order; none of them is in `train`."""
     n_calibrate: int
     n_test: int
+    together: Together
+    """All complete questions."""
     incomplete: int = 0
     """Questions left out because rounds of them were never recorded."""
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Questions in each part."""
-        return dict(zip(SPLITS, (len(self.train), self.n_calibrate, self.n_test), strict=True))
+        """Distinct questions in each part."""
+        n_train = int(np.isin(self.together.distinct, self.train).sum())
+        return dict(zip(SPLITS, (n_train, self.n_calibrate, self.n_test), strict=True))
 
     def redraw(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Draw the rows of the calibration part and of the test part, without overlap."""
+        """Draw distinct questions to calibrate and to test, without overlap."""
         drawn = rng.permutation(self.rest)[: self.n_calibrate + self.n_test]
         return np.sort(drawn[: self.n_calibrate]), np.sort(drawn[self.n_calibrate :])
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{size:,} to {part}" for part, size in self.sizes.items())
         left_out = f"; {self.incomplete:,} incomplete left out" if self.incomplete else ""
-        return f"{sizes}{left_out}"
+        some = self.together.said
+        return f"{sizes}{left_out}{f' ({some})' if some else ''}"
 
 
 def divide(
@@ -95,7 +106,8 @@ def divide(
     Where the file marks a `train` part, that part trains and everything else is the rest; otherwise
     the training part is drawn from all questions. A size that is not given is its share, 60 / 20 /
     20, of what the given ones leave over. The same generator state gives the same training part.
-    Questions with rounds that were never recorded are left out.
+    Questions with rounds that were never recorded are left out. Sizes count distinct questions: all
+    copies of one go where it goes.
 
     Args:
         arrays: the questions.
@@ -107,8 +119,9 @@ def divide(
     Raises:
         TooFewTracesError: there are fewer complete questions than that, or a part would be empty.
     """
-    complete = np.flatnonzero(arrays.complete)
-    marked = complete[arrays.split[complete] == SPLITS.index("train")]
+    together = Together.of(arrays.content, np.flatnonzero(arrays.complete))
+    complete = together.distinct
+    marked = complete[_marks(arrays)[complete] == SPLITS.index("train")]
     if marked.size:
         pool, rest = rng.permutation(marked), np.setdiff1d(complete, marked)
         n_train = marked.size if train is None else train
@@ -117,16 +130,17 @@ def divide(
         pool = rng.permutation(complete)
         n_train, n_calibrate, n_test = _share(complete.size, (train, calibrate, test))
         rest = np.sort(pool[max(n_train, 0) :])
-    incomplete = len(arrays) - complete.size
+    incomplete = len(arrays) - together.rows.size
     asked = (n_train, n_calibrate, n_test)
     if min(asked) < 1 or n_train > pool.size or n_calibrate + n_test > rest.size:
-        raise TooFewTracesError(_too_few(asked, complete.size, marked.size, incomplete))
-    return Division(np.sort(pool[:n_train]), rest, n_calibrate, n_test, incomplete)
+        raise TooFewTracesError(_too_few(asked, together, marked.size, incomplete))
+    train_rows = together.all_of(pool[:n_train])
+    return Division(train_rows, rest, n_calibrate, n_test, together, incomplete)
 
 
 def named_parts(arrays: Divisible) -> Parts | None:
     """Return the complete questions of each part, where the file marks all three; else None."""
-    split = np.where(arrays.complete, arrays.split, -1)
+    split = np.where(arrays.complete, _marks(arrays), -1)
     rows = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
     return Parts(*rows) if all(part.size for part in rows) else None
 
@@ -151,7 +165,7 @@ def fixed_parts(
     if named is not None and train is None and calibrate is None and test is None:
         return named
     division = divide(arrays, rng, train=train, calibrate=calibrate, test=test)
-    return Parts(division.train, *division.redraw(rng))
+    return Parts(division.train, *map(division.together.all_of, division.redraw(rng)))
 
 
 def by_shares(
@@ -169,16 +183,22 @@ def by_shares(
         rng: the only source of randomness.
 
     Returns:
-        Row numbers in ascending order, without overlap.
+        Row numbers in ascending order, without overlap; shares are of distinct questions, whose
+        copies go where they go.
+
     """
-    marked = [np.flatnonzero(arrays.split == part) for part in range(len(SPLITS))]
+    split, together = _marks(arrays), Together.of(arrays.content, np.arange(len(arrays)))
+    marked = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
     if len(shares) == len(SPLITS) and all(part.size for part in marked):
         return marked
     train, *_ = marked
+    rest = np.setdiff1d(together.distinct, train)
     if not train.size:
-        return _drawn(np.arange(len(arrays)), shares, rng)
-    rest = np.setdiff1d(np.arange(len(arrays)), train)
-    return [train, *_drawn(rest, [share / (1 - shares[0]) for share in shares[1:]], rng)]
+        parts = _drawn(rest, shares, rng)
+    else:
+        parts = _drawn(rest, [share / (1 - shares[0]) for share in shares[1:]], rng)
+    drawn = [together.all_of(part) for part in parts]
+    return [train, *drawn] if train.size else drawn
 
 
 def _drawn(rows: IntArray, shares: Sequence[Fraction], rng: np.random.Generator) -> list[IntArray]:
@@ -203,11 +223,17 @@ def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list
     return sizes
 
 
-def _too_few(asked: tuple[int, int, int], complete: int, marked: int, incomplete: int) -> str:
+def _marks(arrays: Divisible) -> NDArray[np.int8]:
+    """Return the part that each question is marked for, [n]; copies of one have one mark."""
+    return agreed_marks(arrays.split, arrays.content)
+
+
+def _too_few(asked: tuple[int, int, int], together: Together, marked: int, incomplete: int) -> str:
     parts = " and ".join(f"{size:,} to {part}" for part, size in zip(SPLITS, asked, strict=True))
     own = f", {marked:,} of them marked to train" if marked else ""
     left_out = f" ({incomplete:,} incomplete left out)" if incomplete else ""
+    there = together.said or f"{len(together.rows):,} complete questions"
     return (
-        f"asked for {parts}, at least 1 each; there are {complete:,} complete questions{own}"
+        f"asked for {parts}, at least 1 each; there are {there}{own}"
         f"{left_out}: ask for fewer or record more"
     )

@@ -106,6 +106,13 @@ def test_what_calls_really_cost_is_learned_too() -> None:
     assert taught.worth.ratio.mean() == pytest.approx(1.0)
 
 
+def test_what_is_forgone_is_the_mean_over_what_a_call_may_really_cost() -> None:
+    """3 bring 1 to the request to come. A call of 2 costs 1 or 3: 2 left bring 1, and 0 nothing."""
+    table = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    worth = Worth(table, 1.0, np.ones(1), np.zeros((1, 2)), np.array([0.5, 1.5]))
+    assert worth.forgone(1, 3, 2) == 0.5
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_more_money_and_more_requests_are_never_worse(seed: int) -> None:
     rng = np.random.default_rng([seed, 2])

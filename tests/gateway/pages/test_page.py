@@ -1,5 +1,6 @@
 """What pages say: the figures of what is recorded, and what to do first where there is nothing."""
 
+import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,11 @@ from page_running import (
 )
 from scripted_watch import ScriptedWatch
 
+from farthing.budgets.accounts.base import Amount
+from farthing.budgets.accounts.opening import open_accounts
 from farthing.gateway.pages.figures import week
 from farthing.gateway.pages.rendering import money
+from farthing.gateway.spending import settle
 from farthing.gateway.traffic_rows import cost_of
 
 
@@ -36,6 +40,20 @@ def test_the_overview_says_what_was_saved(browser: Browser) -> None:
     assert "✕ broken" in said
     assert "1 open alarm" in said
     assert "farthing recalibrate --policy letters" in said
+
+
+def test_the_overview_says_what_is_disputed(browser: Browser, tmp_path: Path) -> None:
+    assert "Disputed" not in words(browser, "/admin")
+
+    async def claim() -> None:
+        ledger = await open_accounts(str(tmp_path / "gateway.db"))
+        hold = await ledger.reserve(["all", "model:large"], Amount(900_000, 45), (), lease_s=60)
+        await settle(ledger, hold, Amount(12_500_000_900_000, 1_000_000_045))
+        await ledger.aclose()
+
+    asyncio.run(claim())
+    said = words(browser, "/admin")
+    assert "model:large: 1 call claimed $12,500.00 and 1,000,000,000 tokens beyond what" in said
 
 
 def test_alarms_are_closed_by_whom(browser: Browser) -> None:

@@ -215,8 +215,9 @@ def test_the_alarm_names_the_last_grades_and_no_interval_that_misses_them() -> N
     all_of_it = np.concatenate([before, later[:seen]])
     (alarm,) = rang
     assert (
-        f"0.9 was promised, and of the last 50 graded audits {all_of_it[-50:].mean():.3g} kept it, "
-        f"of all {len(all_of_it):,} {all_of_it.mean():.3g}. Were it kept" in alarm.says
+        f"90 % was promised, and of the last 50 graded audits {100 * all_of_it[-50:].mean():.3g} % "
+        f"kept it, of all {len(all_of_it):,} {100 * all_of_it.mean():.3g} %. Were it kept"
+        in alarm.says
     )
     found = re.search(r"1 in ([0-9,]+) at most", alarm.says)
     assert found is not None

@@ -88,7 +88,7 @@ def test_where_no_one_share_fits_all_audits_that_is_said(where: str) -> None:
         changed = await the_only(watch)
         assert changed.changed
         said = meaning(changed)
-        assert "0.5 of 600 graded audits kept it. No one share fits all of them" in said
+        assert "50 % of 600 graded audits kept it. No one share fits all of them" in said
         assert "confidence" not in said  # of the life: it says nothing any more
 
     playing(where, play)
@@ -113,7 +113,7 @@ def test_since_the_alarm_and_since_it_was_closed_have_figures_of_their_own(where
         assert whole.recent.low is not None
         assert whole.recent.high is not None
         assert 0.3 < whole.recent.low < 0.5 < whole.recent.high < 0.7
-        assert " UTC) 0.5 of 80 graded audits kept it: 0.3" in meaning(whole)
+        assert " UTC) 50 % of 80 graded audits kept it: 3" in meaning(whole)
         assert (await watch.close_alarm(alarm.id, "ann")) is True
         (alarm,) = await watch.alarms()
         await count(watch.database, DELTA)
@@ -261,7 +261,7 @@ def test_an_alarm_ends_a_promise_until_it_is_closed(where: str) -> None:
         await count(watch.database, DELTA)
         (alarm,) = await watch.alarms()
         assert (alarm.signal, alarm.closed_at, alarm.certificate) == ("promise", None, "c")
-        assert "0.9 was promised" in alarm.says
+        assert "90 % was promised" in alarm.says
         assert set(await watch.ended()) == {UNDER}
         assert not await watch.close_alarm("none", "ann")
         closed = await asyncio.gather(*(watch.close_alarm(alarm.id, by) for by in ("ann", "bob")))

@@ -19,8 +19,11 @@ from serving import serving, total, until
 
 from farthing.cli.main import _run as farthing
 from farthing.gateway import house
+from farthing.gateway.config import ServeConfig, read_config
 from farthing.gateway.database import Step, microseconds, open_database
 from farthing.gateway.keys import open_keys
+from farthing.gateway.redeploying.audits import audited_traces
+from farthing.gateway.redeploying.places import place_of
 from farthing.traces.jsonl import read_traces
 
 RECORD = "[record]\nshare = 0.0\nusd_per_day = 1.0\n"
@@ -84,6 +87,8 @@ def test_audits_are_asked_graded_paid_and_shown(tmp_path: Path, bundle: Path) ->
         assert (whole["replies"], whole["drawn"], whole["failed"]) == (6, 6, 0)
         assert (group["group"], group["replies"], group["graded"]) == ("vip", 5, 5)
         assert whole["low"] > 0
+        assert whole["says"].startswith("100 % of 6 graded audits kept it; of all replies ")
+        assert "% to 100 % at confidence 0.95; 95 % was promised." in whole["says"]
         (deployment,) = found["deployments"]
         assert (deployment["certificate"], deployment["how"]) == (mark, "loaded")
         assert found["alarms"] == []
@@ -119,7 +124,8 @@ def test_rows_say_what_decided_and_what_chance_drew(tmp_path: Path, bundle: Path
     assert {row[4] for row in rows[:-1]} == {0.5}
     drawn = sum(row[5] for row in rows[:-1])
     assert 8 <= drawn <= 32
-    assert len(reading(tmp_path / "gateway.db", "SELECT id FROM audits")) == drawn
+    audits = reading(tmp_path / "gateway.db", "SELECT purpose, probability FROM audits")
+    assert audits == [("audit", 0.5)] * drawn
 
 
 def reading(database: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -148,18 +154,45 @@ def test_without_audits_nothing_moves_and_it_is_said(tmp_path: Path, bundle: Pat
         assert len(stub.requests) == 1
 
 
-def test_what_is_explored_is_complete_and_no_audit(tmp_path: Path, bundle: Path) -> None:
-    text = drawing(config(Endpoint(url="http://127.0.0.1:9/v1"), bundle), 0.0, 1.0)
+@pytest.mark.parametrize("promise", ["agreement", "parity"])
+def test_what_is_explored_is_complete_and_no_audit(tmp_path: Path, promise: str) -> None:
+    made_bundle(tmp_path, promise)
     with Endpoint(letter) as stub:
-        text = text.replace("http://127.0.0.1:9/v1", stub.url)
+        text = drawing(config(stub, tmp_path / "bundle"), 0.0, 1.0)
         with gateway(tmp_path, text) as running:
-            for k in range(3):
-                running.chat("farthing/letters", SYSTEM, f"number {k}")
-            kept = watched(
-                running, lambda one: one["kept"] and one["kept"][0]["explored_nano"] > 0
-            )["kept"][0]
-            assert (kept["explored"], kept["drawn"], kept["graded"]) == (3, 0, 0)
+            said = [running.chat("farthing/letters", SYSTEM, f"number {k}") for k in range(3)]
+            assert {one.json["farthing"]["promise"] for one in said} == {promise}
+            watched(running, lambda one: one["kept"] and one["kept"][0]["explored_nano"] > 0)
             until(lambda: len(stub.requests) == 6)
+            for one, gold in zip(said, "BBB", strict=True):
+                sent = {"trace_id": one.json["farthing"]["trace_id"], "gold": gold}
+                assert post(running, sent).json["audit"] is False
+            found = watched(running, lambda one: one["kept"][0]["volunteered"] == 3)
+    kept = found["kept"][0]
+    assert (kept["explored"], kept["drawn"], kept["graded"]) == (3, 0, 0)
+    assert kept["share"] is None
+    assert found["ungraded"] == []
+    rows = reading(tmp_path / "gateway.db", "SELECT decided FROM traffic_requests")
+    promised = {json.loads(one)["promised"] for (one,) in rows}
+    # At most so far below the reference: a difference in [-1, 1], as a share.
+    assert promised == ({0.95} if promise == "agreement" else {(1 - 0.02) / 2})
+    config_file = read_config(tmp_path / "serve.toml")
+    assert drawn(config_file, datetime.fromtimestamp(0, UTC)) == 0
+
+
+def drawn(config: ServeConfig, since: datetime) -> int:
+    """Return how many audits would recalibrate the policy."""
+
+    async def go() -> int:
+        opened = await open_database(config.serve.database, ())
+        try:
+            return (
+                await audited_traces(opened, place_of(config, "letters"), since, gold=False)
+            ).drawn
+        finally:
+            await opened.aclose()
+
+    return asyncio.run(go())
 
 
 def test_an_alarm_ends_what_replies_promise_until_somebody_sees_to_it(

@@ -1,6 +1,7 @@
 """Plans and the best of them, beside slow loops over everything that can happen."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -178,6 +179,17 @@ def test_no_baseline_earns_more_than_the_best_plans(of: Population) -> None:
     assert found["always best"].accuracy == max(one.accuracy for one in singles[1:])
     assert found["always cheapest"].cost_nano == min(one.cost_nano for one in singles[1:])
     assert "threshold" not in baselines(played, budget)
+
+
+def test_of_experts_that_are_as_often_right_the_cheaper_is_the_best() -> None:
+    cost = np.repeat([[9], [4], [6]], 64, axis=1)
+    of = replace(questions(0, 64), cost_nano=cost, right=np.ones((3, 64)), weight=np.ones(64))
+    of = replace(of, cell=np.zeros(64, dtype=int), answer=np.zeros((3, 64), dtype=int))
+    played = everything(of)
+    found = baselines(played, 30)
+    assert found["always best"] == found[of.names[1]] != found[of.names[0]]
+    [chosen] = best(played, 30)
+    assert played.plans[chosen] == Plan((1,))
 
 
 def graded() -> Population:

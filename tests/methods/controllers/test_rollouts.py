@@ -256,6 +256,24 @@ def test_a_turn_that_cannot_be_paid_ends_the_episode() -> None:
     assert len(script.seen) == 1
 
 
+def test_what_was_spent_counts_against_the_next_call() -> None:
+    """Two calls of 30,000 each would fit 50,000 alone, and do not together."""
+    experts = Perfect({"small": 30_000, "large": 30_000})
+    sampling = Sampling(temperature=0.0, hard_nano=50_000)
+    [episode] = play(voice(Script(caller)), [("a=4;a?", LOW)], experts, sampling)
+    assert (episode.refused, [call.expert for call in episode.calls]) == (1, ["small"])
+    assert 30_000 < episode.cost_nano <= 50_000
+
+
+def test_what_was_spent_counts_against_the_next_turn() -> None:
+    """A call of 30,000 and the first turn's 2,700 leave the second turn less than it can cost."""
+    experts = Perfect({"small": 30_000, "large": 30_000})
+    sampling = Sampling(temperature=0.0, hard_nano=30_000 + 6 * 50 + 12 * 200)
+    [episode] = play(voice(Script(caller)), [("a=4;a?", LOW)], experts, sampling)
+    assert (episode.ended_by, episode.turns, len(episode.calls)) == ("budget", 1, 1)
+    assert 30_000 < episode.cost_nano <= 32_700
+
+
 def test_a_mode_s_budget_limits_nothing() -> None:
     [episode] = play(voice(Script(caller)), [("a=4;a?", Mode("low", 0))], Perfect(PRICES))
     assert len(episode.calls) == 2

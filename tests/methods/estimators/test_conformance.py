@@ -120,7 +120,7 @@ def test_an_ungraded_answer_is_no_outcome(name: str) -> None:
 @every_estimator
 def test_what_cannot_be_learned_from_is_one_line(name: str) -> None:
     estimator: Estimator = system("estimator", name)
-    fields = ("answer", "correct", "cost_nano", "ungraded", "largest_cost_nano")
+    fields = ("answer", "correct", "cost_nano", "ungraded", "largest_cost_nano", "made")
     twice: Any = {field: np.repeat(getattr(TRAIN, field), 2, axis=1) for field in fields}
     two = replace(TRAIN, **twice)
     cases = (

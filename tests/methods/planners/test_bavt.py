@@ -168,3 +168,30 @@ def test_steps_needed_inverts_the_binomial_tail() -> None:
         if n <= 512:
             assert binom.cdf(k - 1, n - 1, q / m) > epsilon
     assert rises_needed(0.2, 0.8) == 2
+
+
+@dataclass(frozen=True)
+class Half:
+    """Two drafts, worth 0.6 and 0.3 as they are, and an end from anywhere."""
+
+    def actions(self, state: str) -> Sequence[Action]:
+        drafts = [Action("a", 10, 10), Action("b", 10, 10)] if not state else []
+        return [] if state.endswith("!") else [*drafts, Action("end", 5, 5)]
+
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
+        del rng
+        done = self.actions(state)[action]
+        return Step(state + ("!" if done.name == "end" else done.name), done.expected_nano)
+
+    def value(self, state: str) -> float:
+        return {"a": 0.6, "b": 0.3}.get(state[:1], 0.0)
+
+    def ending(self, state: str) -> int:
+        return len(self.actions(state)) - 1
+
+
+def test_the_end_is_forced_from_the_best_node() -> None:
+    """25 pay for both drafts and an end: from a, at 0.2 + 0.6, and not from b or the root."""
+    found = ValueTree(drafts=1).search(Half(), "", Left(25), np.random.default_rng(0))
+    assert (found.state, found.path, found.spent_nano) == ("a!", (0, 0), 25)
+    assert found.value == pytest.approx(0.8)

@@ -183,3 +183,22 @@ def test_the_shortest_time_is_that_of_the_longest_way() -> None:
     quick = Choice("quick", 0.5, (100, 300), tokens_per_s=50.0, latency_s=1.0)
     parts = (Part("a", (slow, quick)), Part("b", (slow,)), Part("c", (quick,), after=(0, 1)))
     assert Workflow(parts).shortest_s == 10.0 + 3.0
+
+
+@pytest.mark.parametrize(
+    ("money", "seconds", "usual"),
+    [(100, 20.0, 1), (100, 15.9, 0), (16, 20.0, 1), (15, 20.0, 0), (5, 1.0, 0), (1, 20.0, None)],
+)
+def test_the_usual_way_gives_each_part_an_even_share(
+    money: int, seconds: float, usual: int | None
+) -> None:
+    """Two parts in a row: a quick model takes 2 s for 2, a careful one, oftener right, 8 s for 8.
+
+    The careful one fits where half of the time is 8 s and half of the money 8. Where neither fits
+    it is the fastest that can be paid, and nobody for 1.
+    """
+    quick = Choice("quick", 0.5, (2, 2), token_nano=1, tokens_per_s=1.0)
+    careful = Choice("careful", 0.9, (8, 8), token_nano=1, tokens_per_s=1.0)
+    parts = Part("draft", (quick, careful)), Part("check", (quick, careful), (0,))
+    workflow = Workflow(parts)
+    assert workflow.usual(workflow.begin, Left(money, seconds)) == usual

@@ -1,5 +1,6 @@
 """What holds for every method over a pool: money, what a decision may see, seeds, the limit."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -173,24 +174,17 @@ def test_rounds_are_refused(name: str) -> None:
             "answer": np.repeat(TRAIN.answer, 2, axis=1),
             "correct": np.repeat(TRAIN.correct, 2, axis=1),
             "cost_nano": np.repeat(TRAIN.cost_nano, 2, axis=1),
+            "made": np.repeat(TRAIN.made, 2, axis=1),
         }
     )
     with pytest.raises(InputError, match="pool"):
         fitted(name, two)
 
 
-def test_a_missing_model_is_free_and_says_nothing() -> None:
-    lacking = TraceArrays(
-        **{
-            **vars(TEST),
-            "answer": np.where(np.arange(L) == 3, NO_ANSWER, TEST.answer).astype(np.int16),
-            "correct": np.where(np.arange(L) == 3, False, TEST.correct),
-            "cost_nano": np.where(np.arange(L) == 3, 0, TEST.cost_nano),
-        }
-    )
-    points = POLICIES["Always all"].points(lacking)
-    assert (points.cost_nano == 7 * 10**6).all()
-    assert points.answered.all()
+def test_a_missing_call_is_unknown_and_never_played() -> None:
+    lacking = replace(TEST, made=np.broadcast_to(np.arange(L) != 3, TEST.made.shape))
+    with pytest.raises(InputError, match=f"{N} of {N} questions lack calls"):
+        POLICIES["Always all"].points(lacking)
 
 
 def test_the_frontier_against_a_slow_look() -> None:
@@ -212,6 +206,7 @@ def only(traces: TraceArrays, models: int) -> TraceArrays:
             "answer": traces.answer[:, :, :models],
             "correct": traces.correct[:, :, :models],
             "cost_nano": traces.cost_nano[:, :, :models],
+            "made": traces.made[:, :, :models],
             "signals": {},
         }
     )

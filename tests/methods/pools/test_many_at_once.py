@@ -1,5 +1,6 @@
 """Every method over a pool: call by call as many at once, in a bundle as in memory."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.bundle import folder as bundles
+from farthing.errors import InputError
 from farthing.methods.base import Saveable, Silent, load
 from farthing.methods.cards import card, cards
 from farthing.process.base import Budget, Policy
@@ -23,8 +25,8 @@ every_method = pytest.mark.parametrize("name", NAMES)
 L = 4
 
 
-def pool(n: int, seed: int, *, ragged: bool = True) -> TraceArrays:
-    """Models whose prices rise; some calls are missing, and some say nothing."""
+def pool(n: int, seed: int, *, failing: bool = True) -> TraceArrays:
+    """Models whose prices rise; some calls say nothing, and some fail at no cost."""
     rng = np.random.default_rng(seed)
     hard = rng.random(n) < 0.5
     skill = np.where(hard[:, None], [0.25, 0.3, 0.4, 0.9], [0.8, 0.9, 0.95, 0.97])
@@ -33,13 +35,10 @@ def pool(n: int, seed: int, *, ragged: bool = True) -> TraceArrays:
     confidence = np.clip(np.where(right, 0.85, 0.5) + rng.normal(0, 0.1, (n, L)), 0.02, 0.98)
     confidence = confidence[:, None]
     cost = (np.array([1, 2, 4, 8]) * 10**6 + rng.integers(0, 10**5, (n, 1, L))).astype(np.int64)
-    recorded = np.ones(n, dtype=np.int16)
-    if ragged:
+    if failing:
         answer[rng.random(answer.shape) < 0.1] = NO_ANSWER
-        missing = rng.random(answer.shape) < 0.1
-        missing[:, 0, 0] = False
-        answer[missing], cost[missing], confidence[missing] = NO_ANSWER, 0, np.nan
-        recorded = np.where(missing.any(axis=(1, 2)), 0, 1).astype(np.int16)
+        failed = rng.random(answer.shape) < 0.1
+        answer[failed], cost[failed], confidence[failed] = NO_ANSWER, 0, np.nan
     words = np.where(hard, "prove the theorem of", "what is the capital of")
     return TraceArrays(
         ids=np.array([f"{seed}-{i}" for i in range(n)]),
@@ -52,13 +51,13 @@ def pool(n: int, seed: int, *, ragged: bool = True) -> TraceArrays:
         group=np.full(n, -1, dtype=np.int32),
         group_names=(),
         split=np.full(n, -1, dtype=np.int8),
-        recorded=recorded,
+        recorded=np.ones(n, dtype=np.int16),
         independent=np.ones(n, dtype=bool),
         question=np.array([f"{w} item {i}?" for i, w in enumerate(words)], dtype=object),
     )
 
 
-TRAIN = pool(160, 0, ragged=False)
+TRAIN = pool(160, 0, failing=False)
 
 
 def trained() -> dict[str, Policy]:
@@ -88,11 +87,11 @@ def test_it_makes_the_policies_that_its_card_names(name: str) -> None:
 
 @every_method
 @settings(deadline=None, max_examples=12)
-@given(seed=st.integers(1, 2**20), ragged=st.booleans(), data=st.data())
+@given(seed=st.integers(1, 2**20), failing=st.booleans(), data=st.data())
 def test_call_by_call_is_as_many_at_once(
-    name: str, seed: int, ragged: bool, data: st.DataObject
+    name: str, seed: int, failing: bool, data: st.DataObject
 ) -> None:
-    policy, traces = POLICIES[name], pool(12, seed, ragged=ragged)
+    policy, traces = POLICIES[name], pool(12, seed, failing=failing)
     assert policy.parameters is not None
     kappa = data.draw(st.sampled_from([*policy.parameters.tolist(), 0.0]))
     replayed = replay(policy, traces, "allow")
@@ -141,3 +140,50 @@ def test_a_bundle_decides_the_same(name: str, tmp_path: Path) -> None:
     assert policy.parameters is not None
     for kappa in policy.parameters.tolist():
         assert_same(again.act(kappa), before.act(kappa))
+
+
+@every_method
+@settings(deadline=None, max_examples=3)
+@given(seed=st.integers(1, 2**20))
+def test_at_worst_is_no_better_than_whatever_the_missing_calls_would_have_said(
+    name: str, seed: int
+) -> None:
+    """A policy decides as if nothing were missing; where it needs what is, it loses."""
+    rng = np.random.default_rng(seed)
+    policy, whole = POLICIES[name], pool(30, seed, failing=False)
+    made = rng.random(whole.made.shape) < 0.7
+    made[:, :, -1] = True
+    lacking = replace(
+        whole,
+        made=made,
+        answer=np.where(made, whole.answer, NO_ANSWER).astype(np.int16),
+        correct=whole.correct & made,
+        cost_nano=np.where(made, whole.cost_nano, 0),
+        signals={"confidence": np.where(made, whole.signals["confidence"], np.nan)},
+        at_worst=True,
+    )
+    with pytest.raises(InputError, match="lack calls"):
+        replay(policy, replace(lacking, at_worst=False), "allow")
+    worst = replay(policy, lacking, "allow")
+    most = lacking.cost_nano.max(axis=0)
+    for _ in range(3):
+        answer = np.where(made, whole.answer, rng.integers(0, 4, made.shape)).astype(np.int16)
+        cost = np.where(made, whole.cost_nano, rng.integers(0, most + 1, made.shape))
+        said = np.where(made, whole.signals["confidence"], rng.random(made.shape))
+        could_be = replay(
+            policy,
+            replace(
+                whole,
+                answer=answer,
+                correct=answer == 0,
+                cost_nano=cost,
+                signals={"confidence": said.astype(np.float32)},
+            ),
+            "allow",
+        )
+        for kappa in worst.thresholds():
+            least, other = worst.act(float(kappa)), could_be.act(float(kappa))
+            assert (least.best_correct <= other.best_correct).all()
+            assert (least.in_set <= other.in_set).all()
+            assert (least.cost_nano >= other.cost_nano).all()
+            assert not (least.covered & ~other.covered).any()

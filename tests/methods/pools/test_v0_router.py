@@ -12,7 +12,6 @@ from farthing.methods.estimators.base import History
 from farthing.methods.estimators.fit_v0 import V0Estimator
 from farthing.methods.routers.v0.learner import V0Learner, router, with_one_more
 from farthing.methods.routers.v0.policy import V0Policy, chosen
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 WORLD = World.drawn(21)
@@ -79,9 +78,9 @@ def test_a_model_with_a_few_calls_in_the_file_takes_part() -> None:
         answer=np.where(few, TRAIN.answer, NO_ANSWER).astype(np.int16),
         correct=TRAIN.correct & few,
         cost_nano=np.where(few, TRAIN.cost_nano, 0),
-        recorded=np.where(few.all(axis=(1, 2)), 1, 0).astype(np.int16),
+        made=few,
     )
-    assert on_offer(train).sum(axis=0).tolist() == [300, 300, 300, 30]
+    assert train.made[:, 0].sum(axis=0).tolist() == [300, 300, 300, 30]
     policy = learned(train)
     np.testing.assert_allclose(policy.cost, [1 / 8, 1 / 4, 1 / 2, 1])
     right = TRAIN.correct[:, 0, 3].mean()

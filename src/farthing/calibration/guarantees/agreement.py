@@ -7,10 +7,13 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from farthing.calibration import clusters as clustered
 from farthing.calibration import phrases
 from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
 from farthing.calibration.binomial import binomial_cdf, binomial_upper, trials_needed
+from farthing.calibration.clusters import Clusters, PerRequest, clustered_p_values
 from farthing.calibration.levels import Level, exact_level, exact_text
+from farthing.calibration.sampled import weighted_p_values
 from farthing.calibration.sequence import cheapest_proven, check_shapes, point_kappa
 from farthing.errors import CalibrationError
 
@@ -50,11 +53,20 @@ class Agreeing:
     reference_nano: IntArray | None = None
     """[n] what the reference costs alone, in nano-dollars; a point that costs as much is not
     chosen. None: it is not known, or points may cost more."""
+    weights: FloatArray | None = None
+    """[n] what each question counts, inversely to the probability with which it was drawn, in
+    (0, 1]; None: all alike."""
+    candidates: int = 1
+    """Among how many, proved side by side, delta is shared evenly: then the promises of all of them
+    hold together, and any may be chosen."""
+    clusters: Clusters | None = None
+    """Of a promise per request: which rows ask the same; None: each row is another question."""
 
     def __post_init__(self) -> None:
         check_shapes("same", self.same, "cost_nano", self.cost_nano)
         if self.same.dtype != np.bool_:
             raise CalibrationError("same must be an array of bool")
+        clustered.check(self.clusters, len(self.same), self.checks)
 
 
 class JudgeShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +132,11 @@ class AgreementPromise(
     """Index of the promised operating point, from 0; None: none of them is proved."""
     judge: Judged | None = None
     """Who said what is the same, beside the task; None: the task alone."""
+    shared_by: int | None = None
+    """How many candidates were proved side by side, each at its share of delta; None: one has all
+    of it."""
+    per_request: PerRequest | None = None
+    """How often a question counts, where it may count more than once."""
 
     @property
     def promises(self) -> bool:
@@ -140,20 +157,22 @@ class AgreementPromise(
             f"the answer of {chosen} is the one that {self.reference} would have given, with "
             f"probability at least {level}."
         )
-        return self._and_whose(phrases.confident(self.delta, of, claim))
+        said = phrases.confident(self.delta, of, claim) + phrases.side_by_side(self.shared_by)
+        if self.per_request is not None:
+            said = f"{said} {self.per_request.sentence(of.requests)}"
+        return self._and_whose(said)
 
     def _and_whose(self, said: str) -> str:
         return said if self.judge is None else f"{said} {self.judge.sentence()}"
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
-        del of
         if not self.promises:
             return "Nothing cheaper is known to answer as the reference does, so that one answers."
         same = phrases.of_hundred(1 - self.epsilon)
         return (
-            f"Of 100 questions at least {same} are answered as {self.reference} would have answered"
-            f" them, {phrases.how_sure(self.delta)}."
+            f"Of 100 {phrases.units(of)} at least {same} are answered as {self.reference} would "
+            f"have answered them, {phrases.how_sure(self.delta)}."
         )
 
     def recompute(self, evidence: Agreeing, of: Certificate) -> Certificate:
@@ -198,9 +217,8 @@ def certify(
     With confidence 0.9 in the draw of 60 questions, the answer of operating point 1 of 1 is the \
 one that gpt-4o would have given, with probability at least 0.95.
     """
-    judge, left = _split(
-        agreeing, exact_level(epsilon, "epsilon"), exact_level(delta, "delta"), share
-    )
+    levels = (exact_level(epsilon, "epsilon"), exact_level(delta, "delta") / agreeing.candidates)
+    judge, left = _split(agreeing, *levels, share)
     point = None if left is None else agreement_point(agreeing, *left)
     rests_on = (FAIR,) if judge is None else (JUDGED, CHECKED)
     return Certificate(
@@ -211,11 +229,18 @@ one that gpt-4o would have given, with probability at least 0.95.
             points=agreeing.same.shape[1],
             reference=agreeing.role,
             judge=judge,
+            shared_by=agreeing.candidates if agreeing.candidates > 1 else None,
+            per_request=PerRequest.of(agreeing.clusters),
         ),
         kappa=1.0 if point is None else point_kappa(agreeing.kappas, point),
-        n=len(agreeing.same),
+        **clustered.counts(agreeing.clusters, len(agreeing.same)),
         question_budget_nano=question_budget_nano,
-        conditional_on=(*phrases.MENU, DRAWN, *rests_on),
+        conditional_on=(
+            *phrases.MENU,
+            DRAWN,
+            *rests_on,
+            *clustered.conditions(agreeing.clusters),
+        ),
         invalid_when=phrases.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
@@ -267,7 +292,14 @@ def agreement_point(agreeing: Agreeing, epsilon: Level, delta: Level) -> int | N
 
 
 def agreement_p_values(agreeing: Agreeing, epsilon: Level) -> FloatArray:
-    """Return the exact p-value of each operating point's differing by epsilon or more, [G]."""
+    """Return the p-value of each operating point's differing by epsilon or more, [G].
+
+    Exact; by bets where questions count differently; per request, by a bet on each question.
+    """
     chance, n = float(exact_level(epsilon, "epsilon")), len(agreeing.same)
+    if agreeing.weights is not None:
+        return weighted_p_values((~agreeing.same).astype(np.float64), agreeing.weights, chance)
+    if agreeing.clusters is not None:
+        return clustered_p_values((~agreeing.same).astype(np.float64), agreeing.clusters, chance)
     differ = (~agreeing.same).sum(axis=0)
     return np.array([binomial_cdf(int(number), n, chance) for number in differ])

@@ -7,10 +7,12 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from farthing.calibration import clusters as clustered
 from farthing.calibration import phrases
 from farthing.calibration.base import BoolArray, Certificate, FloatArray, IntArray
+from farthing.calibration.clusters import Clusters, PerRequest, clustered_p_values
 from farthing.calibration.levels import Level, Margin, exact_level, exact_margin, exact_text
-from farthing.calibration.sampled import Drawn, Sample, sampled_p_values
+from farthing.calibration.sampled import Drawn, Sample, sampled_p_values, weighted_p_values
 from farthing.calibration.sequence import cheapest_proven, check_shapes, point_kappa
 from farthing.calibration.trinomial import loss_p_value
 from farthing.errors import CalibrationError
@@ -38,6 +40,14 @@ class Paired:
     reference_nano: IntArray | None = None
     """[n] what the reference costs alone, in nano-dollars; a point that costs as much is not
     chosen. None: it is not known, or points may cost more."""
+    weights: FloatArray | None = None
+    """[n] what each question counts, inversely to the probability with which it was drawn, in
+    (0, 1]; None: all alike."""
+    candidates: int = 1
+    """Among how many, proved side by side, delta is shared evenly: then the promises of all of them
+    hold together, and any may be chosen."""
+    clusters: Clusters | None = None
+    """Of a promise per request: which rows ask the same; None: each row is another question."""
 
     def __post_init__(self) -> None:
         shape = self.correct.shape
@@ -50,6 +60,7 @@ class Paired:
             raise CalibrationError("correct and reference must be arrays of bool")
         if self.sample is not None and self.sample.predicted.shape != shape:
             raise CalibrationError("the sample must be of the same questions and operating points")
+        clustered.check(self.clusters, shape[0], self.sample)
 
 
 class ParityPromise(
@@ -76,6 +87,11 @@ class ParityPromise(
     """The role that the reference model fills, where it is known."""
     sample: Drawn | None = None
     """The sample that it is proved by; None: all questions."""
+    shared_by: int | None = None
+    """How many candidates were proved side by side, each at its share of delta; None: one has all
+    of it."""
+    per_request: PerRequest | None = None
+    """How often a question counts, where it may count more than once."""
 
     @property
     def promises(self) -> bool:
@@ -92,12 +108,13 @@ class ParityPromise(
             return phrases.unproved(self.delta, of, claim)
         chosen = phrases.chosen(self.point, self.points)
         claim = f"the accuracy of {chosen} is above {self._goal}."
-        said = phrases.confident(self.delta, of, claim)
+        said = phrases.confident(self.delta, of, claim) + phrases.side_by_side(self.shared_by)
+        if self.per_request is not None:
+            said = f"{said} {self.per_request.sentence(of.requests)}"
         return said if self.sample is None else f"{said} {self.sample.sentence()}"
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
-        del of
         if not self.promises:
             return "Nothing cheaper is known to be as good as the reference, so that one answers."
         of_hundred = phrases.of_hundred(abs(self.epsilon))
@@ -105,7 +122,7 @@ class ParityPromise(
         if not self.epsilon:
             fewer = "more"
         return (
-            f"Of 100 questions {fewer} are answered right than by {self._whose} alone, "
+            f"Of 100 {phrases.units(of)} {fewer} are answered right than by {self._whose} alone, "
             f"{phrases.how_sure(self.delta)}."
         )
 
@@ -158,7 +175,7 @@ def certify(
     Raises:
         CalibrationError: as `parity_point`.
     """
-    point = parity_point(paired, epsilon, delta)
+    point = parity_point(paired, epsilon, exact_level(delta, "delta") / paired.candidates)
     return Certificate(
         promise=ParityPromise(
             epsilon=exact_margin(epsilon),
@@ -167,11 +184,18 @@ def certify(
             points=paired.correct.shape[1],
             reference=paired.role,
             sample=Drawn.of(paired.sample),
+            shared_by=paired.candidates if paired.candidates > 1 else None,
+            per_request=PerRequest.of(paired.clusters),
         ),
         kappa=1.0 if point is None else point_kappa(paired.kappas, point),
-        n=len(paired.reference),
+        **clustered.counts(paired.clusters, len(paired.reference)),
         question_budget_nano=question_budget_nano,
-        conditional_on=(*phrases.MENU, COMPARED, *phrases.by_lot(paired.sample is not None)),
+        conditional_on=(
+            *phrases.MENU,
+            COMPARED,
+            *phrases.by_lot(paired.sample is not None),
+            *clustered.conditions(paired.clusters),
+        ),
         invalid_when=phrases.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
@@ -203,13 +227,18 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
 def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
     """Return the p-value of each operating point's losing epsilon or more, [G].
 
-    Exact; of a sample, by bets that may be looked at after every grade.
+    Exact; of a sample, by bets that may be looked at after every grade; by bets as well where
+    questions count differently; per request, by a bet on each question.
     """
     margin, n = float(exact_margin(epsilon)), len(paired.reference)
     reference = paired.reference[:, None]
+    loss = reference.astype(np.float64) - paired.correct
     if paired.sample is not None:
-        loss = reference.astype(np.float64) - paired.correct
         return sampled_p_values(loss, np.ones_like(paired.correct), paired.sample, margin)
+    if paired.weights is not None:
+        return weighted_p_values(loss, paired.weights, margin)
+    if paired.clusters is not None:
+        return clustered_p_values(loss, paired.clusters, margin)
     lost = (reference & ~paired.correct).sum(axis=0)
     won = (~reference & paired.correct).sum(axis=0)
     pairs = zip(lost, won, strict=True)

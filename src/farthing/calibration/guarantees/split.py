@@ -45,7 +45,7 @@ class SplitPromise(
         """Say what is promised."""
         if not self.promises:
             return phrases.too_few(of, self.alpha)
-        draws = f"on average over draws of the {of.n} calibration questions"
+        draws = f"on average over draws of the {phrases.counted(of, 'calibration questions')}"
         covered = phrases.covered(self.alpha, self.population)
         return f"{covered}, {draws}: {phrases.meaning(self.population)}"
 

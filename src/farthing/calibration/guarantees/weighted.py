@@ -74,8 +74,9 @@ class WeightedPromise(
             return phrases.too_few(of, self.alpha)
         return (
             f"{phrases.covered(self.alpha)} under the target mix, if that differs only in what "
-            f"round 1 shows and the weights are right, on average over draws of the {of.n} "
-            f"calibration questions (worth {self.effective_n:.0f}): {phrases.meaning()}"
+            f"round 1 shows and the weights are right, on average over draws of the "
+            f"{phrases.counted(of, 'calibration questions')} (worth {self.effective_n:.0f}): "
+            f"{phrases.meaning()}"
         )
 
     def plain_language(self, of: Certificate) -> str:

@@ -12,6 +12,13 @@ from farthing.errors import InputError
 from farthing.tasks.arithmetic import Part, Recipe, draw_of, part_of, solve
 from farthing.tasks.base import Question
 
+_Asked = tuple[str, tuple[str, ...], str]
+
+
+def _asked(question: Question) -> _Asked:
+    """Return what tells a question from another."""
+    return question.text, question.gold, repr(question.beside)
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -62,9 +69,27 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Listed:
-    """Questions of a file. Where it names no part, four of five train."""
+    """Questions of a file. Where it names no part, four of five train.
+
+    Those that ask the same are in one part; one that names none follows.
+    """
 
     questions: tuple[Question, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse parts that part questions which ask the same.
+
+        Raises:
+            InputError: as said.
+        """
+        marked: dict[_Asked, Question] = {}
+        for one in self.questions:
+            first = marked.setdefault(_asked(one), one) if one.split else one
+            if first.split != one.split:
+                raise InputError(
+                    f"'{one.id}' is marked {one.split} and '{first.id}', which asks the same, "
+                    f"{first.split}; mark both alike, or leave one out"
+                )
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -90,7 +115,10 @@ class Listed:
         return [some[at] for at in order[:n]]
 
     def _of(self, part: Part) -> list[Question]:
-        some = [one for one in self.questions if (one.split or part_of(one.text)) == part]
+        marked = {_asked(one): one.split for one in self.questions if one.split}
+        some = [
+            one for one in self.questions if (marked.get(_asked(one)) or part_of(one.text)) == part
+        ]
         if not some:
             raise InputError(f"the file of questions has none to {part}; add some")
         return some

@@ -79,6 +79,7 @@ def traces_of(
             task=opened.task.name,
             group=question.group,
             split=part,
+            **question.beside,
             independent=True,
         )
         for question, calls in rows

@@ -15,6 +15,8 @@ from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.watching.promises import watched
 
 What = Literal["now", "mode", "alone"]
+FEW = 10
+"""Graded audits from which on their share is drawn."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class Point:
     """The share that keeps the promise; None: nobody measured it."""
     says: str
     """Where the figures are from."""
+    interval: tuple[float, float] | None = None
+    """Of the share, where it is of a sample of live traffic."""
+    drawn: bool = True
+    """Whether enough was measured for a picture."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class Drawn:
     number: int
     x: float
     y: float
+    ends: tuple[float, float] | None
+    """Of the interval, from the top."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,8 @@ async def _live(view: View, policy: GatewayPolicy) -> dict[str, Promised]:
             continue
         kind = watched(certificate).kind
         since, database = week(view.now), view.pages.database
-        live = await promised(database, policy.name, one.certificate_id, kind, since)
+        delta = view.pages.house.config.watch.delta
+        live = await promised(database, policy.name, one.certificate_id, kind, since, delta)
         if live is not None:
             found[one.mode] = live
     return found
@@ -105,20 +114,30 @@ def points(
 
 def chart(found: Sequence[Point]) -> Chart | None:
     """Return the chart of what is known in both figures; None of fewer than two points."""
-    known = [(point, point.share) for point in found if point.share is not None]
+    known = [(point, point.share) for point in found if point.share is not None and point.drawn]
     if len(known) < 2:
         return None
-    first = floor_of([share for _, share in known])
+    first = floor_of([point.interval[0] if point.interval else share for point, share in known])
+
+    def place(share: float) -> float:
+        return 100 * (1 - share) / (1 - first)
+
     values, most = scale(max(point.nano for point, _ in known) * 1.05)
     drawn = tuple(
-        Drawn(point, number, 100 * point.nano / most, 100 * (1 - share) / (1 - first))
+        Drawn(
+            point,
+            number,
+            100 * point.nano / most,
+            place(share),
+            point.interval and (place(point.interval[1]), place(point.interval[0])),
+        )
         for number, (point, share) in enumerate(known, start=1)
     )
     shares = [first + (1 - first) * at / 5 for at in range(6)]
     return Chart(
         drawn,
         tuple(Tick(100 * value / most, value) for value in values),
-        tuple(Tick(100 * (1 - share) / (1 - first), share) for share in shares),
+        tuple(Tick(place(share), share) for share in shares),
     )
 
 
@@ -129,7 +148,11 @@ def _now(mode: str, live: Promised) -> Point:
         "certificate in force; "
     )
     says += f"the share is of {live.graded:,} graded audits of them"
-    return Point("now", mode, 1_000 * live.cost_nano / live.replies, live.share, says)
+    drawn = live.graded >= FEW
+    if not drawn:
+        says += f", which are too few for the picture: it takes {FEW}"
+    nano = 1_000 * live.cost_nano / live.replies
+    return Point("now", mode, nano, live.share, says, live.interval, drawn)
 
 
 def _of_mode(mode: Loaded) -> Point | None:

@@ -8,7 +8,7 @@ from typing import Literal
 from starlette.responses import Response
 
 from farthing.budgets.accounts.base import Balance, Limit
-from farthing.gateway.charged import all_limits
+from farthing.gateway.charged import Account, all_limits, charged
 from farthing.gateway.pages.charts import Span, bars, span
 from farthing.gateway.pages.figures import Totals, midnight, week
 from farthing.gateway.pages.opening import Pages
@@ -92,12 +92,20 @@ async def overview(view: View) -> Response:
         notes=NOTES,
         promises=[promise(one) for one in await pages.watch.kept()],
         alarms=await pages.watch.alarms(only_open=True),
+        disputed=await disputed(pages),
         latencies=await figures.latencies(now - timedelta(days=1)),
         strongest=house.config.serve.strongest,
         records=house.config.record is not None,
         policies=house.chat.policies,
         address=f"{view.http.url.scheme}://{view.http.url.netloc}",
     )
+
+
+async def disputed(pages: Pages) -> list[Account]:
+    """Return the models whose replies claim more than their calls can have taken."""
+    names = [f"model:{name}" for name in pages.house.config.models.sections]
+    found = await charged(pages.house.ledger, names, ())
+    return [one for one in found.accounts if one.disputed.calls]
 
 
 async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:

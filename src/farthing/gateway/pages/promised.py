@@ -8,12 +8,17 @@ its probability, as the interval weighs them (`calibration/anytime.py`).
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+
+from farthing.calibration.anytime import MeanState, interval, observe
+from farthing.calibration.base import FloatArray
 from farthing.gateway.completions import NONE
 from farthing.gateway.database import Database, microseconds
 from farthing.gateway.watching.promises import PARITY
 
 MOST, MOST_AUDITS = 100_000, 2_000
 """Of how many replies, and of how many graded audits of them, the newest are read."""
+DELTA = 0.05
 SCHEMA = (
     """
 CREATE INDEX IF NOT EXISTS traffic_under
@@ -30,16 +35,14 @@ SELECT count(*), CAST(coalesce(sum(cost_nano), 0) AS BIGINT), min(at_us) FROM (
     ORDER BY at_us DESC LIMIT {MOST}
 ) AS newest"""  # noqa: S608 - of constants
 AUDITS = f"""
-SELECT count(*), sum(value / probability), sum(1 / probability) FROM (
-    SELECT value, probability FROM audits
-    WHERE policy = $1 AND certificate = $2 AND at_us >= $3
-        AND value IS NOT NULL AND purpose = 'audit'
-        AND EXISTS (
-            SELECT 1 FROM traffic_requests AS request
-            WHERE request.id = audits.id AND request.promise <> '{NONE}'
-        )
-    ORDER BY at_us DESC LIMIT {MOST_AUDITS}
-) AS newest"""  # noqa: S608 - of constants
+SELECT value, probability FROM audits
+WHERE policy = $1 AND certificate = $2 AND at_us >= $3
+    AND value IS NOT NULL AND purpose = 'audit'
+    AND EXISTS (
+        SELECT 1 FROM traffic_requests AS request
+        WHERE request.id = audits.id AND request.promise <> '{NONE}'
+    )
+ORDER BY at_us DESC LIMIT {MOST_AUDITS}"""  # noqa: S608 - of constants
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,17 @@ class Promised:
     """Audits of them that have a grade."""
     share: float | None
     """The share that kept the promise; None: no grade says so."""
+    interval: tuple[float, float] | None = None
+    """Of that share among all such replies, at a confidence of `1 - delta`; None without it."""
 
 
 async def promised(
-    database: Database, policy: str, certificate: str, kind: str, since: datetime
+    database: Database,
+    policy: str,
+    certificate: str,
+    kind: str,
+    since: datetime,
+    delta: float = DELTA,
 ) -> Promised | None:
     """Return what replies under a certificate came to; None where there are none.
 
@@ -66,11 +76,18 @@ async def promised(
         certificate: the mark of the certificate.
         kind: of its promise; of parity there is no share: it is about a difference.
         since: from when on.
+        delta: the probability with which the interval may miss.
     """
     under = (policy, certificate)
     ((replies, cost, first),) = await database.read(REPLIES, *under, microseconds(since))
     if not replies:
         return None
-    ((graded, kept, weight),) = await database.read(AUDITS, *under, first)
-    share = kept / weight if graded and kind != PARITY else None
-    return Promised(replies, cost, graded, share)
+    rows = await database.read(AUDITS, *under, first)
+    audits: FloatArray = np.array(rows[::-1], dtype=float).reshape(-1, 2)
+    if not len(audits) or kind == PARITY:
+        return Promised(replies, cost, len(audits), None)
+    values, likely = audits.T
+    weights = likely.min() / likely
+    state = observe(MeanState.begin(delta), values, weights)
+    share = float(np.average(values, weights=weights))
+    return Promised(replies, cost, len(audits), share, interval(state))

@@ -24,6 +24,17 @@ def with_last(window: Window, values: FloatArray, weights: FloatArray) -> Window
     return (*window, *zip(values.tolist(), weights.tolist(), strict=True))[-LATELY:]
 
 
+def percent(share: float) -> str:
+    """Write a share: what is not all is never written as all, nor what is not nothing as nothing.
+
+    >>> percent(1.0), percent(0.62), percent(0.99987), percent(0.95), percent(0.0)
+    ('100 %', '62 %', 'over 99.9 %', '95 %', '0 %')
+    """
+    if 0.9995 <= share < 1:
+        return "over 99.9 %"
+    return f"{100 * share:.3g} %" if share >= 0.0005 or share <= 0 else "under 0.1 %"
+
+
 def promise_said(
     kind: str, promised: float, window: Window, life: MeanState, evidence: float
 ) -> str:
@@ -44,14 +55,19 @@ def promise_said(
     lately, all_of_it = float(values @ weights / weights.sum()), estimate(life) or 0.0
     if parity:
         promised, lately, all_of_it = (2 * one - 1 for one in (promised, lately, all_of_it))
-    was = "an accuracy of at least {:+.4g} beside the reference's" if parity else "{:.4g}"
-    now = "it is {:+.3g}" if parity else "{:.3g} kept it"
-    more = ", of all {:,} " + ("{:+.3g}" if parity else "{:.3g}")
-    beside = more.format(life.n, all_of_it) if life.n > len(window) else ""
+    was = f"an accuracy of at least {promised:+.4g} beside the reference's"
+    now, of_all = f"it is {lately:+.3g}", f"{all_of_it:+.3g}"
+    if not parity:
+        was, now, of_all = (
+            f"{100 * promised:.4g} %",
+            f"{percent(lately)} kept it",
+            percent(all_of_it),
+        )
+    beside = f", of all {life.n:,} {of_all}" if life.n > len(window) else ""
     odds = f"1 in {math.floor(min(evidence, 1e9)):,}"
     return (
-        f"The promise is not kept any more: {was.format(promised)} was promised, and of the last "
-        f"{len(window)} graded audits {now.format(lately)}{beside}. Were it kept, evidence so "
+        f"The promise is not kept any more: {was} was promised, and of the last "
+        f"{len(window)} graded audits {now}{beside}. Were it kept, evidence so "
         f"strong would ever come with probability {odds} at most. "
         "Recalibrate from recorded traffic, or put the bundle before it back."
     )

@@ -11,6 +11,7 @@ from farthing.gateway.database import Database, Row, Step, microseconds, moment,
 from farthing.gateway.watching.base import Alarm, Deployed, Kept, Recent
 from farthing.gateway.watching.deployments import deployments
 from farthing.gateway.watching.events import Closed, Under, event_row, inserted
+from farthing.gateway.watching.lately import percent
 from farthing.gateway.watching.monitor import PROMISE, Part, Whole
 from farthing.gateway.watching.promises import PARITY
 from farthing.gateway.watching.tables import SCHEMA
@@ -115,9 +116,13 @@ class StoredWatch:
         }
 
     async def forget_before(self, at: datetime) -> None:
-        """Delete feedback and audits that are too old; what they came to stays."""
-        row = (microseconds(at),)
-        await self.database.write(Step(_FORGET_FEEDBACK, [row]), Step(_FORGET_AUDITS, [row]))
+        """Delete feedback and audits that are too old; what they came to stays.
+
+        Each in a transaction of its own, so that no lock on one is held while the other's is
+        waited for.
+        """
+        for sql in (_FORGET_FEEDBACK, _FORGET_AUDITS):
+            await self.database.write(Step(sql, [(microseconds(at),)]))
 
     async def aclose(self) -> None:
         """Close the database."""
@@ -174,19 +179,18 @@ def meaning(kept: Kept) -> str:
     """
     if kept.share is None or kept.low is None or kept.high is None:
         return UNGRADED
-    said = f"{kept.share:.3g} of {kept.graded:,} graded audits kept it"
+    said = f"{percent(kept.share)} of {kept.graded:,} graded audits kept it"
     if kept.kind == PARITY:
         said = f"the accuracy is {kept.share:+.3g} beside the reference's"
     if kept.changed:
         said = f"{said}. No one share fits all of them: something changed on the way."
         return f"{said}{_since(kept)}"
-    sure = f"{kept.low:.3g} to {kept.high:.3g} at confidence {1 - kept.delta:g}"
-    said = f"{said}; {'' if kept.kind == PARITY else 'of all replies '}{sure}"
+    said = f"{said}; {'' if kept.kind == PARITY else 'of all replies '}{_sure(kept, kept)}"
     if kept.promised is None:
         return f"{said}.{_since(kept)}"
     if kept.high < kept.promised:
-        return f"{said}: less than the {kept.promised:g} that was promised.{_since(kept)}"
-    return f"{said}; {kept.promised:g} was promised.{_since(kept)}"
+        return f"{said}: less than the {100 * kept.promised:g} % that was promised.{_since(kept)}"
+    return f"{said}; {100 * kept.promised:g} % was promised.{_since(kept)}"
 
 
 def _since(kept: Kept) -> str:
@@ -199,12 +203,21 @@ def _since(kept: Kept) -> str:
     if recent.share is None:
         return f"{since} no audit was graded."
     of = f"{recent.graded:,} graded audits"
-    said = f"{since} {recent.share:.3g} of {of} kept it"
+    said = f"{since} {percent(recent.share)} of {of} kept it"
     if kept.kind == PARITY:
         said = f"{since} it is {recent.share:+.3g}, by {of}"
     if recent.low is None or recent.high is None:
         return f"{said}; no one share fits them either."
-    return f"{said}: {recent.low:.3g} to {recent.high:.3g} at confidence {1 - kept.delta:g}."
+    return f"{said}: {_sure(kept, recent)}."
+
+
+def _sure(kept: Kept, of: Kept | Recent) -> str:
+    """Say an interval: of a difference as it is, of a share in percent."""
+    low, high = of.low or 0.0, of.high or 0.0
+    ends = f"{low:.3g} to {high:.3g}"
+    if kept.kind != PARITY:
+        ends = f"{percent(low)} to {percent(high)}"
+    return f"{ends} at confidence {1 - kept.delta:g}"
 
 
 def _kept(under: Under, whole: Whole, part: Part, group: str | None) -> Kept:

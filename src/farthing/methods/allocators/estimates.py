@@ -16,7 +16,6 @@ import numpy as np
 from farthing.errors import InputError, MissingExtraError
 from farthing.methods.allocators.base import Batch
 from farthing.methods.asked import Asked, groups_of, seen_of
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool
 
@@ -77,7 +76,7 @@ def fit_estimates(train: TraceArrays) -> Estimates:
         from farthing.methods.fit_scorer import STRENGTH, logistic  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingExtraError("Learning who is right on which question", "train") from error
-    asked, made = Asked.of(train), on_offer(train)
+    asked, made = Asked.of(train), train.made[:, 0]
     graded, right = made & ~train.ungraded[:, 0], train.correct[:, 0]
     lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]
     if lacking:

@@ -68,6 +68,7 @@ def _first_round(traces: TraceArrays) -> TraceArrays:
         correct=traces.correct[:, :1],
         cost_nano=traces.cost_nano[:, :1],
         largest_cost_nano=traces.largest_cost_nano[:, :1],
+        made=traces.made[:, :1],
         signals={name: values[:, :1] for name, values in traces.signals.items()},
         recorded=np.minimum(traces.recorded, 1),
         replies={},

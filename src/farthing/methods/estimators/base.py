@@ -13,7 +13,6 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.methods.asked import Asked
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool
 
@@ -43,7 +42,7 @@ class History:
             InputError: the traces are not of models that were called once a question.
         """
         refuse_rounds(traces)
-        graded = on_offer(traces)[:, model] & ~traces.ungraded[:, 0, model]
+        graded = traces.made[:, 0][:, model] & ~traces.ungraded[:, 0, model]
         kept = traces.take(graded)
         return cls(Asked.of(kept), kept.correct[:, 0, model])
 

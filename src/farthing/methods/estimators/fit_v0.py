@@ -22,7 +22,6 @@ from farthing.methods.estimators.v0 import (
     chance,
     sigmoid,
 )
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 TRIED = ((1, 30.0), (1, 100.0), (1, 300.0), (3, 100.0), (3, 300.0))
@@ -52,7 +51,7 @@ class V0Estimator:
         refuse_rounds(train)
         if train.question is None or not any(train.question):
             raise InputError("these questions have no text; an estimator by text needs `question`")
-        graded, right = on_offer(train) & ~train.ungraded[:, 0], train.correct[:, 0]
+        graded, right = train.made[:, 0] & ~train.ungraded[:, 0], train.correct[:, 0]
         lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]
         if lacking:
             raise InputError(f"no answer of {lacking[0]} is graded; record `gold` or `correct`")

@@ -16,7 +16,6 @@ from farthing.methods.opinions.policy import OpinionsPolicy
 from farthing.methods.pool import SETTINGS, PoolTables, possible_answers, tables
 from farthing.methods.pool_learner import PoolLearner
 from farthing.methods.pool_policy import PoolPolicy
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 CLASSES = 3
@@ -58,7 +57,7 @@ def fit_judges(train: TraceArrays) -> Judges:
     Raises:
         InputError: nothing was graded.
     """
-    graded, right = on_offer(train) & ~train.ungraded[:, 0], train.correct[:, 0]
+    graded, right = train.made[:, 0] & ~train.ungraded[:, 0], train.correct[:, 0]
     if not graded.any():
         raise InputError("no answer is graded, so nobody knows who is right; record `gold`")
     scorers = fit_scorers(train)
@@ -148,7 +147,7 @@ class _Counted:
 
 
 def _prices(train: TraceArrays, pool: PoolTables) -> FloatArray:
-    made = np.maximum(on_offer(train).sum(axis=0), 1)
+    made = np.maximum(train.made[:, 0].sum(axis=0), 1)
     price: FloatArray = np.maximum(pool.cost.sum(axis=0) / made, LEAST_USD)
     return price
 

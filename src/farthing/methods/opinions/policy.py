@@ -17,7 +17,7 @@ import numpy as np
 from farthing.methods.opinions.judges import Judges, Replies
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.base import NOTHING, State
-from farthing.process.operating_points import OperatingPoints, on_offer, sweep
+from farthing.process.operating_points import OperatingPoints, sweep
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 ROWS = 500
@@ -45,7 +45,8 @@ class OpinionsPolicy(PoolPolicy):
 
     def points(self, traces: TraceArrays) -> OperatingPoints:
         """Follow the order of each question, and stop at each point where it says so."""
-        replies, offered = self.judges.said(traces), on_offer(traces)
+        replies = self.judges.said(traces)
+        offered = np.ones((len(traces), traces.n_roles), dtype=bool)
         parts = [
             self._along(
                 Replies(replies.answer[first : first + ROWS], replies.bins[first : first + ROWS]),
@@ -65,8 +66,6 @@ class OpinionsPolicy(PoolPolicy):
         worth = self._of(replies, known, offered)[0]
         for k in range(judges):
             order[:, k] = np.where(known, -np.inf, worth).argmax(axis=1)
-            late = worth.max(axis=1) < 0  # only those are left that were not recorded
-            order[late, k] = (~known[late]).argmax(axis=1)
             known[rows, order[:, k]] = True
             worth, leader[:, k] = self._of(replies, known, offered)
             score[:, k] = -np.maximum(worth.max(axis=1), 0.0)

@@ -7,7 +7,7 @@ and supplying accepted answers and prices (`supply.py`), is the same for all of 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.row import Place
@@ -26,6 +26,12 @@ class Recorded:
     """What was asked, as text."""
     key: str | None = None
     """All that the model was shown; calls with the same key are of one question. None: its text."""
+    system: str | None = None
+    """The system prompt, which may be empty."""
+    history: str | None = None
+    """What was said before the question, which may be nothing."""
+    parameters: Mapping[str, Any] | None = None
+    """What was asked for beside the text, as `parameters_of` returns it."""
     id: str | None = None
     """The file's own name of the question; None: a short hash of the key."""
     also: str | None = None
@@ -54,6 +60,10 @@ class Recorded:
     """In [0, 1]."""
     uncertainty: float | None = None
     """At least 0."""
+    asked_probability: float | None = None
+    """The probability with which the call was made, where a lot decided it."""
+    missing_because: str | None = None
+    """Why the question lacks calls: `chance`, `earlier_reply` or `unknown`."""
     error: CallError | None = None
     """Why the call failed, where it did."""
     priced_as: str | None = None
@@ -86,7 +96,8 @@ class Options:
     """What the file does not say itself, and only some formats ask for."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Of a table: meaning (`answer`) to the column that has it (`response`)."""
+    """Meaning (`answer`) to the column that has it (`response`): of a table, and what else an
+    importer says that it reads."""
     threshold: float = 0.5
     """The least score that counts as right."""
     score: str | None = None
@@ -101,7 +112,8 @@ class Importer(Protocol):
     """What is registered under `farthing.importers`.
 
     One that also has `samples`, and it is true, yields every sample that its file has of a model on
-    a question, each a call; `--samples` reads no others.
+    a question, each a call; `--samples` reads no others. One that has `columns`
+    reads those that `--column` maps to these meanings; others are refused.
     """
 
     @property

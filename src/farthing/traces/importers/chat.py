@@ -8,7 +8,7 @@ which most gateways and tools log as they are. Source: the OpenAPI description o
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.traces.importers.row import Row, unpacked
@@ -25,15 +25,19 @@ class Asked:
     """The user's message; of a longer conversation, all of it but the instructions."""
     key: str
     """The whole prompt: calls that share it are of the same question."""
+    system: str | None = None
+    """The system prompt, which may be empty; None: the form does not show it."""
+    history: str | None = None
+    """What was said before the last message; None likewise."""
 
 
 def asked(prompt: Any) -> Asked | None:
     r"""Read a prompt: a text, messages, or an object or JSON text that holds either.
 
-    >>> asked([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}])
-    Asked(question='2 + 2?', key='system: Be brief.\n\nuser: 2 + 2?')
-    >>> asked('{"messages": [{"role": "user", "content": "2 + 2?"}]}')
-    Asked(question='2 + 2?', key='2 + 2?')
+    >>> asked([{"role": "system", "content": "Brief!"}, {"role": "user", "content": "2 + 2?"}])
+    Asked(question='2 + 2?', key='system: Brief!\n\nuser: 2 + 2?', system='Brief!', history='')
+    >>> asked("2 + 2?")
+    Asked(question='2 + 2?', key='2 + 2?', system=None, history=None)
     """
     opened = unpacked(prompt)
     if isinstance(opened, dict):
@@ -78,13 +82,24 @@ def _of_object(prompt: Mapping[str, Any]) -> Asked | None:
         return _of_messages([prompt])
     for name in ("messages", "input", "prompt", "question", "query", "text"):
         if prompt.get(name):
-            instructions = prompt.get("instructions")
             found = asked(prompt[name])
-            if found and isinstance(instructions, str) and instructions.strip():
-                return Asked(found.question, f"system: {instructions.strip()}\n\n{found.key}")
+            if found and (said := _instructions(prompt)):
+                both = "\n\n".join(filter(None, [said, found.system]))
+                key = f"system: {said}\n\n{found.key}"
+                return Asked(found.question, key, both, found.history or "")
+            if found and found.system is None and "model" in prompt:  # a request holds all
+                return replace(found, system="", history="")
             return found
     text = json.dumps(prompt, ensure_ascii=False, sort_keys=True, default=str)
     return Asked(text, text) if prompt else None
+
+
+def _instructions(prompt: Mapping[str, Any]) -> str:
+    """Return the system prompt that a request has beside its input or, as Anthropic's, messages."""
+    instructions = prompt.get("instructions")
+    if isinstance(instructions, str):
+        return instructions.strip()
+    return _content(prompt.get("system")) if isinstance(prompt.get("messages"), list) else ""
 
 
 def _of_messages(messages: list[Any]) -> Asked | None:
@@ -94,7 +109,9 @@ def _of_messages(messages: list[Any]) -> Asked | None:
     if not questions:
         return None
     question = questions[0][1] if len(questions) == 1 else _transcript(questions)
-    return Asked(question, question if len(said) == 1 else _transcript(said))
+    system = "\n\n".join(text for role, text in said if role in INSTRUCTIONS)
+    key = question if len(said) == 1 else _transcript(said)
+    return Asked(question, key, system, _transcript(questions[:-1]))
 
 
 def _transcript(said: list[tuple[str, str]]) -> str:

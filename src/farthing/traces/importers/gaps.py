@@ -8,6 +8,10 @@ from farthing.traces.importers.base import Options
 from farthing.traces.importers.gather import Gathered
 from farthing.traces.importers.supply import Priced
 
+ALONE = (
+    "every question was asked of one model alone, so there is nothing to choose from; "
+    "import the files of several models together"
+)
 SHOWN = 5
 """Most models that a line names."""
 
@@ -33,6 +37,8 @@ def _on_repeats(gathered: Gathered, traces: Sequence[Trace]) -> Iterator[str]:
         yield (
             f"{_n(gathered.repeats, 'call')} left out: the model was asked the same question "
             "before; of each model the first answer is kept"
+            + (f" ({gathered.otherwise:,} have another answer or grade)" * bool(gathered.otherwise))
+            + ", so that nothing is promised per request"
             + ("; --samples keeps all, where they are independent samples" if alone else "")
         )
 
@@ -46,10 +52,7 @@ def _on_questions(traces: Sequence[Trace]) -> Iterator[str]:
         )
     alone = sum(len(trace.calls) == 1 for trace in traces)
     if len(traces) > 1 and alone == len(traces):
-        yield (
-            "every question was asked of one model alone, so there is nothing to choose from; "
-            "import the files of several models together"
-        )
+        yield ALONE
 
 
 def _on_grades(traces: Sequence[Trace], options: Options) -> Iterator[str]:
@@ -95,13 +98,13 @@ def _on_prices(priced: Priced) -> Iterator[str]:
         )
     if priced.unpriced:
         yield (
-            f"costs are not known of {_models(priced.unpriced)}, so they count as free; "
+            f"costs are not known of {_models(priced.unpriced)}; "
             "--price MODEL=IN,OUT, in USD per million tokens"
         )
     if priced.uncounted:
         yield (
-            f"neither costs nor tokens are recorded of {_models(priced.uncounted)}, so they count "
-            "as free; record one of them in the file"
+            f"neither costs nor tokens are recorded of {_models(priced.uncounted)}; record one of "
+            "them in the file"
         )
 
 

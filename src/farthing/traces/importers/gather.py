@@ -5,7 +5,7 @@ Where the user says that calls are samples, all of a model are kept, a round eac
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,14 +16,20 @@ from farthing.tasks.replies import read_answer
 from farthing.traces.base import Trace
 from farthing.traces.error_text import plain
 from farthing.traces.importers.base import Found, LeftOut, Recorded, Remark
+from farthing.traces.parameters import BY_ROLE, written
 from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
+from farthing.traces.system import prompt_mark
 
+LONGEST = 2_000
+"""Most characters of a system prompt or a history that a trace keeps as text."""
 DIGITS = 16
 """Hexadecimal digits of a question's hash: 64 bits, so that no two of a million agree."""
 _OF_CALL = (
     "correct", "text", "confidence", "uncertainty", "input_tokens", "output_tokens", "latency_s",
-    "cost_usd", "error", "score",
+    "cost_usd", "asked_probability", "error", "score",
 )  # fmt: skip
+_SAID = ("answer", "text", "correct", "score")
+"""What two calls that say the same have in common."""
 
 
 @dataclass
@@ -33,6 +39,13 @@ class Question:
     first: Recorded
     calls: dict[tuple[str, int], Recorded] = field(default_factory=dict)
     """By model and round."""
+    asked: Counter[str] = field(default_factory=Counter)
+    """Model to how often it was asked; its samples are one request."""
+
+    @property
+    def requests(self) -> int:
+        """How many requests asked the question: as many as asked one model at most."""
+        return max(self.asked.values(), default=1)
 
     @property
     def recorded(self) -> list[Recorded]:
@@ -47,6 +60,8 @@ class Gathered:
     questions: dict[str, Question] = field(default_factory=dict)
     repeats: int = 0
     """Calls of a model that was asked the same question before."""
+    otherwise: int = 0
+    """Of these, those with another answer or grade than the one that is kept."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Reason to rows."""
     remarks: dict[str, None] = field(default_factory=dict)
@@ -103,14 +118,39 @@ def trace_of(name: str, question: Question, task: str) -> Trace:
         "task": task,
         "group": next((call.group for call in calls if call.group), None),
         "split": next((call.split for call in calls if call.split), None),
+        "missing_because": next((c.missing_because for c in calls if c.missing_because), None),
         "independent": True,
+        "system_prompt": _kept([call.system for call in calls]),
+        "history": _kept([call.history for call in calls]),
+        "parameters": _parameters(calls),
+        "requests": question.requests,
         "calls": [_call(*one, task) for one in zip(calls, rounds, strict=True)],
     }
     try:
         return msgspec.convert(fields, Trace)
     except msgspec.ValidationError as error:
         expected, _, where = str(error).partition(" - at `$.")
-        raise question.first.place.refusal(where.rstrip("`") or "row", plain(expected)) from None
+        field = where.rstrip("`")
+        raise question.first.place.refusal(field or "row", plain(expected, field)) from None
+
+
+def _kept(texts: Sequence[str | None]) -> str | None:
+    """Return what all calls say, or its fingerprint where that is long; None where one says none.
+
+    Calls that say otherwise were refused.
+    """
+    text = None if None in texts else texts[0]
+    return text if text is None or len(text) <= LONGEST else prompt_mark(text)
+
+
+def _parameters(calls: Sequence[Recorded]) -> str | None:
+    """Return what was asked for as JSON: of all calls alike, or by role where they differ."""
+    said = {call.model: call.parameters for call in calls}
+    if all(one is None for one in said.values()):
+        return None
+    first = calls[0].parameters
+    alike = first is not None and all(one == first for one in said.values())
+    return written(first if alike and first is not None else {BY_ROLE: said})
 
 
 def reader(task: str) -> Callable[[str], str | None]:
@@ -137,10 +177,14 @@ def _add(gathered: Gathered, call: Recorded, *, samples: bool) -> None:
     question = gathered.questions.setdefault(name, Question(call))
     _refuse_contradiction(question.first, call, name)
     place = call.model, len(question.calls) + 1 if samples else 1
+    if not samples:
+        question.asked[call.model] += 1
     before = question.calls.get(place)
     gathered.repeats += before is not None
     if before is None or (_unanswered(before) and not _unanswered(call)):
         question.calls[place] = call
+    elif not _unanswered(call):
+        gathered.otherwise += any(getattr(before, name) != getattr(call, name) for name in _SAID)
 
 
 def _refuse_no_samples(gathered: Gathered) -> None:
@@ -180,7 +224,7 @@ def _refuse_unusable(call: Recorded) -> None:
         problem = "is a name that traces keep for other roles; rename the model in the file"
         raise call.place.refusal("model", f"'{call.model}' {problem}")
     texts = (call.id, call.key, call.question, call.model, call.text, call.answer, call.group)
-    for text in (*texts, *call.gold):
+    for text in (*texts, *call.gold, call.system, call.history):
         try:
             (text or "").encode()
         except UnicodeEncodeError:
@@ -190,11 +234,14 @@ def _refuse_unusable(call: Recorded) -> None:
 
 def _refuse_contradiction(first: Recorded, call: Recorded, name: str) -> None:
     for what, before, now in (
-        ("question", first.question, call.question),
-        ("accepted answer", first.gold, call.gold),
-        ("group", first.group, call.group),
-        ("split", first.split, call.split),
+        ("question", first.question or None, call.question or None),
+        ("system prompt", first.system, call.system),
+        ("conversation before the question", first.history, call.history),
+        ("accepted answer", first.gold or None, call.gold or None),
+        ("group", first.group or None, call.group or None),
+        ("split", first.split or None, call.split or None),
+        ("missing_because", first.missing_because, call.missing_because),
     ):
-        if before and now and before != now:
+        if None not in (before, now) and before != now:
             problem = f"'{name}' has another {what} in {first.place}; one id is one question"
             raise call.place.refusal("id", problem)

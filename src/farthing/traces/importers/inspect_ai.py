@@ -5,7 +5,7 @@ Source: `EvalLog`, `EvalSample` and `ModelUsage` in the reference of inspect_ai.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.traces.base import CallError
@@ -13,6 +13,7 @@ from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Re
 from farthing.traces.importers.chat import Asked, asked, replied
 from farthing.traces.importers.row import Place, Row, as_number, shown, without_keys
 from farthing.traces.importers.source import Source
+from farthing.traces.parameters import LIMIT, parameters_of
 
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partly correct, incorrect, no answer."""
@@ -49,7 +50,7 @@ class Inspect:
         for sample in source.elements(log.values["samples"], "samples"):
             scores = sample.inner("scores")
             scorers |= dict.fromkeys(scores if isinstance(scores, dict) else ())
-            yield _found(sample, model, task, options)
+            yield _found(sample, model, _parameters(log), options, task)
         if len(scorers) > 1 and options.score is None:
             yield Remark(
                 f"several scorers graded the answers ({', '.join(scorers)}); the first one of each "
@@ -60,10 +61,17 @@ class Inspect:
 INSPECT = Inspect()
 
 
-def _found(sample: Row, model: str, task: str | None, options: Options) -> Recorded | LeftOut:
+def _found(
+    sample: Row,
+    model: str,
+    parameters: Mapping[str, Any] | None,
+    options: Options,
+    task: str | None,
+) -> Recorded | LeftOut:
     prompt = _prompt(sample)
     if prompt is None:
         return LeftOut("a sample without its input")
+    shown = _shown(sample, prompt)
     output = sample.part("output")
     usage = _usage(sample, output, model)
     score, said = _graded(sample, options.score)
@@ -76,6 +84,9 @@ def _found(sample: Row, model: str, task: str | None, options: Options) -> Recor
         also=name,
         question=prompt.question,
         key=prompt.key,
+        system=shown.system,
+        history=shown.history,
+        parameters=parameters,
         group=task,
         gold=_accepted(sample),
         text=_attached(replied(dict(output.values)), sample),
@@ -101,7 +112,39 @@ def _prompt(sample: Row) -> Asked | None:
     if prompt is None or not isinstance(choices, list) or not choices:
         return prompt
     listed = "\n".join(f"{chr(ord('A') + i)}) {choice}" for i, choice in enumerate(choices[:26]))
-    return Asked(f"{prompt.question}\n{listed}", f"{prompt.key}\n{listed}")
+    question, key = f"{prompt.question}\n{listed}", f"{prompt.key}\n{listed}"
+    return replace(prompt, question=question, key=key)
+
+
+def _shown(sample: Row, prompt: Asked) -> Asked:
+    """Return the prompt with what the model was shown beside the input, as the messages tell.
+
+    A solver may have written the input anew: then nobody knows what stands around it.
+    """
+    messages = sample.inner("messages")
+    if not isinstance(messages, list) or not messages:
+        return prompt
+    opened = [
+        {**one, "content": _attached(one["content"], sample)}
+        if isinstance(one, dict) and isinstance(one.get("content"), str)
+        else one
+        for one in messages
+    ]
+    roles = [one.get("role") if isinstance(one, dict) else None for one in opened]
+    last = max((at for at, role in enumerate(roles) if role == "user"), default=-1)
+    whole, alone = asked(opened[: last + 1]), asked(opened[last : last + 1])
+    if whole is None or alone is None:
+        return prompt
+    unchanged = prompt.question in {alone.question, whole.question}
+    return replace(prompt, system=whole.system, history=whole.history if unchanged else None)
+
+
+def _parameters(log: Row) -> dict[str, Any] | None:
+    """Return how the log says that replies were generated; Inspect has limits of its own."""
+    said = log.part("eval").inner("model_generate_config"), log.part("plan").inner("config")
+    known = [one for one in said if isinstance(one, dict)]
+    merged = {name: value for one in known for name, value in one.items() if value is not None}
+    return parameters_of(merged, LIMIT) if known else None
 
 
 def _attached(text: str | None, sample: Row) -> str | None:

@@ -7,12 +7,14 @@ Source: Langfuse's "Blob storage export field reference" and the API's `Observat
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import Found, LeftOut, Options, Recorded
 from farthing.traces.importers.chat import asked, replied
 from farthing.traces.importers.row import Place, Row, as_number, seconds_between, without_keys
 from farthing.traces.importers.source import Source
+from farthing.traces.parameters import parameters_of
 
 _MODEL = ("provided_model_name", "providedModelName", "model")
 _START, _END = ("start_time", "startTime"), ("end_time", "endTime")
@@ -71,6 +73,9 @@ def _found(row: Row, options: Options) -> Recorded | LeftOut:
         model=model,
         question=prompt.question,
         key=prompt.key,
+        system=prompt.system,
+        history=prompt.history,
+        parameters=_parameters(row),
         text=replied(row.find("output")[1]),
         correct=None if score is None else score >= options.threshold,
         score=score,
@@ -80,6 +85,16 @@ def _found(row: Row, options: Options) -> Recorded | LeftOut:
         latency_s=row.number("latency") if latency is None else latency,
         error=_error(row),
     )
+
+
+def _parameters(row: Row) -> dict[str, Any] | None:
+    """Return what the client told Langfuse of its parameters; nothing is not known to be none.
+
+    Tools stand beside the messages, where there are some.
+    """
+    said, beside = row.part("model_parameters", "modelParameters").values, row.part("input").values
+    tools = {name: beside[name] for name in ("tools", "functions") if name in beside}
+    return parameters_of({**tools, **said}) if said else None
 
 
 def _tokens(row: Row) -> tuple[int | None, int | None]:

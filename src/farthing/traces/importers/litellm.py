@@ -1,17 +1,20 @@
 """LiteLLM's spend log: rows of the table `LiteLLM_SpendLogs`, as JSON, JSON Lines or CSV.
 
-Prompts and replies are in it where the proxy was told to keep them (`store_prompts_in_spend_logs`);
-long ones are cut there. Source: `schema.prisma` and the page on spend logs of BerriAI/litellm.
+Prompts, parameters and replies are in it where the proxy was told to keep them
+(`store_prompts_in_spend_logs`); long ones are cut there. Source: `schema.prisma` and the page on
+spend logs of BerriAI/litellm.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Remark
 from farthing.traces.importers.chat import Asked, asked, replied
 from farthing.traces.importers.row import Row, seconds_between, without_keys
 from farthing.traces.importers.source import Source
+from farthing.traces.parameters import parameters_of
 
 CUT = "litellm_truncated"
 """Stands where the proxy cut a long text."""
@@ -26,15 +29,19 @@ class LiteLLM:
 
     name: str = "litellm"
     meaning: str = "LiteLLM's spend log (LiteLLM_SpendLogs)"
+    columns: tuple[str, ...] = ("id",)
 
     def sniff(self, source: Source) -> bool:
         """Return whether the columns are those of the table."""
         return {"request_id", "spend", "model"} <= source.fields
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:  # noqa: ARG002 - protocol
-        """Yield the calls that answered a question, or failed to."""
+    def read(self, source: Source, options: Options) -> Iterator[Found]:
+        """Yield the calls that answered a question, or failed to.
+
+        Calls of one prompt are of one question, or those of one id, where a column is named so.
+        """
         for row in source.rows():
-            found = _found(row)
+            found = _found(row, options.columns.get("id"))
             yield found
             if isinstance(found, Recorded) and CUT in f"{found.key}{found.text}":
                 yield Remark(
@@ -46,7 +53,7 @@ class LiteLLM:
 LITELLM = LiteLLM()
 
 
-def _found(row: Row) -> Recorded | LeftOut:
+def _found(row: Row, names: str | None) -> Recorded | LeftOut:
     kind = row.text("call_type")
     if kind is not None and not kind.endswith(_CHAT):
         return LeftOut(f"a call of the type {kind}, which answers no question")
@@ -57,36 +64,66 @@ def _found(row: Row) -> Recorded | LeftOut:
     if model is None:
         return LeftOut("a call that names no model")
     answer = row.find("response")[1]
-    milliseconds = row.number("request_duration_ms")
     return Recorded(
         place=row.place,
         model=model,
+        id=None if names is None else _name(row, names),
         question=prompt.question,
         key=prompt.key,
+        system=None if CUT in (prompt.system or "") else prompt.system,
+        history=None if CUT in (prompt.history or "") else prompt.history,
+        parameters=_parameters(row),
         text=replied(answer) if answer not in ({}, "{}") else None,
         cost_usd=row.paid("spend"),
         input_tokens=row.count("prompt_tokens"),
         output_tokens=row.count("completion_tokens"),
-        latency_s=_seconds(row) if milliseconds is None else milliseconds / 1_000,
+        latency_s=_seconds(row),
         error=_error(row),
         provider=row.text("custom_llm_provider"),
     )
 
 
+def _name(row: Row, column: str) -> str:
+    name = row.text(column)
+    if name is None:
+        raise row.place.refusal(column, "is missing; --column id names it as the question's id")
+    return name
+
+
 def _prompt(row: Row) -> Asked | None:
-    """Return what was asked: the messages, or those of the request as the proxy got it."""
+    """Return what was asked: the messages, or those of the request as the proxy got it.
+
+    Anthropic's requests have their system prompt beside the messages, where these do not show it.
+    """
+    found: list[Asked] = []
     for field in ("messages", "proxy_server_request"):
         value = row.find(field)[1]
         if value not in (None, {}, [], "{}", "[]"):
             inside = row.inner(field)
             body = inside.get("body", inside) if isinstance(inside, dict) else inside
             prompt = asked(value if inside is None else body)
-            if prompt is not None:
-                return prompt
+            found += [] if prompt is None else [prompt]
+    return next((prompt for prompt in found if prompt.system), found[0] if found else None)
+
+
+def _parameters(row: Row) -> dict[str, Any] | None:
+    """Return what was asked for beside the messages: of the request as the proxy got it."""
+    for field in ("proxy_server_request", "model_parameters", "optional_params"):
+        inside = row.inner(field)
+        body = inside.get("body", inside) if isinstance(inside, dict) else None
+        if isinstance(body, dict) and body:
+            found = parameters_of(body)
+            return {name: None if CUT in str(value) else value for name, value in found.items()}
     return None
 
 
 def _seconds(row: Row) -> float | None:
+    """Return how long the model took; of a reply from the proxy's cache that is not known."""
+    if (row.text("cache_hit") or "").casefold() == "true":
+        return None
+    milliseconds = row.number("request_duration_ms")
+    if milliseconds is not None:
+        return milliseconds / 1_000
     return seconds_between(row.values.get("startTime"), row.values.get("endTime"))
 
 

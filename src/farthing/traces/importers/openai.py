@@ -9,12 +9,14 @@ beside each as `messages`. Source: the OpenAPI description of OpenAI's API (`Bat
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Remark
 from farthing.traces.importers.chat import Asked, asked, replied, tokens
 from farthing.traces.importers.row import Row, without_keys
 from farthing.traces.importers.source import Source
+from farthing.traces.parameters import KNOWN, parameters_of
 
 _NO_QUESTIONS = (
     "what was asked is not in the output, so that the questions' texts are not known; "
@@ -97,9 +99,11 @@ def _of_batch(row: Row, requests: Requests | None) -> Recorded | LeftOut:
     prompt = asked(dict(request.values)) if request.values else None
     status = response.count("status_code")
     failure = row.part("error") if row.part("error").values else body.part("error")
+    parameters = parameters_of(request.values) if request.values else None
     if failure.values or (status is not None and status >= 400):
-        return _recorded(row, model, prompt, Row({}, row.place), _error(failure, status))
-    return _recorded(row, model, prompt, body, None)
+        error = _error(failure, status)
+        return _recorded(row, model, prompt, Row({}, row.place), parameters, error)
+    return _recorded(row, model, prompt, body, parameters)
 
 
 def _request(row: Row, name: str, requests: Requests | None) -> Row:
@@ -121,14 +125,26 @@ def _stored(row: Row) -> Recorded | LeftOut:
     request = row.part("request")
     prompt = asked(dict(request.values)) if request.values else None
     for field in ("messages", "input_messages", "input", "prompt"):
-        prompt = prompt or asked(row.values.get(field))
+        prompt = prompt or asked(_with_instructions(row, field))
     if prompt is None:
         return LeftOut("a completion without what was asked; put it beside as `messages`")
-    return _recorded(row, model, prompt, row, None)
+    said = request.values or (row.values if KNOWN & row.values.keys() else None)
+    return _recorded(row, model, prompt, row, None if said is None else parameters_of(said))
+
+
+def _with_instructions(row: Row, field: str) -> Any:
+    """Return what was asked; a response keeps its system prompt beside it."""
+    value, instructions = row.values.get(field), row.values.get("instructions")
+    return {"input": value, "instructions": instructions} if value and instructions else value
 
 
 def _recorded(
-    row: Row, model: str, prompt: Asked | None, body: Row, error: CallError | None
+    row: Row,
+    model: str,
+    prompt: Asked | None,
+    body: Row,
+    parameters: Mapping[str, Any] | None,
+    error: CallError | None = None,
 ) -> Recorded:
     name = row.text("custom_id")
     read, written = tokens(body.part("usage"))
@@ -139,6 +155,9 @@ def _recorded(
         also=name,
         question=prompt.question if prompt else "",
         key=prompt.key if prompt else None,
+        system=prompt.system if prompt else None,
+        history=prompt.history if prompt else None,
+        parameters=parameters,
         text=replied(dict(body.values)),
         input_tokens=read,
         output_tokens=written,

@@ -4,14 +4,16 @@ An answer is right where all assertions of its test passed; without assertions i
 Source: `EvaluateSummaryV3` and `EvaluateResult` in promptfoo's `src/types/index.ts`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import Found, LeftOut, Options, Recorded
 from farthing.traces.importers.chat import asked, replied
 from farthing.traces.importers.row import Place, Row, without_keys
 from farthing.traces.importers.source import Source
+from farthing.traces.parameters import LIMIT, parameters_of
 
 _RESULT = {"provider", "prompt", "testCase", "promptIdx", "vars", "gradingResult"}
 _NO_SAY = "graderError"
@@ -41,8 +43,9 @@ class Promptfoo:
         """Yield the results, each a provider's reply to a rendered prompt."""
         found = _results(source.first or Row({}, Place(source.name)))
         rows = source.rows() if found is None else source.elements(found[1], found[0])
+        configured = _configured(source.first or Row({}, Place(source.name)))
         for row in rows:
-            yield _recorded(row, options)
+            yield _recorded(row, options, configured)
 
 
 PROMPTFOO = Promptfoo()
@@ -57,7 +60,25 @@ def _results(document: Row) -> tuple[str, list[object]] | None:
     return ("results.results", inner) if isinstance(inner, list) else None
 
 
-def _recorded(row: Row, options: Options) -> Recorded | LeftOut:
+def _configured(document: Row) -> Mapping[str, Row | None]:
+    """Return the configuration of each provider that the document names, by label or else by id.
+
+    Of two under one name with other configurations nobody knows which one replied.
+    """
+    providers = document.part("config").inner("providers")
+    found: dict[str, Row | None] = {}
+    for provider in providers if isinstance(providers, list) else []:
+        row = Row(provider if isinstance(provider, dict) else {"id": str(provider)}, document.place)
+        name, config = row.text("label", "id"), row.part("config")
+        if name is not None:
+            alike = found.get(name, config) == config
+            found[name] = config if alike else None
+    return found
+
+
+def _recorded(
+    row: Row, options: Options, configured: Mapping[str, Row | None]
+) -> Recorded | LeftOut:
     provider = row.part("provider")
     named = provider.text("id") or (row.text("provider") if not provider.values else None)
     model = provider.text("label") or named
@@ -69,7 +90,7 @@ def _recorded(row: Row, options: Options) -> Recorded | LeftOut:
     response = row.part("response")
     usage = response.part("tokenUsage")
     cost, error = row.paid("cost") or response.paid("cost"), _error(row, response)
-    milliseconds = row.number("latencyMs")
+    milliseconds = None if response.values.get("cached") is True else row.number("latencyMs")
     graded = error is None and _asserts(row)
     score = _score(row, options.score) if graded else None
     by_name = graded and options.score is not None
@@ -79,6 +100,9 @@ def _recorded(row: Row, options: Options) -> Recorded | LeftOut:
         model=model,
         question=prompt.question,
         key=prompt.key,
+        system=prompt.system,
+        history=prompt.history,
+        parameters=_parameters(row, configured.get(model)),
         text=replied(response.find("output")[1]),
         correct=score >= options.threshold if by_name and score is not None else passed,
         score=score,
@@ -90,6 +114,19 @@ def _recorded(row: Row, options: Options) -> Recorded | LeftOut:
         provider=named.partition(":")[0] if named and ":" in named else None,
         priced_as=named.rpartition(":")[2] if named else None,
     )
+
+
+def _parameters(row: Row, configured: Row | None) -> dict[str, Any] | None:
+    """Return a provider's parameters; promptfoo has defaults of its own for those not named.
+
+    A prompt's configuration, with the options of its test, goes before the provider's.
+    """
+    own = row.part("provider").part("config")
+    provider = own if own.values else configured
+    if provider is None:
+        return None
+    said = {**provider.values, **row.part("prompt").part("config").values}
+    return parameters_of(said, "temperature", LIMIT) if said else None
 
 
 def _asserts(row: Row) -> bool:

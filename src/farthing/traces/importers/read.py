@@ -12,12 +12,12 @@ from farthing.models.prices import Price, list_price
 from farthing.traces.base import Trace
 from farthing.traces.files import LINES, STORES
 from farthing.traces.importers.base import Found, Importer, Options
+from farthing.traces.importers.columns import columns_of, known
 from farthing.traces.importers.gaps import notes_on
 from farthing.traces.importers.gather import gather, trace_of
 from farthing.traces.importers.row import Place
 from farthing.traces.importers.source import Source
 from farthing.traces.importers.supply import Gold, Priced, read_gold, with_gold
-from farthing.traces.importers.table import columns_of, known
 from farthing.traces.shapes import Checker
 
 OWN = "jsonl"
@@ -200,7 +200,25 @@ def _found(source: Source, form: str | None, options: Options) -> Iterator[Found
             f"{source.name}: {form} does not say which of its calls are samples of their own; "
             f"--samples reads {', '.join(_with_samples())}"
         )
+    _refuse_unread(source, form, options.columns, getattr(reader, "columns", ()))
     yield from reader.read(source, options)
+
+
+def _refuse_unread(
+    source: Source, form: str, mapped: Mapping[str, str], read: Sequence[str]
+) -> None:
+    """Refuse columns that nobody would read, so that no mapping is ignored."""
+    if form == _LAST:  # which says itself what is wrong with a name
+        return
+    for meaning, column in mapped.items():
+        if meaning not in read:
+            raise InputError(
+                f"{source.name}: {form} reads no --column {meaning}={column}; leave it out, or "
+                f"read the file as a table of calls (--from {_LAST})"
+            )
+        if column not in source.fields:
+            there = ", ".join(sorted(source.fields))
+            raise InputError(f"{source.name}: has no column {column}; there are {there}")
 
 
 def _with_samples() -> list[str]:

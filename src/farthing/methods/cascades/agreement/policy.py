@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.methods.pool_policy import PoolPolicy, everyone
 from farthing.process.base import NOTHING, State
-from farthing.process.operating_points import OperatingPoints, of_calls, on_offer
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 MEMBERS = 3
@@ -44,7 +44,7 @@ class AgreementCascadePolicy(PoolPolicy):
         n, settings = len(traces), len(self.values)
         made = np.zeros((n, settings, traces.n_roles), dtype=bool)
         given = np.full((n, settings), NOBODY)
-        rows, can = np.arange(n), on_offer(traces)
+        rows, can = np.arange(n), np.ones((n, traces.n_roles), dtype=bool)
         for point in range(settings):
             known = made[:, point]
             for _ in range(MEMBERS + 2):

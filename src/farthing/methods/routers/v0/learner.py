@@ -10,7 +10,6 @@ from farthing.methods.pool import SETTINGS
 from farthing.methods.pool_learner import PoolLearner
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.methods.routers.v0.policy import V0Policy
-from farthing.process.operating_points import on_offer
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 PRICES = np.geomspace(30.0, 1e-3, SETTINGS - 2)
@@ -33,7 +32,7 @@ class V0Learner(PoolLearner):
         Raises:
             InputError: the questions have no text.
         """
-        made = on_offer(train)
+        made = train.made[:, 0]
         mean = train.cost_nano[:, 0].sum(axis=0) / np.maximum(made.sum(axis=0), 1)
         return router(self.estimator.fit(train, seed), mean)
 

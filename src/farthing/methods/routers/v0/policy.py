@@ -16,7 +16,7 @@ from farthing.methods.asked import Asked
 from farthing.methods.estimators.v0 import Ability, Directions, chance
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.base import NOTHING, State
-from farthing.process.operating_points import OperatingPoints, of_calls, on_offer
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 TIE = 1e-12
@@ -64,11 +64,11 @@ class V0Policy(PoolPolicy):
         return np.where(asks, best, NOTHING), asks, single
 
     def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Route every question at every beta, among the models that were recorded on it."""
-        offered = on_offer(traces)
+        """Route every question at every beta."""
+        offered = np.ones((len(traces), traces.n_roles), dtype=bool)
         best = chosen(self.success(traces), self.cost, self.values, offered)
-        made = (best[:, :, None] == np.arange(traces.n_roles)) & offered[:, None]
-        return of_calls(traces, self.values, made, np.where(made.any(axis=2), best, -1))
+        made = best[:, :, None] == np.arange(traces.n_roles)
+        return of_calls(traces, self.values, made, best)
 
 
 def chosen(success: FloatArray, cost: FloatArray, beta: FloatArray, offered: BoolArray) -> IntArray:

@@ -1,0 +1,203 @@
+"""`--traces A --traces B`: calls of a question come together, or one line says why not."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import farthing as ft
+from farthing.errors import InputError
+
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
+AGREEMENT = ("--promise", "agreement", "--epsilon", 0.5, "--delta", 0.2, "--reference", "large")
+BOTH = ("--traces", "small.csv", "--traces", "large.csv")
+COSTS = {"small": 0.001, "large": 0.1, "medium": 0.01}
+
+
+def table(model: str, questions: range) -> str:
+    rows = [f"q{i},How much is {i}?,{model},{i % 3},yes,{COSTS[model]}" for i in questions]
+    return "\n".join(["id,question,model,answer,correct,cost", *rows]) + "\n"
+
+
+@pytest.fixture
+def logs(farthing: Farthing) -> None:
+    """Write the log of each of two models by itself; the large one was asked less."""
+    del farthing  # whose folder they are in
+    Path("small.csv").write_text(table("small", range(90)))
+    Path("large.csv").write_text(table("large", range(80)))
+    Path("new.csv").write_text(table("medium", range(20)))
+
+
+COMMANDS = (
+    ("recommend", *AGREEMENT),
+    ("train", "--policy", "always-small", "--grade", "same as large", "--out", "c"),
+    ("calibrate", "--bundle", "b", *AGREEMENT),
+    ("evaluate", "--bundle", "b"),
+    ("compare", "--policies", "always-small", "--splits", 2, *AGREEMENT, "--out", "r"),
+    ("allocate", "--budget", 1),
+    ("explore", "--budget", 1, "--log", "log.jsonl"),
+    ("check", "--bundle", "b", "--new", "joined.jsonl"),
+    ("sweep", "--policy", "stopping", "--try", "unknown=1", "--out", "s"),
+    ("joins", "--new", "new.csv"),
+)
+
+
+def as_one(farthing: Farthing) -> None:
+    """Write both logs as one file, by importing them together."""
+    assert farthing("traces", "import", "small.csv", "large.csv", "--store", "a.db").code == 0
+    assert farthing("traces", "export", "--store", "a.db", "--out", "joined.jsonl").code == 0
+
+
+@pytest.mark.usefixtures("logs")
+@pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
+def test_several_files_are_what_one_of_them_all_is(
+    farthing: Farthing, command: tuple[object, ...]
+) -> None:
+    as_one(farthing)
+    trained = ("--policy", "always-small", "--grade", "same as large", "--out", "b")
+    assert farthing("train", "--traces", "joined.jsonl", *trained).code == 0
+    proved = ("--bundle", "b", "--traces", "joined.jsonl", *AGREEMENT)
+    if command[0] == "check":
+        assert farthing("calibrate", *proved).code == 0
+    name, *options = command
+    one = farthing(name, "--traces", "joined.jsonl", *options)
+    several = farthing(name, *BOTH, *options)
+    assert several.code == one.code
+    assert without_names(several.out) == without_names(one.out)
+    last = one.err.splitlines()[-1] if one.code == 2 else ""
+    assert last in several.err
+    if name != "sweep":
+        alone = farthing(name, "--traces", "large.csv", *options)
+        assert (alone.code, alone.out, alone.err) != (several.code, several.out, several.err)
+
+
+def without_names(printed: str) -> str:
+    return " ".join(
+        printed.replace("small.csv + large.csv", "X").replace("joined.jsonl", "X").split()
+    )
+
+
+def test_samples_of_several_files_are_one_set(farthing: Farthing) -> None:
+    lines = []
+    for i in range(20):
+        calls = [
+            {"round": r, "role": "m", "answer": str(i * r % 3), "correct": True, "cost_usd": 0.01}
+            for r in (1, 2, 3)
+        ]
+        lines.append(json.dumps({"id": f"q{i}", "independent": True, "calls": calls}) + "\n")
+    Path("a.jsonl").write_text("".join(lines[:12]))
+    Path("b.jsonl").write_text("".join(lines[12:]))
+    Path("joined.jsonl").write_text("".join(lines))
+    sizes = ("--per-question", 2)
+    several = farthing("samples", *sizes, "--traces", "a.jsonl", "--traces", "b.jsonl")
+    one = farthing("samples", *sizes, "--traces", "joined.jsonl")
+    assert several.code == one.code == 0
+    assert several.out.replace("a.jsonl + b.jsonl", "joined.jsonl").split() == one.out.split()
+
+
+@pytest.mark.usefixtures("logs")
+def test_files_of_every_kind_are_joined(farthing: Farthing) -> None:
+    as_one(farthing)
+    whole = ft.read_traces("joined.jsonl").arrays
+    assert farthing("traces", "import", "small.csv", "--store", "small.db").code == 0
+    assert farthing("traces", "export", "--store", "small.db", "--out", "small.jsonl").code == 0
+    for small in ("small.csv", "small.jsonl", "small.db"):
+        for order in ([small, "large.csv"], ["large.csv", small]):
+            found = ft.read_traces([Path(name) for name in order]).arrays
+            ids = found.ids.tolist()
+            assert sorted(ids) == sorted(whole.ids.tolist())
+            assert found.roles == whole.roles == ("small", "large")
+            found = found.take(np.array([ids.index(name) for name in whole.ids.tolist()]))
+            assert (found.made == whole.made).all()
+            assert (found.cost_nano == whole.cost_nano).all()
+            assert (found.answer == whole.answer).all()
+    assert int(whole.made[:, 0, 1].sum()) == 80
+
+
+def one_call(**changes: Any) -> dict[str, Any]:
+    call = {"round": 1, "role": "small", "answer": "4", "correct": True, "cost_usd": 0.001}
+    about = {"id": "q1", "question": "2 + 2?", "gold": ["4"], "group": "sums", "split": "train"}
+    of_call = {name: value for name, value in changes.items() if name not in {*about, "task"}}
+    of_question = {name: value for name, value in changes.items() if name in {*about, "task"}}
+    return {**about, **of_question, "independent": True, "calls": [{**call, **of_call}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"question": "2 + 3?"}, "question is '2 + 2?' in the one and '2 + 3?' in the other"),
+        ({"gold": ["5"]}, "gold is a list in the one and a list in the other"),
+        ({"group": "words"}, "group is 'sums' in the one and 'words' in the other"),
+        ({"split": "test"}, "split is 'train' in the one and 'test' in the other"),
+        ({"task": "gsm8k"}, "task is 'text' in the one and 'gsm8k' in the other"),
+        ({"answer": "5"}, "answer of the call of small in round 1 is '4' in the one and '5' in"),
+        (
+            {"correct": False},
+            "correct of the call of small in round 1 is True in the one and False",
+        ),
+        (
+            {"cost_usd": 0.002},
+            "cost_usd of the call of small in round 1 is 0.001 in the one and 0.0",
+        ),
+        (
+            {"latency_s": 1.5},
+            "latency_s of the call of small in round 1 is None in the one and 1.5",
+        ),
+    ],
+)
+def test_files_that_contradict_each_other_are_refused(
+    refused: Refused, changes: dict[str, Any], says: str
+) -> None:
+    Path("a.jsonl").write_text(json.dumps(one_call()))
+    Path("b.jsonl").write_text(json.dumps(one_call(**changes)))
+    two = ("--traces", "a.jsonl", "--traces", "b.jsonl")
+    for command in (("recommend",), ("compare", "--out", "r"), ("train", "--out", "b")):
+        said = refused(*command, *two)
+        assert f"farthing: question 'q1' of a.jsonl and b.jsonl: {says}" in said
+    with pytest.raises(InputError, match=r"question 'q1' of a\.jsonl and b\.jsonl"):
+        ft.read_traces(["a.jsonl", "b.jsonl"])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_one_file_leaves_unsaid_another_may_say(farthing: Farthing) -> None:
+    del farthing
+    unsaid = one_call(role="large", question="", gold=[], group=None, split=None)
+    Path("a.jsonl").write_text(json.dumps(unsaid))
+    Path("b.jsonl").write_text(json.dumps(one_call()))
+    arrays = ft.read_traces(["a.jsonl", "b.jsonl"]).arrays
+    assert arrays.question is not None
+    assert arrays.question.tolist() == ["2 + 2?"]
+    assert (arrays.group_names, arrays.split.tolist()) == (("sums",), [0])
+    assert sorted(arrays.roles) == ["large", "small"]
+    again = ft.read_traces(["b.jsonl", "a.jsonl"]).arrays
+    assert len(again) == 1
+
+
+def test_files_of_other_shapes_or_twice_the_same_are_refused(
+    refused: Refused, runs: Path, pool: Path
+) -> None:
+    said = refused("recommend", "--traces", pool, "--traces", runs)
+    assert f"question 'q0' of {pool} and '" in said
+    assert "have the shapes 'pool' and 'paper'; give files of one shape" in said
+    assert "is given twice" in refused("recommend", "--traces", pool, "--traces", pool)
+    missing = refused("recommend", "--traces", pool, "--traces", "absent.jsonl")
+    assert "absent.jsonl" in missing
+
+
+@pytest.mark.usefixtures("logs")
+def test_what_cannot_join_files_refuses_a_second_one(farthing: Farthing, refused: Refused) -> None:
+    as_one(farthing)
+    trained = ("--policy", "always-small", "--grade", "same as large", "--out", "b")
+    assert farthing("train", "--traces", "joined.jsonl", *trained).code == 0
+    said = refused("grade", "--bundle", "b", *BOTH, *AGREEMENT[2:])
+    assert "--traces is given 2 times (small.csv, large.csv), and grade reads one file" in said
+    Path("g.jsonl").write_text("")
+    said = refused("calibrate", "--bundle", "b", *BOTH, *AGREEMENT, "--grades", "g.jsonl")
+    assert "and --grades reads one file; import them into one store first" in said
+    assert farthing("traces", "export", "--store", "a.db", "--out", "a.parquet").code == 0
+    said = refused("evaluate", "--bundle", "b", "--traces", "a.parquet", "--traces", "small.csv")
+    assert "a.parquet: holds arrays, whose calls cannot be joined" in said
