@@ -25,16 +25,16 @@ from recordings import FOLDER, needed
 from scipy import sparse
 from scipy.optimize import linprog
 
-from farthing.experiments.allocating import allocate
+from farthing.features.question import QuestionFeatures
 from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.estimates import fit_estimates
 from farthing.methods.allocators.knapsack import pack
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
 from farthing.methods.allocators.rco.allocator import RCO
-from farthing.methods.asked import Asked
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card
 from farthing.reports.style import STYLE
+from farthing.studies.batch_allocation import allocate
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.pool import cheapest_first, in_order
@@ -139,7 +139,7 @@ def one_split(found: Figures, name: str, train: TraceArrays, test: TraceArrays, 
     order = cheapest_first([train])
     train, test = in_order(train, order), in_order(test, order)
     estimates = fit_estimates(train)
-    batch = estimates.batch(Asked.of(test), test.made[:, 0])
+    batch = estimates.batch(QuestionFeatures.of(test), test.made[:, 0])
     cost = batch.expected_nano.sum(axis=0)
     low, high = int(cost.min()), int(cost[estimates.mean.argmax()])
     bought = {}

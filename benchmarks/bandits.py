@@ -30,12 +30,12 @@ from recordings import FOLDER, needed
 
 from farthing import plugins
 from farthing.budgets.pacing.hindsight import optimum
-from farthing.experiments.exploring import Stream, stream_of
 from farthing.methods.bandits.base import Arm, Seen, Session, begin, choose, settle
 from farthing.methods.bandits.features import DIMENSIONS
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card, system
 from farthing.reports.style import STYLE
+from farthing.studies.online_learning import Stream, stream_of
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load as read
 

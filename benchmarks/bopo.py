@@ -18,8 +18,6 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.experiments.steps import classes, configs, played
-from farthing.experiments.steps_arithmetic import Arithmetic, draw
 from farthing.methods.routers.bopo.episodes import UNLIMITED, Chances, always, at_random, spare
 from farthing.methods.routers.bopo.generated import Generated, table
 from farthing.methods.routers.bopo.learner import SHORT, BopoConfig, learn
@@ -29,6 +27,8 @@ from farthing.models.embedded import EmbeddedSettings
 from farthing.models.prices import PriceTable
 from farthing.process.generator.steps import Reward, evaluate, optimum, two_models
 from farthing.reports.style import STYLE
+from farthing.studies.step_routing import classes, configs, played
+from farthing.studies.step_routing_arithmetic import Arithmetic, draw
 
 RESULTS = Path(__file__).parent / "results"
 IMAGE = Path(__file__).parents[1] / "docs/images/steps.svg"

@@ -20,7 +20,6 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.experiments.remembering import follows
 from farthing.methods.agents.base import Allowance, Step
 from farthing.methods.agents.budget_mem.learner import Learner, fit_family
 from farthing.methods.agents.budget_mem.memory import Memory, line_of
@@ -35,6 +34,7 @@ from farthing.models.prices import PriceTable
 from farthing.reports.style import STYLE
 from farthing.runtime.base import DirectClient, Turn
 from farthing.runtime.react_agent import ReactAgent
+from farthing.studies.memory import follows
 from farthing.tasks.linked_facts import linked_facts
 from farthing.tasks.local_search import LocalSearch
 from farthing.tasks.templates import Prompts

@@ -25,11 +25,11 @@ import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.experiments.corl.evaluate import evaluate, mean
-from farthing.experiments.corl.folder import CARD, pool_of, read_card
-from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.pool import BUILT_IN, built_in
-from farthing.experiments.corl.training import Plan, train
+from farthing.corl.checkpoint import CARD, pool_of, read_card
+from farthing.corl.evaluation import evaluate, mean
+from farthing.corl.pool import BUILT_IN, built_in
+from farthing.corl.session import Opened
+from farthing.corl.training import Plan, train
 from farthing.methods.controllers.learner import Course
 from farthing.money import usd_from_nano
 from farthing.reports.corl import evaluation_record

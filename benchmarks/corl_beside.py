@@ -32,21 +32,21 @@ from corl_recorded import SEED, Data, fixed, recorded_data
 from question_router import fit_router
 from rich.console import Console
 
-from farthing.calibration.guarantees.agreement import Agreeing, agreement_point
-from farthing.calibration.guarantees.parity import Paired, parity_point
+from farthing.comparison.pools import PER_THOUSAND, Fallback, methods_of, reference_model
+from farthing.corl.certificate import modes_policy
+from farthing.corl.checkpoint import pool_of
+from farthing.corl.session import Opened
+from farthing.corl.traces import role_of
 from farthing.errors import FarthingError
-from farthing.experiments.corl.certify import modes_policy
-from farthing.experiments.corl.folder import pool_of
-from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.traces import role_of
-from farthing.experiments.graded_for import read_for
-from farthing.experiments.pools import PER_THOUSAND, Fallback, methods_of, reference_model
-from farthing.experiments.promises import Agreement, Parity
 from farthing.methods.base import Silent
 from farthing.methods.baselines.models import BestSinglePolicy
 from farthing.methods.pool import frontier
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.operating_points import OperatingPoints
+from farthing.promises.kinds.agreement import Agreeing, agreement_point
+from farthing.promises.kinds.parity import Paired, parity_point
+from farthing.recommendation.promised_grade import read_for
+from farthing.recommendation.promises import Agreement, Parity
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
 
 DELTA = Fraction(1, 10)

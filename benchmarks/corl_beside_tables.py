@@ -9,10 +9,10 @@ from corl_recorded import Paid
 from rich import box
 from rich.table import Table
 
-from farthing.experiments.pools import PER_THOUSAND
-from farthing.experiments.significance import clopper_pearson, paired_interval
+from farthing.comparison.pools import PER_THOUSAND
 from farthing.methods.controllers.base import Mode
 from farthing.money import significant
+from farthing.recommendation.significance import clopper_pearson, paired_interval
 from farthing.traces.arrays import FloatArray
 
 

@@ -23,8 +23,8 @@ import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.pool import built_in
+from farthing.corl.pool import built_in
+from farthing.corl.session import Opened
 from farthing.lm import networks
 from farthing.lm.masked_ppo import Settings
 from farthing.lm.supervised import Course as Lessons

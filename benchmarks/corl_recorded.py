@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.population import cells_of, every_plan, recorded
-from farthing.experiments.corl.traces import (
+from farthing.corl.population import cells_of, every_plan, recorded
+from farthing.corl.session import Opened
+from farthing.corl.traces import (
     ALONE,
     alone_of,
     experts_of,

@@ -25,7 +25,7 @@ from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.base import Policy, State
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.play import begin, unseen
+from farthing.process.play import begin, initial_state
 from farthing.traces.arrays import TraceArrays
 
 PRESET = "hotpotqa-llama2-7b"
@@ -63,7 +63,7 @@ def states(policy: Policy, traces: TraceArrays, turns: int, rng: np.random.Gener
     for _ in range(turns):
         chance = rng.random(state.can_buy.shape) * state.can_buy
         state = state.buying(chance.argmax(axis=1))
-    return unseen(state)
+    return initial_state(state)
 
 
 def took(policy: Policy, state: State) -> tuple[float, float]:

@@ -27,10 +27,10 @@ from rich.progress import Progress
 from scipy import stats
 from scipy.signal import lfilter
 
-from farthing.calibration.anytime import MeanState, interval, observe
-from farthing.calibration.base import FloatArray
-from farthing.calibration.binomial import binomial_interval
-from farthing.calibration.drift import ExchangeabilityTest, PromiseTest
+from farthing.promises.base import FloatArray
+from farthing.promises.statistics.binomial import binomial_interval
+from farthing.promises.statistics.confidence_sequence import MeanState, interval, observe
+from farthing.promises.statistics.drift import ExchangeabilityTest, PromiseTest
 from farthing.reports.style import FAINT, INK, MUTED, STYLE, TARGET
 
 ALPHA, DELTA, LENGTH, WINDOW, FLOOR = 0.1, 0.05, 5_000, 200, 0.1

@@ -30,8 +30,8 @@ import aiohttp
 from aiohttp import web
 from recordings import FOLDER, needed
 
-from farthing.budgets.accounts.opening import open_accounts
 from farthing.money import dollars, nano_from_usd
+from farthing.storage.ledger.opening import open_accounts
 from farthing.tasks.multiple_choice import normalise
 
 FARTHING = str(Path(sys.executable).parent / "farthing")

@@ -41,10 +41,10 @@ from gateway_day import (
 )
 from recordings import needed
 
-from farthing.budgets.accounts.opening import open_accounts
-from farthing.gateway.watching.base import Alarm, Kept
-from farthing.gateway.watching.stored import open_watch
+from farthing.gateway.monitoring.base import Alarm, PromiseStatus
+from farthing.gateway.monitoring.status import open_watch
 from farthing.money import dollars
+from farthing.storage.ledger.opening import open_accounts
 from farthing.tasks.multiple_choice import normalise
 
 RESULTS = Path(__file__).parent / "results" / "gateway_drift.json"
@@ -103,7 +103,7 @@ class Gateway:
         finally:
             await watch.aclose()
 
-    async def kept(self) -> list[Kept]:
+    async def kept(self) -> list[PromiseStatus]:
         """Return what the gateway reports of its promises."""
         watch = await open_watch(str(self.folder / "farthing.db"), create=False)
         try:
@@ -250,7 +250,7 @@ async def second_day(gateway: Gateway) -> dict[str, Any]:
     }
 
 
-def _interval(kept: Kept) -> str:
+def _interval(kept: PromiseStatus) -> str:
     ends = f"{kept.low:.3f} to {kept.high:.3f}"
     if (kept.low, kept.high) == (0, 1):
         ends = "no share fits all of them"

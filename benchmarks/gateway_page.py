@@ -28,12 +28,12 @@ import msgspec
 import numpy as np
 import uvloop
 
-from farthing.gateway import traffic_rows, traffic_sums
-from farthing.gateway.database import Step, microseconds, open_database
-from farthing.gateway.keys import open_keys
-from farthing.gateway.pages import promised, requests_read
-from farthing.gateway.traffic_sums import HOUR_US, bucket_of
-from farthing.gateway.watching import tables
+from farthing.gateway.admin import certificate_figures, requests_read
+from farthing.gateway.monitoring import tables
+from farthing.gateway.recording import traffic_rows, traffic_sums
+from farthing.gateway.recording.traffic_sums import HOUR_US, bucket_of
+from farthing.storage.database import Step, microseconds, open_database
+from farthing.storage.keys import open_keys
 from farthing.traces.base import Call, Trace
 from gateway import FARTHING, HERE, free, models
 
@@ -91,7 +91,7 @@ def main() -> None:
 async def made(where: str, number: int) -> tuple[str, str]:
     """Record requests of thirty days, and make a key for the page and one for chat."""
     recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
-    schema = (*recorded, *requests_read.SCHEMA, *promised.SCHEMA)
+    schema = (*recorded, *requests_read.SCHEMA, *certificate_figures.SCHEMA)
     database = await open_database(where, schema)
     generator, now = np.random.default_rng(0), microseconds(datetime.now(UTC))
     latency: dict[tuple[Any, ...], int] = {}

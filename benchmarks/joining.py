@@ -26,7 +26,7 @@ from recordings import FOLDER, needed
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from farthing.methods.asked import Asked, groups_of, seen_of
+from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.methods.estimators.base import History, log_loss
 from farthing.methods.estimators.fit_v0 import V0
 from farthing.methods.estimators.v0 import chance
@@ -79,7 +79,7 @@ def one_newcomer(
 ) -> dict[tuple[str, int], list[float]]:
     others = [m for m in range(train.n_roles) if m != model]
     learned = V0.fit(of_models(train, others), 0)
-    asked, known = Asked.of(test), History.of(train, model)
+    asked, known = QuestionFeatures.of(test), History.of(train, model)
     groups = groups_of(known.asked.group)
     seen, new = seen_of(known.asked, groups), seen_of(asked, groups)
     success = np.zeros((len(test), train.n_roles))

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from recordings import FOLDER, needed
 
-from farthing.calibration.guarantees.split import split_threshold
-from farthing.experiments import run as training
-from farthing.experiments.base import ignore
-from farthing.experiments.candidates import candidates
-from farthing.experiments.evaluate import at_coverage, metrics, replay
 from farthing.methods.base import Dataset
+from farthing.promises.kinds.split import split_threshold
+from farthing.recommendation import parallel as training
+from farthing.recommendation.base import ignore
+from farthing.recommendation.candidates import candidates
+from farthing.recommendation.replayed_candidate import at_coverage, metrics, replay
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide
 

@@ -22,8 +22,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from farthing.budgets.accounts.base import Accounts, Amount, Limit, LimitError
-from farthing.budgets.accounts.opening import open_accounts
+from farthing.storage.ledger.base import Accounts, Amount, Limit, LimitError
+from farthing.storage.ledger.opening import open_accounts
 
 SCRIPT = str(Path(__file__).parents[1] / ".ci/postgres")
 PROCESSES, RESERVATIONS, WORTH, ROUNDS = 4, 1_000, 50, 20

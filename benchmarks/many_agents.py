@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.experiments.compare import compare
-from farthing.experiments.plan import Plan
-from farthing.experiments.results import results
+from farthing.comparison.compare import compare
+from farthing.comparison.plan import Plan
+from farthing.comparison.results import results
 from farthing.methods.base import Dataset
 from farthing.traces.arrays import TraceArrays
 

@@ -26,14 +26,14 @@ import numpy as np
 import pyarrow as pa
 
 from farthing.bundle.folder import save
-from farthing.experiments.division import Split
-from farthing.experiments.evaluate_bundle import Evaluated, evaluate, evaluate_file
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.recommendation.bundle_splits import Split
+from farthing.recommendation.evaluate import BundleEvaluation, evaluate, evaluate_file
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.fingerprint import fingerprint
@@ -73,7 +73,7 @@ def bundled(folder: Path, policies: Mapping[str, Saveable]) -> None:
         save(folder / name, policy, origin=origin, kappa=KAPPA)
 
 
-def found(how: str, bundle: Path, path: Path) -> Evaluated:
+def found(how: str, bundle: Path, path: Path) -> BundleEvaluation:
     """Evaluate in pieces, or all at once."""
     if how == "in pieces":
         return evaluate_file(bundle, path, split=ALL_BUT_TWO)

@@ -35,7 +35,7 @@ from farthing.models.base import Message, Prompt
 from farthing.models.embedded import EmbeddedSettings
 from farthing.models.prices import PriceTable
 from farthing.process.action_space import recorded_space
-from farthing.process.replayed import replay
+from farthing.process.batch_replay import replay
 from farthing.reports.style import STYLE
 from farthing.tasks.arithmetic import Recipe, draw_of, normalise
 from farthing.traces.arrays import FloatArray, TraceArrays

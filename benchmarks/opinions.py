@@ -22,11 +22,11 @@ from recordings import FOLDER, needed
 from threadpoolctl import threadpool_limits
 
 from farthing.methods.base import Silent, load
+from farthing.methods.bayesian_judges.learner import OPINIONS
+from farthing.methods.bayesian_judges.policy import OpinionsPolicy
 from farthing.methods.cards import card
-from farthing.methods.opinions.learner import OPINIONS
-from farthing.methods.opinions.policy import OpinionsPolicy
 from farthing.methods.pool_policy import PoolPolicy
-from farthing.process.replayed import replay
+from farthing.process.batch_replay import replay
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load as read

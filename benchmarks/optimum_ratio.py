@@ -15,15 +15,15 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from farthing.calibration.guarantees.split import split_threshold
-from farthing.experiments import run as training
-from farthing.experiments.base import ignore
-from farthing.experiments.candidates import candidates
-from farthing.experiments.evaluate import at_coverage, metrics, replay
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import preset
+from farthing.promises.kinds.split import split_threshold
+from farthing.recommendation import parallel as training
+from farthing.recommendation.base import ignore
+from farthing.recommendation.candidates import candidates
+from farthing.recommendation.replayed_candidate import at_coverage, metrics, replay
 
 FRESH = 100_000
 CALIBRATIONS = 200

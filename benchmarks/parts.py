@@ -31,9 +31,6 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from parts_recorded import collect
 
-from farthing.experiments.part_samples import Part, in_rows, measure, read_parts, shared_ids
-from farthing.experiments.part_tokens import PACKED, Replies, shared
-from farthing.experiments.parts import share
 from farthing.methods.allocators.agent_tts.allocator import AgentTts
 from farthing.methods.allocators.agent_tts.proposals import Space, rule
 from farthing.methods.allocators.base import Batch
@@ -45,6 +42,9 @@ from farthing.methods.allocators.plan_and_budget.shares import (
     whole,
 )
 from farthing.reports.style import STYLE
+from farthing.studies.part_samples import Part, in_rows, measure, read_parts, shared_ids
+from farthing.studies.part_tokens import PACKED, Replies, shared
+from farthing.studies.pipeline_parts import share
 from farthing.traces.assemble import load
 
 FOLDER = Path(__file__).parents[1]

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from recordings import needed
 
-from farthing.experiments.foresight import foresight
-from farthing.experiments.pools import (
+from farthing.comparison.foresight import foresight
+from farthing.comparison.pools import (
     Outcome,
     coverage,
     dearer,

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from recordings import needed
 
-from farthing.experiments.pools import (
+from farthing.comparison.pools import (
     PER_THOUSAND,
     Fallback,
     Outcome,
@@ -30,11 +30,11 @@ from farthing.experiments.pools import (
     reference_model,
     summary,
 )
-from farthing.experiments.promises import Parity
-from farthing.experiments.recommend import recommend
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.cards import cards
 from farthing.methods.pool_policy import PoolPolicy
+from farthing.recommendation.promises import Parity
+from farthing.recommendation.recommend import recommend
 from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import load
 

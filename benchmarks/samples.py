@@ -22,7 +22,6 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
-from farthing.experiments.sampling import Comparison, Sampled, compare, interval
 from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.pets.allocator import PETS
 from farthing.methods.allocators.pets.votes import vote_curve
@@ -30,6 +29,7 @@ from farthing.methods.base import Silent
 from farthing.reports.style import STYLE
 from farthing.runtime.job import read_job
 from farthing.runtime.local_engine import collect_locally
+from farthing.studies.self_consistency import Comparison, Sampled, compare, interval
 from farthing.tasks.arithmetic import Recipe, draw_of
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 from recordings import needed
 
-from farthing.experiments import selective_proof
-from farthing.experiments.candidates import the_only
-from farthing.experiments.plays import Part, Plays
-from farthing.experiments.promises import Selective
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.selective.learner import Learned
-from farthing.methods.selective.plain import considered
-from farthing.process.replayed import replay
+from farthing.methods.selective.single_models import considered
+from farthing.process.batch_replay import replay
+from farthing.recommendation import prove_selective
+from farthing.recommendation.candidates import single_candidate
+from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.promises import Selective
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.files import read_arrays
 
@@ -52,10 +52,12 @@ def divisions(
         yield seed, [traces.take(rows) for rows in parts]
 
 
-def proved(tested: Sequence[Learned], asked: Selective, held: Part, new: TraceArrays) -> Found:
+def proved(
+    tested: Sequence[Learned], asked: Selective, held: QuestionPart, new: TraceArrays
+) -> Found:
     """Prove what can be proved, and act on new questions."""
-    plays = Plays(tested[0].policy, "allow", None)
-    made = selective_proof.prove(asked, tested, plays, held)
+    plays = PlayedPolicy(tested[0].policy, "allow", None)
+    made = prove_selective.prove(asked, tested, plays, held)
     certificate = made.certificate
     found = replay(made.policy, new, "allow").act(certificate.kappa or 1.0)
     given = found.set_size > 0 if certificate.promises else np.zeros(len(new), dtype=bool)
@@ -64,13 +66,13 @@ def proved(tested: Sequence[Learned], asked: Selective, held: Part, new: TraceAr
     return certificate.promises, float(given.mean()), right, found.cost_nano.mean() / 1e9, name
 
 
-def ways(all_of: Sequence[Learned], asked: Selective, train: Part, n: int, alone: str):
+def ways(all_of: Sequence[Learned], asked: Selective, train: QuestionPart, n: int, alone: str):
     """Return who is tested, by how that is chosen."""
     yield "as trained", all_of[:1]
     named = [one for one in all_of if one.name == f"{alone}, by its confidence"]
     if named:
         yield f"{alone} alone", named
-    best = selective_proof.best_first(all_of, asked, train, n)
+    best = prove_selective.best_first(all_of, asked, train, n)
     for number in TESTED:
         yield f"best {number}" if number < 99 else "all", best[:number]
 
@@ -106,7 +108,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in args.policies.split(","):
         dataset = Dataset("", read_arrays(args.traces))
-        candidate, learner = the_only(dataset, name)
+        candidate, learner = single_candidate(dataset, name)
         traces = dataset.arranged(candidate.method.space)
         for alpha in map(Fraction, args.alphas.split(",")):
             asked, rows = Selective(1 - alpha, DELTA), {}
@@ -114,9 +116,11 @@ def main() -> None:
                 if seed == 0 or not args.marked:
                     policy = learner.fit(train, Fraction(1, 10), seed, Silent()).policy
                     all_of = considered(policy, train, candidate.empty, alpha)
-                part = Part(train, train)
+                part = QuestionPart(train, train)
                 for way, tested in ways(all_of, asked, part, len(held), args.alone):
-                    rows.setdefault(way, []).append(proved(tested, asked, Part(held, held), new))
+                    rows.setdefault(way, []).append(
+                        proved(tested, asked, QuestionPart(held, held), new)
+                    )
             print(f"{name}, alpha {float(alpha)}, {len(train)}, {len(held)}, {len(new)} questions")
             for way, found in rows.items():
                 print(row(way, found, alpha), flush=True)

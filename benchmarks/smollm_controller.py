@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from farthing.experiments.corl.evaluate import Estimate, choosing, greedy, hops_of, mean, share
-from farthing.experiments.corl.folder import CARD, pool_of, pool_to_train, read_card
-from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.pool import read_pool
-from farthing.experiments.corl.population import cells_of, every_plan, graded, recorded
-from farthing.experiments.corl.questions import Drawn
-from farthing.experiments.corl.training import Plan, train
-from farthing.experiments.corl.warm import COURSE, warm
-from farthing.experiments.corl.warm import Plan as Lesson
-from farthing.experiments.significance import accuracy_difference
+from farthing.corl.checkpoint import CARD, pool_of, pool_to_train, read_card
+from farthing.corl.evaluation import Estimate, choosing, greedy, hops_of, mean, share
+from farthing.corl.pool import read_pool
+from farthing.corl.population import cells_of, every_plan, graded, recorded
+from farthing.corl.questions import Drawn
+from farthing.corl.session import Opened
+from farthing.corl.training import Plan, train
+from farthing.corl.warm_start import COURSE, warm
+from farthing.corl.warm_start import Plan as Lesson
 from farthing.lm.masked_ppo import Settings
 from farthing.lm.supervised import Progress
 from farthing.methods.controllers.learner import Course, Update
 from farthing.methods.controllers.optimum import baselines, best, outcome
+from farthing.recommendation.significance import accuracy_difference
 from farthing.reports.corl_curves import curves
 from farthing.tasks.arithmetic import Recipe
 

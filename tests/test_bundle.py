@@ -14,8 +14,6 @@ from farthing import plugins
 from farthing.bundle.base import Bundle
 from farthing.bundle.folder import load, save
 from farthing.bundle.sealed import BODY, WEIGHTS
-from farthing.calibration.base import Certificate
-from farthing.calibration.guarantees import none, split
 from farthing.errors import BundleError, UnknownNameError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
@@ -26,7 +24,9 @@ from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cards import policy_class
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.stopping.policy import StoppingPolicy
-from farthing.process.replayed import followed
+from farthing.process.batch_replay import followed
+from farthing.promises.base import Certificate
+from farthing.promises.kinds import none, split
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.origin import Origin, origin_of
 

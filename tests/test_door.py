@@ -12,12 +12,12 @@ import pytest
 
 import farthing as ft
 from farthing.bundle import folder as bundles
-from farthing.calibration.guarantees import split
 from farthing.errors import InputError
 from farthing.models.scripted import ScriptedModel
+from farthing.process.batch_replay import replay
 from farthing.process.generator.generated_traces import generate_traces
 from farthing.process.generator.presets import preset
-from farthing.process.replayed import replay
+from farthing.promises.kinds import split
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.store import Store
 from farthing.traces.system import Part

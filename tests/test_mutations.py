@@ -98,24 +98,24 @@ MUTATIONS = (
     ),
     Mutation(
         "a comparison proves a promise on the questions that judge it",
-        "experiments.kept:_play",
+        "comparison.splits:_play",
         "court.point(one.points, calibrate)",
         "court.point(one.points, test)",
-        "test_kept::test_each_part_does_its_own_work",
+        "test_comparison_splits::test_each_part_does_its_own_work",
     ),
     Mutation(
         "a comparison judges a promise on the questions that proved it",
-        "experiments.kept:_play",
+        "comparison.splits:_play",
         "court.judge(one, court.point(one.points, calibrate), test)",
         "court.judge(one, court.point(one.points, calibrate), calibrate)",
-        "test_kept::test_each_part_does_its_own_work",
+        "test_comparison_splits::test_each_part_does_its_own_work",
     ),
     Mutation(
         "where nothing is proved nobody pays the reference",
-        "experiments.kept:Court._realised",
+        "comparison.splits:Court._realised",
         "theirs is None",
         "True",
-        "test_kept::test_where_parity_is_not_proved_the_reference_answers_and_is_paid",
+        "test_comparison_splits::test_where_parity_is_not_proved_the_reference_answers_and_is_paid",
     ),
     Mutation(
         "the sign in nu, as two widely copied implementations have it",
@@ -351,10 +351,10 @@ MUTATIONS = (
     ),
     Mutation(
         "settings are proved behind one that was not",
-        "sequence:proven",
+        "fixed_sequence:proven",
         "np.logical_and.accumulate(np.asarray(p_values) <= delta)",
         "np.asarray(p_values) <= delta",
-        "test_sequence",
+        "test_fixed_sequence",
     ),
     Mutation(
         "questions without an answer count as wrong ones",
@@ -372,14 +372,14 @@ MUTATIONS = (
     ),
     Mutation(
         "each of several candidates is tested at all of delta",
-        "sequence:proven_each",
+        "fixed_sequence:proven_each",
         "float(delta * share)",
         "float(delta)",
         "test_selective_choice::test_the_promise_fails_no_oftener_than_it_may_whoever_is_chosen",
     ),
     Mutation(
         "thresholds are laid out on the calibration questions",
-        "selective_proof:prove",
+        "prove_selective:prove",
         "laid_out(one, asked.alpha)",
         "candidate_thresholds(*(lambda found: (found.followed.leaf.max(axis=(1, 2)), "
         "found.act(1e-9).best_correct))(replay(one.policy, calibrate.played, 'allow')), "
@@ -388,14 +388,14 @@ MUTATIONS = (
     ),
     Mutation(
         "what is passed on costs nothing",
-        "passing_on:Reference",
+        "escalation:EscalationModel",
         "np.where(made[:, self.place], 0, self.cost_nano)",
         "np.where(made[:, self.place], 0, 0)",
         "test_selective_choice::test_what_is_passed_on_is_counted_as_the_reference_answers_it",
     ),
     Mutation(
         "parity is tested from the cheapest operating point up",
-        "sequence:cheapest_proven",
+        "fixed_sequence:cheapest_proven",
         "proven(p_values[::-1], float(delta))[::-1]",
         "proven(p_values, float(delta))",
         "test_parity::test_testing_begins_at_the_dearest_and_takes_the_cheapest_proved",
@@ -409,10 +409,10 @@ MUTATIONS = (
     ),
     Mutation(
         "the chance that the nuisance is outside its interval is left out",
-        "trinomial:loss_p_value",
+        "paired_test:loss_p_value",
         "best * (1 + SLACK) + OUTSIDE",
         "best * (1 + SLACK)",
-        "test_trinomial",
+        "test_paired_test",
     ),
     Mutation(
         "a budget takes the operating point that achieves least",
@@ -444,17 +444,17 @@ MUTATIONS = (
     ),
     Mutation(
         "a pool in pieces is ordered piece by piece",
-        "long_file:LongFile.played",
+        "parquet_file:ChunkedTraces.played",
         "cascade(recorded, self.order)",
         "cascade(recorded)",
-        "test_evaluate_bundle::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
+        "test_evaluate::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
     ),
     Mutation(
         "a piece of a file forgets where it begins",
-        "long_file:LongFile.batches",
+        "parquet_file:ChunkedTraces.batches",
         "index[first:last] - start",
         "index[first:last] % len(chunk)",
-        "test_evaluate_bundle::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
+        "test_evaluate::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
     ),
     Mutation(
         "in a conversation, a right answer that was given counts among the wrong ones",
@@ -815,14 +815,14 @@ MUTATIONS = (
     ),
     Mutation(
         "the settings of a parity promise are laid out on the calibration questions",
-        "proofs:_promised",
+        "prove:_promised",
         "beginning(asked, plays, train, role, len(calibrate.recorded))",
         "beginning(asked, plays, calibrate, role, len(calibrate.recorded))",
         "test_held_out_questions",
     ),
     Mutation(
         "weights are fitted to the calibration questions",
-        "proofs:_shift",
+        "prove:_shift",
         "fit_density_ratio(old.first, new.first)",
         "fit_density_ratio(mine.first, new.first)",
         "test_held_out_questions",
@@ -858,21 +858,21 @@ MUTATIONS = (
     ),
     Mutation(
         "questions that prove choose the method",
-        "experiments.recommend:_contest",
+        "recommendation.recommend:_contest",
         "plan.part(plan.parts.choose)",
         "plan.part(plan.parts.prove)",
         "test_recommend::test_each_question_moves_what_it_is_for_and_nothing_else",
     ),
     Mutation(
         "questions that chose the method prove its promise",
-        "experiments.recommend:_proved",
+        "recommendation.recommend:_proved",
         "(plan.parts.train, plan.parts.prove)",
         "(plan.parts.train, plan.parts.choose)",
         "test_recommend::test_each_question_moves_what_it_is_for_and_nothing_else",
     ),
     Mutation(
         "questions that prove the promise measure what came of it",
-        "experiments.recommend:recommend",
+        "recommendation.recommend:recommend",
         "plan.part(rows)",
         "plan.part(plan.parts.prove)",
         "test_recommend::"
@@ -880,31 +880,31 @@ MUTATIONS = (
     ),
     Mutation(
         "questions that are marked to train choose and prove",
-        "experiments.one_use:divide",
+        "recommendation.splits:split_four_ways",
         "split != 0",
         "split != 1",
         "test_recommend::test_parts_are_disjoint_and_keep_to_the_marks",
     ),
     Mutation(
         "a bundle forgets which questions chose its method",
-        "experiments.recommend:_proved",
+        "recommendation.recommend:_proved",
         "{**kept.questions, 'choose': chose}",
         "kept.questions",
         "test_recommend::test_questions_that_chose_prove_nothing_later",
     ),
     Mutation(
         "what is cheaper than a point that is not proved is used",
-        "prospects:expected_cost",
+        "expected_cost:expected_cost",
         "np.where(proved[:, point : point + 1], cheaper, np.inf)",
         "np.where(proved[:, point : point + 1], cheaper, best)",
-        "test_prospects::test_it_is_what_loops_come_to",
+        "test_expected_cost::test_it_is_what_loops_come_to",
     ),
     Mutation(
         "the last point that is proved is used, not the cheapest",
-        "prospects:expected_cost",
+        "expected_cost:expected_cost",
         "np.minimum(cost[:, point : point + 1], best)",
         "cost[:, point : point + 1]",
-        "test_prospects::test_it_is_what_loops_come_to",
+        "test_expected_cost::test_it_is_what_loops_come_to",
     ),
     Mutation(
         "two that agree are not enough where two are needed",
@@ -922,7 +922,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a question that is marked to train is held out",
-        "splits:by_shares",
+        "traces.splits:by_shares",
         "np.setdiff1d(together.distinct, train)",
         "together.distinct",
         "test_splits::test_shares_keep_to_the_marks",
@@ -943,10 +943,10 @@ MUTATIONS = (
     ),
     Mutation(
         "a gambler for a mean sees what it bets on",
-        "anytime:_observe",
+        "confidence_sequence:_observe",
         "_bets(sums[:-1] + _PRIOR, state.n + np.arange(len(x)), candidates, enough)",
         "_bets(sums[1:] + _PRIOR, state.n + np.arange(len(x)), candidates, enough)",
-        "test_anytime::test_it_ever_misses_as_rarely_as_promised",
+        "test_confidence_sequence::test_it_ever_misses_as_rarely_as_promised",
     ),
     Mutation(
         "a test of a promise does not ask how audits were drawn",
@@ -992,7 +992,7 @@ MUTATIONS = (
     ),
     Mutation(
         "what nobody said yet counts as one answer",
-        "opinions.judges:Judges.gain",
+        "bayesian_judges.judges:Judges.gain",
         "np.maximum(new, best * unheard)",
         "np.maximum(new, best)",
         "test_judges::test_a_gain_is_what_trying_every_next_reply_says",

@@ -49,7 +49,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.process.base import NOTHING, Decision
-from farthing.process.replayed import falling, point_of
+from farthing.process.batch_replay import falling, point_of
 
 
 @dataclass(frozen=True)

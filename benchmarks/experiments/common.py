@@ -16,12 +16,12 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.calibration.guarantees.split import split_rank
 from farthing.methods.base import Fitted, Silent
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.generator.config import GeneratorConfig
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.promises.kinds.split import split_rank
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 

@@ -21,10 +21,10 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.experiments.evaluate import at_coverage, metrics, replay
 from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.process.generator.config import degrade_guide
 from farthing.process.generator.optimum import optimal_cost
+from farthing.recommendation.replayed_candidate import at_coverage, metrics, replay
 from farthing.reports.style import INK, TARGET, looks
 
 QUALITIES = (1.0, 0.85, 0.7, 0.5)

@@ -26,13 +26,13 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from farthing.errors import InputError
-from farthing.experiments.evaluate import at_coverage
 from farthing.features.rounds import FeatureSet
 from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.methods.stopping.learner import still_to_gain
 from farthing.money import usd_from_nano
 from farthing.process.generator.config import GeneratorConfig
 from farthing.process.generator.optimum import optimal_cost
+from farthing.recommendation.replayed_candidate import at_coverage
 from farthing.reports.style import looks
 from farthing.traces.arrays import FloatArray, TraceArrays
 

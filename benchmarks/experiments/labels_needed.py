@@ -21,18 +21,18 @@ from common import ALPHA, Experiment, Row, draw, series, table
 from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
-from farthing.calibration.to_grade import Partly, first_failure, next_to_grade
-from farthing.calibration.trinomial import loss_p_value
-from farthing.experiments.beginning import beginning
-from farthing.experiments.plays import Part, Plays
-from farthing.experiments.promises import Parity
-from farthing.experiments.wanted import Given, chosen_at
+from farthing.grading.queue import Given, chosen_at
 from farthing.methods.base import Silent
 from farthing.methods.cascades.conformal_arbitrage.learner import CONFORMAL_ARBITRAGE
+from farthing.promises.statistics.label_selection import Partly, first_failure, next_to_grade
+from farthing.promises.statistics.paired_test import loss_p_value
+from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.promises import Parity
+from farthing.recommendation.start_point import beginning
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import load
-from farthing.traces.grades import at_worst, first_answer, graded
-from farthing.traces.late_grades import UNKNOWN, recorded_marks
+from farthing.traces.grades.named import at_worst, first_answer, graded
+from farthing.traces.grades.overlay import UNKNOWN, recorded_marks
 
 SOURCES = {"mmlu": "mmlu-nine-models", "medmcqa": "medmcqa-nine-models"}
 REFERENCE = "gpt-4o"
@@ -86,10 +86,10 @@ def measure(source: str, seed: int) -> list[Row]:
     learn, prove = traces.take(rows[CALIBRATE:]), traces.take(rows[:CALIBRATE])
     same = graded(without_grades(learn), f"same as {REFERENCE}")
     policy = CONFORMAL_ARBITRAGE.fit(same, ALPHA, seed, Silent()).policy
-    plays = Plays(policy, "allow", None)
+    plays = PlayedPolicy(policy, "allow", None)
     worst = at_worst(without_grades(learn), REFERENCE)
     asked = Parity(REFERENCE, EPSILONS[0], DELTA)
-    kappas = beginning(asked, plays, Part(worst, worst), REFERENCE, CALIBRATE).row
+    kappas = beginning(asked, plays, QuestionPart(worst, worst), REFERENCE, CALIBRATE).row
     chosen = chosen_at(plays.right_at(kappas), prove)
     theirs = first_answer(prove, REFERENCE).astype(np.int64)
     marks = recorded_marks(prove, int(prove.answer.max()) + 1)

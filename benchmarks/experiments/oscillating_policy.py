@@ -22,10 +22,10 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.calibration.guarantees.online import OnlineThreshold, long_run_bound, update
-from farthing.experiments.evaluate import replay
 from farthing.methods.base import Silent
 from farthing.methods.stopping.learner import StoppingLearner
+from farthing.promises.kinds.online import OnlineThreshold, long_run_bound, update
+from farthing.recommendation.replayed_candidate import replay
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray
 

@@ -18,15 +18,15 @@ from common import ALPHA, PER_THOUSAND, PRESET, Experiment, Row, draw, series, t
 from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
-from farthing.calibration.guarantees.split import split_rank
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LAZY_LEARNER
 from farthing.process.base import Budget, Policy
+from farthing.process.batch_replay import followed
 from farthing.process.budget import PerQuestion, calls_of
 from farthing.process.generator.generate import generate
 from farthing.process.play import Followed
 from farthing.process.replay import outcome, paths
-from farthing.process.replayed import followed
+from farthing.promises.kinds.split import split_rank
 from farthing.reports.style import TARGET
 from farthing.traces.arrays import BoolArray, TraceArrays
 from farthing.traces.assemble import load

@@ -24,9 +24,9 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.experiments.evaluate import at_coverage, replay
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
 from farthing.money import usd_from_nano
+from farthing.recommendation.replayed_candidate import at_coverage, replay
 from farthing.reports.style import TARGET, looks
 
 PRICES_USD = (0.0, 1e-4, 2e-4, 5e-4)

@@ -25,13 +25,13 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.calibration.guarantees.groups import group_thresholds
-from farthing.calibration.guarantees.online import OnlineThreshold, run_online
-from farthing.calibration.guarantees.split import split_threshold
 from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.money import usd_from_nano
+from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.generator.config import shift_mix
-from farthing.process.replayed import Nested, replay
+from farthing.promises.kinds.groups import group_thresholds
+from farthing.promises.kinds.online import OnlineThreshold, run_online
+from farthing.promises.kinds.split import split_threshold
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray, IntArray
 
@@ -59,7 +59,9 @@ def _mix(shift: float) -> FloatArray:
     return mix
 
 
-def _draw(levels: list[Nested], mix: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+def _draw(
+    levels: list[NestedReplay], mix: FloatArray, n: int, rng: np.random.Generator
+) -> FloatArray:
     """Return kappa* and the level of `n` questions, [2, n]."""
     level = rng.choice(len(mix), size=n, p=mix)
     index = rng.integers(len(levels[0].traces), size=n)
@@ -67,7 +69,9 @@ def _draw(levels: list[Nested], mix: FloatArray, n: int, rng: np.random.Generato
     return np.stack([pool[level, index], level])
 
 
-def _at(levels: list[Nested], shift: float, rng: np.random.Generator) -> list[dict[str, float]]:
+def _at(
+    levels: list[NestedReplay], shift: float, rng: np.random.Generator
+) -> list[dict[str, float]]:
     """Average coverage and cost over calibration sets, for each way to calibrate."""
     found: dict[str, list[FloatArray]] = {name: [] for name, _, _ in CHANGES}
     for _ in range(DRAWS):
@@ -83,7 +87,7 @@ def _at(levels: list[Nested], shift: float, rng: np.random.Generator) -> list[di
     ]
 
 
-def _outcome(levels: list[Nested], kappas: FloatArray, mix: FloatArray) -> dict[str, float]:
+def _outcome(levels: list[NestedReplay], kappas: FloatArray, mix: FloatArray) -> dict[str, float]:
     """Weigh what each level covers and costs at its thresholds, [DRAWS, levels]."""
     covered = [coverage_at(r.followed.critical, k) for r, k in zip(levels, kappas.T, strict=True)]
     cost = [_cost_at(r, k) for r, k in zip(levels, kappas.T, strict=True)]
@@ -95,7 +99,7 @@ def _outcome(levels: list[Nested], kappas: FloatArray, mix: FloatArray) -> dict[
     }
 
 
-def _cost_at(replayed: Nested, kappa: FloatArray) -> FloatArray:
+def _cost_at(replayed: NestedReplay, kappa: FloatArray) -> FloatArray:
     """Return the mean cost of a question in USD at each threshold."""
     reach = replayed.followed.reach.reshape(-1)
     order = np.argsort(-reach)
@@ -105,7 +109,7 @@ def _cost_at(replayed: Nested, kappa: FloatArray) -> FloatArray:
     return np.array([usd_from_nano(float(nano)) for nano in mean])
 
 
-def _streams(levels: list[Nested], rng: np.random.Generator) -> list[dict[str, object]]:
+def _streams(levels: list[NestedReplay], rng: np.random.Generator) -> list[dict[str, object]]:
     """Follow thresholds along streams whose mix shifts, all of it, after `BEFORE` batches."""
     misses: dict[str, list[FloatArray]] = {name: [] for name in ("frozen", *DECAYS)}
     for _ in range(STREAMS):

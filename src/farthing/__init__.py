@@ -6,7 +6,7 @@ The names below are loaded when they are first used, so that importing this take
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from farthing.door import (
+    from farthing.api import (
         Policy,
         Shift,
         Traces,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         read_traces,
         recommend,
     )
-    from farthing.experiments.promises import Agreement, Budget, Coverage, Parity, Selective
+    from farthing.recommendation.promises import Agreement, Budget, Coverage, Parity, Selective
 
 __version__ = "0.1.0"
 __all__ = [
@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'farthing' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415
 
-    room = "farthing.experiments.promises" if name in _PROMISES else "farthing.door"
+    room = "farthing.recommendation.promises" if name in _PROMISES else "farthing.api"
     value = getattr(import_module(room), name)
     globals()[name] = value
     return value

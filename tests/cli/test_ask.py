@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from farthing.bundle.folder import save
-from farthing.calibration.guarantees import split
 from farthing.features.calls import CallFeatures
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
+from farthing.promises.kinds import split
 from farthing.traces.origin import Origin
 
 Farthing = Callable[..., Any]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from farthing.cli.console import Trainings
+from farthing.comparison import compare as room
 from farthing.errors import InputError
-from farthing.experiments import compare as room
-from farthing.experiments.base import Event
+from farthing.recommendation.base import Event
 
 Farthing = Callable[..., Any]
 QUICK = ("--policies", "random,fixed,stopping", "--splits", "5", "--out", "report")

@@ -13,9 +13,9 @@ import pytest
 from controller_pool import write_pool
 
 from farthing.cli import corl_training as cli
-from farthing.experiments.corl.training import Plan
-from farthing.experiments.corl.warm import COURSE
-from farthing.experiments.corl.warm import Plan as Lesson
+from farthing.corl.training import Plan
+from farthing.corl.warm_start import COURSE
+from farthing.corl.warm_start import Plan as Lesson
 from farthing.lm.masked_ppo import Settings
 from farthing.methods.controllers.learner import Course
 from farthing.models.embedded import WEIGHTS

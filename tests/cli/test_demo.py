@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from farthing.cli import demo, live_demo
-from farthing.experiments.published import published
+from farthing.comparison.published import published
 from farthing.models.embedded import find
 from farthing.tasks.arithmetic import part_of, solve
 from farthing.tasks.questions import load_questions

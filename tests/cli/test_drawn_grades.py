@@ -10,7 +10,7 @@ import pytest
 from told_pool import both, records, write
 
 import farthing as ft
-from farthing.traces import draw
+from farthing.traces import sampling
 
 Farthing = Callable[..., Any]
 N = 200
@@ -57,7 +57,7 @@ def test_parity_by_lot_reads_the_grades_of_drawn_questions_alone(
     certified: Callable[..., dict[str, Any]],
 ) -> None:
     asked = ("--promise", "parity", "--epsilon", "0.2", "--delta", "0.1")
-    drawn = draw.drawn(IDS, SEED, PROBABILITY)
+    drawn = sampling.sample_ids(IDS, SEED, PROBABILITY)
     found = certified(golds([]), *asked)
     promise = found["promise"]
     assert promise["sample"]["questions"] == int(drawn.sum())
@@ -86,7 +86,7 @@ def test_a_judge_is_checked_on_the_questions_that_were_drawn_alone(
     """Small and large differ in words on twelve questions, of which chance draws some."""
     levels = ("--promise", "agreement", "--epsilon", "0.2", "--delta", "0.2")
     asked = (*levels, "--judge-epsilon", "0.1", "--judge-delta", "0.1")
-    drawn = np.isin(np.arange(12), draw.order(IDS, SEED)[:PAIRS])
+    drawn = np.isin(np.arange(12), sampling.order(IDS, SEED)[:PAIRS])
     assert 0 < drawn.sum() < 12
 
     def judged(confirmed: Sequence[bool]) -> tuple[int, int]:

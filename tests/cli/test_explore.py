@@ -11,11 +11,11 @@ import pytest
 from made_up_pool import COST_NANO, ROLES, pool, ungraded, write
 
 from farthing.errors import InputError
-from farthing.experiments.exploring import explore, stream_of
-from farthing.experiments.exploring_record import log_of
 from farthing.methods.bandits.features import features_of
 from farthing.methods.bandits.off_policy import value_of
 from farthing.methods.cards import system
+from farthing.studies.online_learning import explore, stream_of
+from farthing.studies.online_learning_traces import log_of
 from farthing.traces.assemble import load
 
 Farthing = Callable[..., Any]
@@ -151,6 +151,6 @@ def test_an_unknown_model_is_refused_before_anything_is_asked(
     def asked(*_: object, **__: object) -> None:
         pytest.fail("the stream was asked first")
 
-    monkeypatch.setattr("farthing.experiments.exploring.explore", asked)
+    monkeypatch.setattr("farthing.studies.online_learning.explore", asked)
     given = ("explore", "--traces", traces, "--budget", "1", "--value-of", "nobody")
     assert "there is no model nobody; there are " in refused(*given)

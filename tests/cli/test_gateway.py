@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from made_traffic import NOW, call, passed
 
-from farthing.gateway.keys import KeyRecord, open_keys
-from farthing.gateway.traffic import open_traffic
+from farthing.gateway.recording.traffic import open_traffic
+from farthing.storage.keys import KeyRecord, open_keys
 from farthing.traces.store import Store
 
 Farthing = Callable[..., Any]

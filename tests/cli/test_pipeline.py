@@ -14,11 +14,11 @@ from made_up_pool import ungraded, write
 
 from farthing.bundle import folder as bundles
 from farthing.bundle.sealed import BODY
-from farthing.experiments.base import Candidate
 from farthing.methods.base import Fitted, Learner, Progress, Variant
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.cards import card
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
+from farthing.recommendation.base import Candidate
 from farthing.traces.assemble import load
 from farthing.traces.parquet import write_parquet
 
@@ -36,7 +36,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def candidates(*_: object) -> list[Candidate]:
         return [ccpo_by(CcpoLearner(CcpoConfig(updates=30)))]
 
-    monkeypatch.setattr("farthing.experiments.candidates.candidates", candidates)
+    monkeypatch.setattr("farthing.recommendation.candidates.candidates", candidates)
 
 
 def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
@@ -201,7 +201,7 @@ def test_an_interrupted_training_is_kept_and_said_so(
     def candidates(*_: object) -> list[Candidate]:
         return [ccpo_by(Stopped())]
 
-    monkeypatch.setattr("farthing.experiments.candidates.candidates", candidates)
+    monkeypatch.setattr("farthing.recommendation.candidates.candidates", candidates)
     done = farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")
     assert done.code == 130
     assert "interrupted; the bundle holds" in done.err

@@ -13,8 +13,8 @@ from made_up_pool import pool, ungraded, write
 
 import farthing as ft
 from farthing.bundle import folder as bundles
-from farthing.experiments import candidates, one_use
 from farthing.methods.cards import card
+from farthing.recommendation import candidates, splits
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -43,7 +43,7 @@ def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 40
     assert lines[0].startswith("pool.jsonl: use ")
-    n = one_use.divide(pool(700), 0).distinct(pool(700).content)
+    n = splits.split_four_ways(pool(700), 0).distinct(pool(700).content)
     for said in (
         ", proved",
         "large alone (reference)",

@@ -18,17 +18,17 @@ from msgspec import structs
 from farthing.bundle.folder import load
 from farthing.bundle.folder import write as save
 from farthing.bundle.versions import versions_of
-from farthing.calibration.base import Certificate, Threshold
-from farthing.calibration.guarantees.agreement import AgreementPromise
-from farthing.calibration.guarantees.escalated import EscalatedPromise
-from farthing.calibration.guarantees.groups import GroupsPromise
-from farthing.calibration.guarantees.none import NoPromise
-from farthing.experiments.promises import Agreement
-from farthing.experiments.recalibrate import divided
-from farthing.gateway.database import Step, microseconds, open_database
-from farthing.gateway.passed import Passed
-from farthing.gateway.watching.base import Deployed
-from farthing.gateway.watching.deployments import certificate_mark, deployments
+from farthing.gateway.monitoring.base import Deployed
+from farthing.gateway.monitoring.deployments import certificate_mark, deployments
+from farthing.gateway.recording.record import RequestRecord
+from farthing.promises.base import Certificate, Threshold
+from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.kinds.escalated import EscalatedPromise
+from farthing.promises.kinds.groups import GroupsPromise
+from farthing.promises.kinds.none import NoPromise
+from farthing.recommendation.promises import Agreement
+from farthing.recommendation.recalibrate import divided
+from farthing.storage.database import Step, microseconds, open_database
 from farthing.traces.base import Call
 from farthing.traces.copies import content_of
 from farthing.traces.jsonl import read_traces, write_traces
@@ -122,7 +122,7 @@ def test_only_audits_of_the_period_calibrate(
     assert ruined["new"]["cost_nano"] > 1.2 * expected["new"]["cost_nano"]  # they would be seen
 
 
-def sent(where: Path, passed: Sequence[Passed]) -> None:
+def sent(where: Path, passed: Sequence[RequestRecord]) -> None:
     """Write feedback about requests."""
     insert = "INSERT INTO feedback (id, at_us, gold, grade, revision, writer) "
     rows = [(one.id, microseconds(one.at), "Z", 0.0) for one in passed]

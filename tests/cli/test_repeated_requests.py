@@ -12,12 +12,12 @@ import pytest
 from made_up_pool import pool
 
 from farthing.errors import InputError
-from farthing.experiments.evaluate_bundle import measure
-from farthing.experiments.plays import Part
-from farthing.experiments.promises import Parity
-from farthing.experiments.proofs import promise
-from farthing.experiments.recommend import recommend
 from farthing.methods.base import Dataset
+from farthing.recommendation.evaluate import evaluate_in_memory
+from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.promises import Parity
+from farthing.recommendation.prove import promise
+from farthing.recommendation.recommend import recommend
 from farthing.traces.arrays import joined
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
@@ -175,10 +175,16 @@ def test_no_step_proves_or_measures_it() -> None:
     with pytest.raises(InputError, match=r"^1 of 400 questions stand for 2 requests"):
         recommend(Dataset("log", again), asked)
     with pytest.raises(InputError, match=r"^1 of 400 questions stand for 2 requests"):
-        measure(found.bundle, Part(again, again))
+        evaluate_in_memory(found.bundle, QuestionPart(again, again))
     for train, calibrate in ((known, again), (again, known)):
         with pytest.raises(InputError, match=r"^1 of 400 questions stand for 2 requests"):
-            promise(asked, found.bundle, Part(train, train), Part(calibrate, calibrate), None)
+            promise(
+                asked,
+                found.bundle,
+                QuestionPart(train, train),
+                QuestionPart(calibrate, calibrate),
+                None,
+            )
 
 
 # ids of requests

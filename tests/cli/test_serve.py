@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from farthing.gateway.config import read_config
-from farthing.gateway.keys import KeyRecord
-from farthing.gateway.remarks import of_keys, remarks
+from farthing.gateway.config_warnings import of_keys, remarks
+from farthing.storage.keys import KeyRecord
 
 Refused = Callable[..., str]
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

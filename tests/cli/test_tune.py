@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from farthing.cli.console import Trainings
-from farthing.experiments.base import Event
-from farthing.experiments.search import settings_of
-from farthing.experiments.tune import ALL
 from farthing.methods.lookahead.learner import LookaheadLearner
+from farthing.recommendation.base import Event
+from farthing.studies.settings import settings_of
+from farthing.studies.tuning import ALL
 
 Farthing = Callable[..., Any]
 QUICK = ("--policy", "lookahead", "--try", "trees=2,3", "--try", "iterations=1")

@@ -11,12 +11,12 @@ import pytest
 from made_traffic import NOW
 from watched_traffic import later, reply
 
-from farthing.gateway.traffic import open_traffic
-from farthing.gateway.watching.base import Deployed
-from farthing.gateway.watching.deployments import note_deployment
-from farthing.gateway.watching.events import Graded, Under, event_row, inserted
-from farthing.gateway.watching.monitoring import count
-from farthing.gateway.watching.stored import open_watch
+from farthing.gateway.monitoring.base import Deployed
+from farthing.gateway.monitoring.counter import count
+from farthing.gateway.monitoring.deployments import note_deployment
+from farthing.gateway.monitoring.events import AuditGraded, Under, event_row, inserted
+from farthing.gateway.monitoring.status import open_watch
+from farthing.gateway.recording.traffic import open_traffic
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -41,7 +41,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             event_row(
                 f"r{k}",
                 Under("sums", "default", "c"),
-                Graded(value=float(k % 2), probability=0.5),
+                AuditGraded(value=float(k % 2), probability=0.5),
                 later(1),
             )
             for k in range(80)
@@ -88,7 +88,7 @@ def again_graded() -> None:
     async def go() -> None:
         watch = await open_watch("farthing.db")
         under, now = Under("sums", "default", "c"), datetime.now(UTC)
-        grades = [Graded(value=float(k % 20 > 0), probability=0.5) for k in range(1_200)]
+        grades = [AuditGraded(value=float(k % 20 > 0), probability=0.5) for k in range(1_200)]
         rows = [event_row(f"s{k}", under, one, now) for k, one in enumerate(grades)]
         await watch.database.write(*(inserted(row, "") for row in rows))
         await count(watch.database, 0.05)

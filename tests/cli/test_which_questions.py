@@ -15,7 +15,7 @@ import pytest
 from told_pool import COST_USD, paid, records, traces, write
 
 import farthing as ft
-from farthing.experiments import one_use
+from farthing.recommendation import splits
 
 Farthing = Callable[..., Any]
 PARTS = ("train", "calibrate", "test")
@@ -65,7 +65,7 @@ def test_recommend_takes_no_reference_from_those_that_prove(farthing: Farthing) 
     """Most is paid for small wherever it proves, and for large wherever it chooses."""
     every = [record for name in PARTS for record in records(name, MEDIUM, split=name)]
     arrays = traces(every).arrays
-    ids = set(arrays.ids[one_use.divide(arrays, 0).prove].tolist())
+    ids = set(arrays.ids[splits.split_four_ways(arrays, 0).prove].tolist())
     assert len(ids) > N / 2
     told = [paid([one], DEAR if one["id"] in ids else {})[0] for one in every]
     path = write(Path("pool.jsonl"), told)

@@ -13,8 +13,8 @@ from chat_server import Endpoint
 from gateway_running import models, serve_section
 from serving import Process, marked, request, serving, total, until
 
+from farthing.gateway.chat_request import read_chat
 from farthing.gateway.config import read_config
-from farthing.gateway.requests import read_chat
 from farthing.gateway.upstream import open_upstreams
 
 MODEL = """

@@ -16,8 +16,8 @@ import uvicorn
 
 from farthing.gateway.app import application
 from farthing.gateway.config import read_config
-from farthing.gateway.watching.base import Watch
-from farthing.models.listening import bind
+from farthing.gateway.monitoring.base import Watch
+from farthing.models.net import bind
 
 UPSTREAM = """
 [models.{name}]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from farthing.cli.main import _run as farthing
-from farthing.gateway.passed import Passed
-from farthing.gateway.traffic import open_traffic
+from farthing.gateway.recording.record import RequestRecord
+from farthing.gateway.recording.traffic import open_traffic
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import write_traces
 
@@ -77,7 +77,7 @@ def live(
     agree: float = 0.9,
     audit: float = 0.25,
     name: str = "live",
-) -> list[Passed]:
+) -> list[RequestRecord]:
     """Return requests of the policy, one a second; those that an audit drew are complete."""
     rng = np.random.default_rng(seed)
     found = []
@@ -92,7 +92,7 @@ def live(
             independent=True,
         )
         found.append(
-            Passed(
+            RequestRecord(
                 id=trace.id,
                 at=begin + timedelta(seconds=at),
                 key=None,
@@ -114,7 +114,7 @@ def live(
     return found
 
 
-def write(database: str, passed: Sequence[Passed]) -> None:
+def write(database: str, passed: Sequence[RequestRecord]) -> None:
     """Write requests into the database of a gateway."""
 
     async def go() -> None:
@@ -128,7 +128,7 @@ def write(database: str, passed: Sequence[Passed]) -> None:
     asyncio.run(go())
 
 
-def unaudited(passed: Passed) -> Passed:
+def unaudited(passed: RequestRecord) -> RequestRecord:
     """Return a request that nobody drew, though every model answered it."""
     return replace(passed, audited=False, audit=None)
 

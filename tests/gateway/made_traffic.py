@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from farthing.gateway.passed import Passed
+from farthing.gateway.recording.record import RequestRecord
 from farthing.traces.base import Call, Trace
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -24,10 +24,10 @@ def passed(
     conversation: str = "",
     policy: str | None = None,
     calls: Sequence[Call] = (),
-) -> Passed:
+) -> RequestRecord:
     """Return a request of a conversation of its own that `large` answered."""
     made = list(calls) or [call("large")]
-    return Passed(
+    return RequestRecord(
         id=name,
         at=at,
         key=None,

@@ -15,10 +15,10 @@ from typing import Any
 
 from gateway_running import Running
 
-from farthing.budgets.accounts.base import Balance, Unknown
-from farthing.budgets.accounts.opening import open_accounts
-from farthing.gateway.passed import Passed
-from farthing.gateway.traffic import open_traffic
+from farthing.gateway.recording.record import RequestRecord
+from farthing.gateway.recording.traffic import open_traffic
+from farthing.storage.ledger.base import Balance, Unknown
+from farthing.storage.ledger.opening import open_accounts
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,10 @@ def request(model: str, content: str, **fields: Any) -> dict[str, Any]:
     return {"model": model, "messages": [{"role": "user", "content": content}], **fields}
 
 
-def recorded(folder: Path) -> list[Passed]:
+def recorded(folder: Path) -> list[RequestRecord]:
     """Return what was recorded."""
 
-    async def read() -> list[Passed]:
+    async def read() -> list[RequestRecord]:
         traffic = await open_traffic(str(folder / "gateway.db"), None, keep_prompts=True)
         try:
             return [one async for one in traffic.read()]

@@ -17,7 +17,7 @@ from chat_server import Endpoint
 from gateway_running import gateway
 from policy_running import SYSTEM, config, letter, made_bundle
 
-from farthing.gateway.keys import KeyLimit, open_keys
+from farthing.storage.keys import KeyLimit, open_keys
 
 SAID = "The answer is B."
 """What every model answers to number 7."""

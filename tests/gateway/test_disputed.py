@@ -14,9 +14,9 @@ from gateway_running import Reply, Running, gateway, models, serve_section
 from policy_running import SYSTEM, config, letter, made_bundle
 from serving import recorded, total, until
 
-from farthing.budgets.accounts.base import Amount
 from farthing.cli.main import _run as farthing
-from farthing.gateway.keys import KeyLimit, Scope, open_keys
+from farthing.storage.keys import KeyLimit, Scope, open_keys
+from farthing.storage.ledger.base import Amount
 
 Claims = Callable[[dict[str, Any]], web.Response]
 RECORD = "\n[record]\nshare = 0.0\n"

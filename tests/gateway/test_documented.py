@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from farthing.gateway.sections import (
+from farthing.gateway.config_sections import (
     BudgetSection,
     PacingSection,
     PageSection,

@@ -15,7 +15,7 @@ from policy_running import POLICY, SYSTEM, letter
 from serving import marked, recorded, total, until
 
 from farthing.cli.main import _run as farthing
-from farthing.gateway.traffic_export import as_pool
+from farthing.gateway.recording.export import as_pool
 
 RECORD = "[record]\nshare = 0.0\n"
 POOL = ("small", "second", "large")

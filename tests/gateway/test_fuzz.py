@@ -8,7 +8,7 @@ from chat_server import Endpoint
 from fuzzing import IN_TIME_S, fuzz
 from gateway_running import gateway, models, serve_section
 
-from farthing.gateway.keys import open_keys
+from farthing.storage.keys import open_keys
 
 
 async def made_key(folder: Path) -> str:

@@ -12,15 +12,15 @@ from gateway_running import gateway, models, serve_section
 from policy_running import SYSTEM, config, letter, made_bundle
 from serving import marked, total, until
 
-from farthing.budgets.accounts.base import Amount, Limit, LimitError, Unit
-from farthing.budgets.accounts.opening import open_accounts
 from farthing.errors import ConfigError, ModelError
-from farthing.gateway import house
+from farthing.gateway import app_state
+from farthing.gateway.charging import ChargingJournal, RequestCharges, RequestLimits
 from farthing.gateway.config import read_config
-from farthing.gateway.keys import KeyLimit, open_keys
-from farthing.gateway.sections import AUDIT, SHADOW
-from farthing.gateway.spending import LedgerJournal, Limits, Payer
+from farthing.gateway.config_sections import AUDIT, SHADOW
 from farthing.runtime.journal import Attempt, entry
+from farthing.storage.keys import KeyLimit, open_keys
+from farthing.storage.ledger.base import Amount, Limit, LimitError, Unit
+from farthing.storage.ledger.opening import open_accounts
 
 MANY = 45
 OTHER = '"other-2026" = { input_per_million = 1, output_per_million = 1 }\n'
@@ -130,8 +130,8 @@ def test_a_failure_whose_cost_nobody_knows_is_booked_at_its_bound(where: str) ->
 
     async def run() -> None:
         ledger = await open_accounts(where)
-        payer = Payer(ledger, Limits({}), None, 60.0)
-        journal = LedgerJournal(payer, {"small": "small-2026"})
+        payer = RequestCharges(ledger, RequestLimits({}), None, 60.0)
+        journal = ChargingJournal(payer, {"small": "small-2026"})
         number = await journal.start(entry(Attempt("q", 1, "small"), "small-2026", "x", 0), 700)
         await journal.fail(number, failed, None)
         with pytest.raises(ModelError):
@@ -186,7 +186,7 @@ def test_what_is_free_counts_as_a_call(tmp_path: Path) -> None:
 def test_trials_and_audits_have_money_of_their_own(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch, trials: float, audits: float
 ) -> None:
-    monkeypatch.setattr(house, "AUDIT_S", 0.05)
+    monkeypatch.setattr(app_state, "AUDIT_S", 0.05)
     with Endpoint(letter) as stub:
         text = config(stub, bundle).replace(
             "[policies.letters]\n", '[policies.letters]\naudit = 1.0\ntrial = ["other"]\n'
@@ -208,7 +208,7 @@ def test_trials_and_audits_have_money_of_their_own(
 def test_a_budget_of_the_configuration_holds_for_audits_too(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(house, "AUDIT_S", 0.05)
+    monkeypatch.setattr(app_state, "AUDIT_S", 0.05)
     with Endpoint(letter) as stub:
         text = config(stub, bundle).replace(
             "[policies.letters]\n", "[policies.letters]\naudit = 1.0\n"

@@ -13,13 +13,13 @@ from gateway_running import models, serve_section
 from policy_running import POLICY, SYSTEM, made_bundle
 
 from farthing.budgets.pacing.base import State
+from farthing.gateway.app_state import open_gateway
+from farthing.gateway.chat_request import CompletionContext, read_chat
 from farthing.gateway.config import read_config
+from farthing.gateway.config_sections import PacingSection
 from farthing.gateway.deadline import Deadline
-from farthing.gateway.house import opened
+from farthing.gateway.errors import ApiError
 from farthing.gateway.pacing import Pace
-from farthing.gateway.refusals import RefusedError
-from farthing.gateway.requests import Asked, read_chat
-from farthing.gateway.sections import PacingSection
 
 MORNING = datetime(2026, 11, 1, tzinfo=UTC)
 CHEAP, DEAR = 100_000, 1_000_000
@@ -94,9 +94,9 @@ def test_what_failed_and_was_charged_is_spent(tmp_path: Path) -> None:
     async def ask(url: str) -> tuple[State, int]:
         text = serve_section() + models(url) + POLICY.replace('bundle = "bundle"\n', "")
         (tmp_path / "serve.toml").write_text(text + modes + paced)
-        async with opened(read_config(tmp_path / "serve.toml"), watch=False) as house:
-            asked = Asked(read_chat(body, {}), None, "one", Deadline.within(30.0))
-            with pytest.raises(RefusedError):
+        async with open_gateway(read_config(tmp_path / "serve.toml"), watch=False) as house:
+            asked = CompletionContext(read_chat(body, {}), None, "one", Deadline.within(30.0))
+            with pytest.raises(ApiError):
                 await house.chat.whole(asked, None)
             (balance,) = [b for b in await house.ledger.balances(["all"]) if b.period == "total"]
             return house.chat.paces["letters"].state, balance.settled.nano

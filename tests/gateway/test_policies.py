@@ -18,8 +18,8 @@ from serving import total
 from farthing.cli.main import _run as farthing
 from farthing.errors import InputError
 from farthing.gateway.config import read_config
-from farthing.gateway.policies_opening import open_policies
-from farthing.gateway.traffic_summary import OutsideTask, summarise
+from farthing.gateway.open_policies import open_policies
+from farthing.gateway.recording.traffic_summary import OutsideTask, summarise
 
 RECORD = """
 [record]

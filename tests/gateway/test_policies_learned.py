@@ -13,7 +13,7 @@ from policy_running import SYSTEM, config
 
 from farthing.bundle import folder as bundles
 from farthing.cli.main import _run as farthing
-from farthing.process.replayed import replay
+from farthing.process.batch_replay import replay
 from farthing.traces.assemble import load
 from farthing.traces.origin import as_asked
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from farthing.errors import InputError
-from farthing.gateway.redaction import contacts, load_redaction
+from farthing.gateway.recording.redaction import contacts, load_redaction
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_long_text_takes_no_long_time() -> None:
 
 
 def test_a_hook_is_named_by_module_and_function() -> None:
-    assert load_redaction("farthing.gateway.redaction:contacts") is contacts
+    assert load_redaction("farthing.gateway.recording.redaction:contacts") is contacts
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_a_hook_is_named_by_module_and_function() -> None:
     [
         ("contacts", "name it as module:function"),
         ("no_such_module:hook", "no_such_module cannot be imported"),
-        ("farthing.gateway.redaction:nothing", "has no function nothing"),
-        ("farthing.gateway.redaction:Redact.nothing", "has no function"),
+        ("farthing.gateway.recording.redaction:nothing", "has no function nothing"),
+        ("farthing.gateway.recording.redaction:Redact.nothing", "has no function"),
     ],
 )
 def test_a_hook_that_is_not_there_is_refused(name: str, said: str) -> None:

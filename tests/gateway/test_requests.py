@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import BadRequestError
-from farthing.gateway.requests import (
+from farthing.gateway.chat_request import (
     ChatRequest,
     RequestError,
-    Wishes,
+    RequestOptions,
     conversation_of,
     read_chat,
 )
@@ -34,7 +34,7 @@ def test_a_small_request() -> None:
         include_usage=False,
         n=1,
         limit=None,
-        wishes=Wishes(),
+        wishes=RequestOptions(),
     )
     assert request.messages == HELLO
     assert request.plain
@@ -193,9 +193,9 @@ def test_wishes_of_headers_and_of_the_body_which_goes_first() -> None:
         "X-Farthing-Deadline": "2.5",
         "X-Farthing-Conversation": "c1",
     }
-    assert read(headers).wishes == Wishes(Fraction(19, 20), 1, "careful", 2.5, "c1")
+    assert read(headers).wishes == RequestOptions(Fraction(19, 20), 1, "careful", 2.5, "c1")
     wishes = read(headers, farthing={"budget": 0.5, "mode": None}).wishes
-    assert wishes == Wishes(Fraction(19, 20), 500_000_000, "careful", 2.5, "c1")
+    assert wishes == RequestOptions(Fraction(19, 20), 500_000_000, "careful", 2.5, "c1")
 
 
 def test_a_header_out_of_range_is_named() -> None:

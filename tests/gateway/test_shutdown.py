@@ -16,7 +16,7 @@ from serving import marked, refused, serving, total, until
 
 from farthing.errors import ConfigError
 from farthing.gateway.config import read_config
-from farthing.gateway.traffic import open_traffic
+from farthing.gateway.recording.traffic import open_traffic
 
 WORKERS = pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 RECORD = "\n[record]\nshare = 0.0\n"

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 from serving import marked, total
 
-from farthing.budgets.accounts.base import Amount, Hold
-from farthing.budgets.accounts.opening import open_accounts
-from farthing.budgets.accounts.periods import utc_now
 from farthing.errors import ModelTimeoutError
-from farthing.gateway.spending import Attempt, LedgerJournal, Limits, Payer
-from farthing.gateway.tries import unanswered
+from farthing.gateway.attempts import unanswered
+from farthing.gateway.charging import ChargeAttempt, ChargingJournal, RequestCharges, RequestLimits
 from farthing.runtime.journal import Attempt as Asked
 from farthing.runtime.journal import entry
+from farthing.storage.ledger.base import Amount, Hold
+from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.periods import utc_now
 from farthing.tasks.tools import ToolReply
 from farthing.traces.base import CallError
 
@@ -25,10 +25,10 @@ TIMES = tuple[str, float, float, bool]
 def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
     database = str(tmp_path / "gateway.db")
 
-    async def use() -> Payer:
+    async def use() -> RequestCharges:
         ledger = await open_accounts(database)
-        payer = Payer(ledger, Limits({}), None, 60.0)
-        journal = LedgerJournal(payer, {"small": "small-2026"})
+        payer = RequestCharges(ledger, RequestLimits({}), None, 60.0)
+        journal = ChargingJournal(payer, {"small": "small-2026"})
         for occurrence in range(2):
             asked = entry(Asked("q", 1, "guide"), "search", "Paris", occurrence)
             number = await journal.start(asked, 700)
@@ -46,12 +46,12 @@ def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
     assert [one.amount.nano for one in marked(database)] == [700]
 
 
-def tries(*times: TIMES) -> list[Attempt]:
+def tries(*times: TIMES) -> list[ChargeAttempt]:
     """Return tries that ended."""
     hold = Hold("x", Amount(), ("all",), utc_now())
     error = CallError("timeout", "")
     return [
-        Attempt(
+        ChargeAttempt(
             None,  # type: ignore[arg-type]  # nothing is settled here
             hold,
             model,

@@ -15,7 +15,7 @@ from serving import marked, recorded, total, until
 from stub_upstream import chunk, events, streaming, usage_chunk
 from stub_upstream import serving as stub_serving
 
-from farthing.gateway.streamed_text import AHEAD, Heard, Shown
+from farthing.gateway.stream_bounds import AHEAD, HiddenTokens, StreamedTokens
 from farthing.models.base import Usage
 
 RECORD = "[record]\nshare = 0.0\n"
@@ -98,19 +98,19 @@ def test_a_stream_that_breaks_after_its_count_costs_what_was_counted(tmp_path: P
 
 
 def test_a_model_that_hides_some_of_its_tokens_is_not_bounded_by_its_text() -> None:
-    shown = Shown()
+    shown = HiddenTokens()
     known = []
     for written in (10, 60, 10):
         shown.learn(Usage(5, written), b"{}", 40)
         known.append(shown.known)
     assert known == [True, False, False]
-    thinking = Shown()
+    thinking = HiddenTokens()
     thinking.learn(Usage(5, 10), b'{"completion_tokens_details": {"reasoning_tokens": 4}}', 40)
     assert thinking.known is False
 
 
 def test_a_text_has_no_more_tokens_than_bytes() -> None:
-    heard = Heard()
+    heard = StreamedTokens()
     for delta in ({"role": "assistant"}, {"content": "na\u00efve \u4f60"}, {}):
         heard.add([msgspec.Raw(msgspec.json.encode({"index": 0, "delta": delta}))])
     # Every byte may be a token: byte-level vocabularies have one for each.

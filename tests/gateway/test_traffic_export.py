@@ -7,10 +7,10 @@ from datetime import timedelta
 import msgspec
 from made_traffic import NOW, call, passed
 
-from farthing.gateway.passed import COOLING, FALLBACK, STOPPED, Decided
-from farthing.gateway.traffic import open_traffic
-from farthing.gateway.traffic_export import as_pool
-from farthing.gateway.traffic_summary import Line, summarise
+from farthing.gateway.recording.export import as_pool
+from farthing.gateway.recording.record import COOLING, FALLBACK, STOPPED, PolicyDecision
+from farthing.gateway.recording.traffic import open_traffic
+from farthing.gateway.recording.traffic_summary import Line, summarise
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, CallError
 
@@ -39,7 +39,7 @@ def test_what_a_policy_chose_to_ask_proves_nothing_and_what_chance_drew_does() -
     both = [call("large"), call("small")]
     hard = replace(passed("hard", calls=both), mode="default", certificate="c")
     audited = replace(hard, id="audited", audited=True)
-    decided = Decided(kind="agreement", graded_by="reference", explored=True)
+    decided = PolicyDecision(kind="agreement", graded_by="reference", explored=True)
     explored = replace(hard, id="explored", decided=decided)
     pool = as_pool([hard, audited, explored, passed("before", calls=both)])
     assert [trace.truncated for trace in pool.traces] == [True, False, False, False]

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from made_traffic import NOW, call, passed
 
-from farthing.gateway.database import Database, microseconds, open_database
-from farthing.gateway.passed import Passed
-from farthing.gateway.traffic import Traffic, open_traffic
-from farthing.gateway.traffic_rows import cost_of
-from farthing.gateway.traffic_sums import HOUR_US, RATIO, bucket_of, quantile
+from farthing.gateway.recording.record import RequestRecord
+from farthing.gateway.recording.traffic import Traffic, open_traffic
+from farthing.gateway.recording.traffic_rows import cost_of
+from farthing.gateway.recording.traffic_sums import HOUR_US, RATIO, bucket_of, quantile
+from farthing.storage.database import Database, microseconds, open_database
 from farthing.traces.base import Call, CallError
 
 Sums = Counter[tuple[Any, ...]]
 
 
-def made(number: int, generator: np.random.Generator) -> Passed:
+def made(number: int, generator: np.random.Generator) -> RequestRecord:
     """Return some request of three days."""
     calls = [
         msgspec.structs.replace(
@@ -44,7 +44,9 @@ def made(number: int, generator: np.random.Generator) -> Passed:
     return replace(one, saved_nano=saved, promise=promise, latency_s=latency)
 
 
-def by_hand(requests: list[Passed], later: list[tuple[Passed, list[Call]]]) -> dict[str, Sums]:
+def by_hand(
+    requests: list[RequestRecord], later: list[tuple[RequestRecord, list[Call]]]
+) -> dict[str, Sums]:
     """Add everything up, request by request."""
     hours, calls, latency = Sums(), Sums(), Sums()
     for one in requests:
@@ -113,7 +115,7 @@ def test_writers_that_add_to_the_same_sums_lose_nothing(where: str) -> None:
     generator = np.random.default_rng(1)
     requests = [made(number, generator) for number in range(600)]
 
-    async def write(some: list[Passed]) -> int:
+    async def write(some: list[RequestRecord]) -> int:
         traffic = await open_traffic(where, None, keep_prompts=True)
         for one in some:
             traffic.put(one)

@@ -32,8 +32,8 @@ from farthing.errors import (
     RateLimitError,
     RedirectedError,
 )
+from farthing.gateway.chat_request import ChatRequest, read_chat
 from farthing.gateway.http_upstream import WINDOW, HttpUpstream
-from farthing.gateway.requests import ChatRequest, read_chat
 from farthing.gateway.upstream import (
     Call,
     Reply,

@@ -7,8 +7,8 @@ from itertools import count
 import msgspec
 from made_traffic import NOW, call, passed
 
-from farthing.gateway.passed import Decided, Passed
-from farthing.gateway.watching.events import AnyEvent
+from farthing.gateway.monitoring.events import AnyEvent
+from farthing.gateway.recording.record import PolicyDecision, RequestRecord
 from farthing.models.scripted import ScriptedModel
 from farthing.runtime.base import Agent
 from farthing.runtime.base_agent import BaseAgent
@@ -17,13 +17,13 @@ from farthing.tasks.text import TEXT
 
 _NUMBERS = count(1)
 
-AGREEMENT = Decided(kind="agreement", graded_by="reference", promised=0.9, reference="large")
-RIGHT = Decided(kind="selective", graded_by="feedback", promised=0.9)
+AGREEMENT = PolicyDecision(kind="agreement", graded_by="reference", promised=0.9, reference="large")
+RIGHT = PolicyDecision(kind="selective", graded_by="feedback", promised=0.9)
 
 
 def reply(
     name: str,
-    decided: Decided = AGREEMENT,
+    decided: PolicyDecision = AGREEMENT,
     *,
     answer: str = "4",
     audit: float | None = 0.5,
@@ -31,7 +31,7 @@ def reply(
     group: str | None = None,
     at: datetime = NOW,
     certificate: str = "c",
-) -> Passed:
+) -> RequestRecord:
     """Return a request that `small` answered under a promise of the policy `sums`."""
     request = passed(name, at=at, policy="sums", calls=[call("small", answer=answer)])
     return replace(

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from farthing.experiments.corl.opened import Opened
-from farthing.experiments.corl.pool import built_in
-from farthing.experiments.corl.questions import Drawn
+from farthing.corl.pool import built_in
+from farthing.corl.questions import Drawn
+from farthing.corl.session import Opened
 from farthing.lm import symbols
 from farthing.lm.make import write
 from farthing.lm.symbols import FIRST, NUMBERS, SYMBOLS, WHOLE

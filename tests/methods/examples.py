@@ -19,10 +19,10 @@ from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, OdarLearner
 from farthing.methods.routers.odar.policy import OdarPolicy
+from farthing.methods.selective.confidence import Agreement, Own
+from farthing.methods.selective.fixed_row import Row
 from farthing.methods.selective.learner import Buying, Fit, by_votes, confident, learn
 from farthing.methods.selective.policy import SelectivePolicy
-from farthing.methods.selective.row import Row
-from farthing.methods.selective.sureness import Agreement, Own
 from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
 from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy
 from farthing.methods.stopping.policy import StoppingPolicy

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.asked import Asked
+from farthing.features.question import QuestionFeatures
 from farthing.methods.estimators.base import History
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
@@ -30,12 +30,14 @@ class World:
         """Return constant, discrimination and taste of n models, [n, 3]."""
         return rng.normal([0.5, 1.0, 0.0], [0.8, 0.2, 0.5], (n, 3))
 
-    def questions(self, n: int, rng: np.random.Generator) -> tuple[Asked, FloatArray, FloatArray]:
+    def questions(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[QuestionFeatures, FloatArray, FloatArray]:
         """Return questions, their true coordinates [n, 3], and what each has of its own [n]."""
         words = rng.integers(0, len(WORDS), (n, LENGTH))
         text = tuple(" ".join(row) for row in WORDS[words])
         z = np.concatenate([np.ones((n, 1)), self.weight[words].mean(axis=1) * 2], axis=1)
-        return Asked(text, ("",) * n), z, rng.normal(0, self.own, n)
+        return QuestionFeatures(text, ("",) * n), z, rng.normal(0, self.own, n)
 
     def truth(self, ability: FloatArray, z: FloatArray) -> FloatArray:
         """Return how likely a model is right where b is not known, [n]; by quadrature."""
@@ -53,7 +55,7 @@ def answered(
     return right
 
 
-def recorded(asked: Asked, right: BoolArray) -> TraceArrays:
+def recorded(asked: QuestionFeatures, right: BoolArray) -> TraceArrays:
     """Return outcomes as a pool whose prices double from model to model."""
     n, models = right.shape
     names = tuple(f"m{k}" for k in range(models))

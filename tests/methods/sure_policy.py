@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.bundle.base import Bundle
-from farthing.experiments.plays import Part
 from farthing.process.base import InRounds, Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.recommendation.played import QuestionPart
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.origin import origin_of
 
@@ -29,9 +29,9 @@ class Sure(InRounds):
         return scores
 
 
-def drawn(n: int, seed: int) -> Part:
+def drawn(n: int, seed: int) -> QuestionPart:
     traces = generate(CONFIG, n, np.random.default_rng(seed))
-    return Part(traces, traces)
+    return QuestionPart(traces, traces)
 
 
 def unsure(traces: TraceArrays) -> FloatArray:
@@ -44,7 +44,7 @@ def covariate_shifted(traces: TraceArrays, n: int, rng: np.random.Generator) -> 
     return traces.take(rng.choice(len(traces), size=n, p=chance / chance.sum()))
 
 
-def bundled(policy: Policy, train: Part) -> Bundle:
+def bundled(policy: Policy, train: QuestionPart) -> Bundle:
     """Return a bundle that promises nothing yet."""
     return Bundle(
         policy=policy,

@@ -11,17 +11,17 @@ from examples import random_traces
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
-from farthing.experiments.candidates import candidates, left_out, the_only
-from farthing.experiments.pipeline import bundle_of
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.baselines import NOT_ALONE
 from farthing.methods.baselines.learner import AlwaysLearner
 from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.process.batch_replay import replay
 from farthing.process.play import outcome_of, play
 from farthing.process.replay import Outcome
-from farthing.process.replayed import replay
+from farthing.recommendation.candidates import candidates, single_candidate, unavailable
+from farthing.recommendation.pipeline import bundle_of
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
@@ -37,7 +37,7 @@ ROUNDS = alone(random_traces(3, 3, ("base", "guide")))
 
 
 def policy_of(traces: TraceArrays, role: str) -> AlwaysPolicy:
-    _, learner = the_only(Dataset("", traces), f"always-{role}")
+    _, learner = single_candidate(Dataset("", traces), f"always-{role}")
     policy = learner.fit(traces, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(policy, AlwaysPolicy)
     return policy
@@ -66,13 +66,13 @@ def test_calls_that_saw_others_say_nothing_of_a_model_alone(traces: TraceArrays)
     seen[0] = False
     dataset = Dataset("", replace(traces, independent=seen))
     names = [f"always-{role}" for role in traces.roles]
-    assert set(names) <= set(left_out(dataset)[NOT_ALONE])
+    assert set(names) <= set(unavailable(dataset)[NOT_ALONE])
     found = candidates(dataset, ["always"])
     assert [(one.name, one.learner, one.note) for one in found] == [
         (name, None, NOT_ALONE) for name in names
     ]
     with pytest.raises(InputError, match=f"cannot run: {NOT_ALONE}"):
-        the_only(dataset, names[0])
+        single_candidate(dataset, names[0])
 
 
 def test_every_model_of_a_pool_takes_part_by_itself() -> None:
@@ -92,7 +92,7 @@ def test_without_a_name_it_is_the_model_that_is_right_most_often_in_training() -
 @pytest.mark.parametrize(("traces", "role"), [(POOL, "middle"), (ROUNDS, "guide")])
 def test_it_answers_live_with_one_call(traces: TraceArrays, role: str) -> None:
     dataset = Dataset("", traces)
-    candidate, learner = the_only(dataset, f"always-{role}")
+    candidate, learner = single_candidate(dataset, f"always-{role}")
     fitted = learner.fit(traces, Fraction(1, 10), 0, Silent())
     bundle: Bundle = bundle_of(candidate, fitted, traces, dataset)
     cost = TokenPrice((Rates(Decimal(0), Decimal(0)),), request=Decimal("0.002"))

@@ -15,11 +15,11 @@ import pytest
 import torch
 from update_by_hand import CriticsByHand, UpdateByHand, chances, critical, divergence, walk
 
-from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.methods.ccpo import learner as ccpo
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
 from farthing.methods.cpo import learner as cpo
 from farthing.methods.cpo.learner import CpoConfig
+from farthing.promises.kinds.online import OnlineThreshold
 from farthing.rl.networks import Network
 from farthing.rl.rollout import Episodes, Questions
 from farthing.rl.trust_region import Improvement, Problem, TrustRegion

@@ -16,13 +16,13 @@ from examples import EXAMPLES, EXIT, POLICY, SHAPES, example, in_rounds_or_calls
 from numpy.typing import NDArray
 
 from farthing.errors import InputError
-from farthing.experiments.candidates import candidates
 from farthing.methods.base import Dataset, Saveable, load
 from farthing.methods.baselines.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
 from farthing.process.base import Policy
+from farthing.process.batch_replay import Priced, followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.replayed import Priced, followed
+from farthing.recommendation.candidates import candidates
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, Replies, TraceArrays
 
 PRESET = "hotpotqa-llama2-7b"

@@ -18,9 +18,9 @@ import pytest
 from farthing.methods.base import Learner, Silent
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
+from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.replayed import followed
 
 STORED = Path(__file__).with_name("golden_runs.json")
 CCPO = CcpoConfig(updates=8, epsilon=0.05)

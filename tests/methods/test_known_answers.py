@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from update_by_hand import critical
 
-from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.methods.base import Silent
 from farthing.methods.ccpo import learner as ccpo
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
 from farthing.methods.cpo import learner as cpo
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
+from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.replayed import followed
+from farthing.promises.kinds.online import OnlineThreshold
 from farthing.rl.rollout import Questions
 from farthing.rl.trust_region import TrustRegion, probabilities
 

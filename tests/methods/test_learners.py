@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from farthing.calibration.guarantees.split import split_threshold
 from farthing.methods.base import Fitted, Learner, Silent
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner, _Objective, _Training
 from farthing.methods.cpo.learner import CpoConfig, CpoLearner
 from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.process.batch_replay import followed
 from farthing.process.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
 from farthing.process.generator.generate import generate
 from farthing.process.replay import Outcome, outcome, paths, sample
-from farthing.process.replayed import followed
+from farthing.promises.kinds.split import split_threshold
 from farthing.rl.actor_critic import SampledSurrogate
 from farthing.rl.rollout import Questions, draw
 from farthing.rl.soft_set import (

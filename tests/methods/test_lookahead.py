@@ -19,9 +19,9 @@ from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy, best_line, outlooks
 from farthing.process.action_space import SpaceName
 from farthing.process.base import hidden
+from farthing.process.batch_replay import NestedReplay, followed, replay
 from farthing.process.play import follow
 from farthing.process.replay import outcome
-from farthing.process.replayed import Nested, followed, replay
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.origin import origin_of
 
@@ -134,9 +134,9 @@ def by_hand(
     return course
 
 
-def nested(policy: LookaheadPolicy, traces: TraceArrays) -> Nested:
+def nested(policy: LookaheadPolicy, traces: TraceArrays) -> NestedReplay:
     played = replay(policy, traces, "argmax")
-    assert isinstance(played, Nested)
+    assert isinstance(played, NestedReplay)
     return played
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import TooFewTracesError
-from farthing.experiments.evaluate import at_coverage
 from farthing.methods.lookahead.learner import (
     LookaheadConfig,
     LookaheadLearner,
@@ -21,7 +20,8 @@ from farthing.methods.lookahead.learner import (
 from farthing.methods.lookahead.order import Order
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.process.action_space import SpaceName, action_space, items_of
-from farthing.process.replayed import followed
+from farthing.process.batch_replay import followed
+from farthing.recommendation.replayed_candidate import at_coverage
 from farthing.traces.arrays import TraceArrays
 
 QUICK = LookaheadConfig("calls", iterations=1, trees=8, leaf=5)

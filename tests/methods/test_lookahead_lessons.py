@@ -11,7 +11,7 @@ from farthing.methods.lookahead import learner as lookahead
 from farthing.methods.lookahead.learner import Cases, LookaheadConfig, Visits, _Training, visited
 from farthing.methods.lookahead.order import Order, ordered
 from farthing.process.action_space import Items, SpaceName
-from farthing.process.replayed import Nested, replay
+from farthing.process.batch_replay import NestedReplay, replay
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 TENTH = Fraction(1, 10)
@@ -139,7 +139,7 @@ def test_the_first_purchase_is_made_at_every_threshold() -> None:
     assert np.isfinite(order.worth[:, 1]).all()
     training.improve()
     played = replay(replace(training.policy, price_nano=1e-30), traces)
-    assert isinstance(played, Nested)
+    assert isinstance(played, NestedReplay)
     first = played.traces.cost_nano[:, 0, 0]
     assert first.all()
     np.testing.assert_array_equal(played.act(1.0).cost_nano, first)

@@ -27,10 +27,10 @@ from farthing.methods.routers.odar.policy import (
     calls_at,
     hardest,
 )
+from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.play import outcome_of, play
-from farthing.process.replayed import Nested, replay
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 SAMPLES = st.integers(1, 6)
@@ -170,7 +170,7 @@ def test_what_it_costs_is_the_sum_over_calls_of_shares_times_prices(kappa: float
         count[line] += 1
     by_hand = np.array([price[i, cell[: calls[i]]].sum() for i in range(len(traces))])
     replayed = replay(policy, traces)
-    assert isinstance(replayed, Nested)
+    assert isinstance(replayed, NestedReplay)
     done = replayed.act(kappa)
     np.testing.assert_array_equal(done.length, calls)
     np.testing.assert_array_equal(done.cost_nano, by_hand)

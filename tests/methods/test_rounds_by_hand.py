@@ -14,15 +14,15 @@ from farthing.methods.baselines.learner import UalaLearner
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.methods.lookahead.learner import LAZY_LEARNER, LOOKAHEAD
+from farthing.methods.selective.confidence import Own
+from farthing.methods.selective.fixed_row import Row
 from farthing.methods.selective.policy import SelectivePolicy
-from farthing.methods.selective.row import Row
-from farthing.methods.selective.sureness import Own
 from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
 from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy
 from farthing.methods.stopping.learner import STOPPING
 from farthing.process.base import Policy
+from farthing.process.batch_replay import NestedReplay, followed, replay
 from farthing.process.play import outcome_of, play
-from farthing.process.replayed import Nested, followed, replay
 from farthing.traces.arrays import Replies, TraceArrays
 
 TENTH = Fraction(1, 10)
@@ -64,7 +64,7 @@ def talk(
 def costs(policy: Policy, traces: TraceArrays, kappa: float) -> list[int]:
     """Return what each question costs at a threshold, in nano-dollars."""
     replayed = replay(policy, traces)
-    assert isinstance(replayed, Nested)
+    assert isinstance(replayed, NestedReplay)
     found: list[int] = replayed.act(kappa).cost_nano.tolist()
     return found
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from farthing.methods.saved import rebuilt, state_of
+from farthing.methods.serialization import rebuilt, state_of
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 LARGEST = np.finfo(np.float64).max

@@ -15,13 +15,13 @@ from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.evidence import Evidence
+from farthing.methods.selective.features import Evidence
 from farthing.methods.selective.learner import confident
 from farthing.methods.selective.policy import as_trained, walk
 from farthing.process.action_space import SpaceName
+from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.replayed import followed
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.origin import origin_of
 

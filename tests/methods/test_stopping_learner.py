@@ -7,11 +7,11 @@ import numpy as np
 from farthing.methods.base import Silent
 from farthing.methods.stopping.learner import StoppingLearner, _fit, still_to_gain
 from farthing.process.base import InRounds
+from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import preset
 from farthing.process.replay import outcome, paths
-from farthing.process.replayed import followed
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 CONFIG = preset("hotpotqa-llama2-7b").config

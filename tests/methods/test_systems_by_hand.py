@@ -10,6 +10,7 @@ from small_pool import small_pool
 
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, choose, settle
+from farthing.features.question import QuestionFeatures
 from farthing.methods.agents.base import Allowance, Step
 from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixed
 from farthing.methods.agents.budget_mem.table import Table, best_fixed
@@ -23,7 +24,6 @@ from farthing.methods.allocators.pets.allocator import PETS, Bucket
 from farthing.methods.allocators.plan_and_budget.allocator import PLAN_AND_BUDGET
 from farthing.methods.allocators.rco.allocator import RCO
 from farthing.methods.allocators.rco.manifold import retract
-from farthing.methods.asked import Asked
 from farthing.methods.bandits.base import Lesson, Seen
 from farthing.methods.bandits.knapsack import KNAPSACK
 from farthing.methods.bandits.squarecb import SQUARECB
@@ -258,7 +258,7 @@ def test_v0_reads_an_ability_from_one_outcome() -> None:
     """
     directions = Directions(np.zeros((512, 0)), (), np.zeros(1), np.eye(1), 0.0)
     learned = ItemResponse(directions, (), (), {})
-    one, other = Asked(("one",), ("",)), Asked(("other",), ("",))
+    one, other = QuestionFeatures(("one",), ("",)), QuestionFeatures(("other",), ("",))
     ability = learned.ability(History(one, np.array([True])))
     assert ability.mode[0] == pytest.approx(0.401, abs=5e-4)
     assert ability.spread[0, 0] == pytest.approx(0.806, abs=5e-4)
@@ -272,7 +272,7 @@ def test_v0_begins_from_what_models_are_like() -> None:
     directions = Directions(np.zeros((512, 0)), (), np.full(1, 0.5), np.eye(1), 0.0)
     learned = ItemResponse(directions, (), (), {})
     for right, mode in (([True], 0.808), ([], 0.5)):
-        asked = Asked(("one",) * len(right), ("",) * len(right))
+        asked = QuestionFeatures(("one",) * len(right), ("",) * len(right))
         found = learned.ability(History(asked, np.array(right, dtype=bool)))
         assert found.mode[0] == pytest.approx(mode, abs=5e-4)
 

@@ -13,15 +13,15 @@ from chat_server import FAULTS, Endpoint
 
 from farthing.errors import ModelError
 from farthing.models.base import Completion, Message, Model, Prompt
-from farthing.models.limits import Admission, Limited, Limits
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import PriceTable, Rates, TokenPrice, largest_usage
-from farthing.models.retry import Patience, Retrying
+from farthing.models.rate_limit import Limited, Limits, RateLimiter
+from farthing.models.retry import Retrying, RetryPolicy
 
 PRICES = PriceTable({"m": TokenPrice((Rates(Decimal(1), Decimal(2)),))})
 UNKNOWN = ("reset", "cut", "slow", "garbage", "content type")
 """Faults after which nobody knows whether the call was charged."""
-QUICK = Patience(tries=20, first_s=0.01, longest_s=0.1)
+QUICK = RetryPolicy(tries=20, first_s=0.01, longest_s=0.1)
 
 
 def prompt(k: int) -> Prompt:
@@ -29,11 +29,11 @@ def prompt(k: int) -> Prompt:
 
 
 def outcomes(
-    endpoint: Endpoint, calls: int, patience: Patience, concurrent: int, timeout_s: float
+    endpoint: Endpoint, calls: int, patience: RetryPolicy, concurrent: int, timeout_s: float
 ) -> list[Completion | ModelError]:
     async def run() -> list[Completion | ModelError]:
         bare = OpenAISettings(model="m", url=endpoint.url, timeout_s=timeout_s).open(PRICES)
-        limited = Limited(bare, Admission(Limits(concurrent=concurrent)))
+        limited = Limited(bare, RateLimiter(Limits(concurrent=concurrent)))
         model = Retrying(limited, patience)
         try:
             return list(await asyncio.gather(*(_outcome(model, k) for k in range(calls))))

@@ -22,7 +22,7 @@ from farthing.errors import (
 from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.clock import ManualClock
 from farthing.models.http_failures import retry_after_s
-from farthing.models.retry import Patience, Retrying, persist
+from farthing.models.retry import Retrying, RetryPolicy, retry
 from farthing.models.scripted import Reply, ScriptedModel
 
 PROMPT = Prompt((Message("user", "hi"),))
@@ -30,7 +30,7 @@ GOOD = Completion("yes", "m", "stop", Usage(1, 1), 5, 0.1)
 
 
 def tried(
-    replies: list[Reply], patience: Patience | None = None, uniform: float = 0.5
+    replies: list[Reply], patience: RetryPolicy | None = None, uniform: float = 0.5
 ) -> tuple[Completion | ModelError, float, int]:
     """Return how a call ends, when, and after how many tries."""
 
@@ -67,7 +67,7 @@ def test_an_unknown_cost_makes_the_sum_unknown() -> None:
 
 def test_the_last_error_holds_the_cost_and_number_of_all_tries() -> None:
     late: list[Reply] = [ModelTimeoutError("late", cost_nano=100)] * 3
-    error, _, calls = tried(late, Patience(tries=3))
+    error, _, calls = tried(late, RetryPolicy(tries=3))
     assert isinstance(error, ModelTimeoutError)
     assert (error.cost_nano, error.tries, calls) == (300, 3, 3)
 
@@ -91,7 +91,7 @@ def test_what_may_succeed_later_is_tried_again(kind: type[ModelError]) -> None:
 
 
 def test_waits_double_up_to_the_longest() -> None:
-    patience = Patience(tries=6, first_s=1, longest_s=4)
+    patience = RetryPolicy(tries=6, first_s=1, longest_s=4)
     _, at, _ = tried([*[RateLimitError("no")] * 5, GOOD], patience, uniform=1.0)
     assert at == 1 + 2 + 4 + 4 + 4
 
@@ -101,7 +101,7 @@ def test_retry_after_is_waited_for_and_bounded() -> None:
     done, at, _ = tried(asked, uniform=0.0)
     assert isinstance(done, Completion)
     assert at == 40
-    error, at, calls = tried(asked, Patience(total_s=39), uniform=0.0)
+    error, at, calls = tried(asked, RetryPolicy(total_s=39), uniform=0.0)
     assert isinstance(error, RateLimitError)
     assert (calls, at) == (1, 0.25)
 
@@ -111,7 +111,7 @@ def test_retry_after_is_waited_for_and_bounded() -> None:
 def test_a_wait_is_between_what_was_asked_and_that_plus_the_longest(
     retry: int, uniform: float, asked: float | None
 ) -> None:
-    wait = Patience().wait_s(retry, asked, uniform)
+    wait = RetryPolicy().wait_s(retry, asked, uniform)
     assert (asked or 0) <= wait <= (asked or 0) + 30
 
 
@@ -153,7 +153,7 @@ def test_no_try_begins_at_or_after_the_given_moment() -> None:
             raise ModelConnectionError("down")
 
         work = asyncio.ensure_future(
-            persist(attempt, Patience(first_s=1.0), clock=clock, uniform=lambda: 1.0, until=7.0)
+            retry(attempt, RetryPolicy(first_s=1.0), clock=clock, uniform=lambda: 1.0, until=7.0)
         )
         await clock.advance(100)
         with pytest.raises(ModelConnectionError):
@@ -172,8 +172,8 @@ def test_a_provider_may_ask_for_so_much_patience_only() -> None:
             made += 1
             raise RateLimitError("slow down", retry_after_s=2.0)
 
-        patience = Patience(first_s=0.0, asked_s=asked_s)
-        work = asyncio.ensure_future(persist(attempt, patience, clock=clock))
+        patience = RetryPolicy(first_s=0.0, asked_s=asked_s)
+        work = asyncio.ensure_future(retry(attempt, patience, clock=clock))
         await clock.advance(1_000)
         with pytest.raises(RateLimitError):
             await work

@@ -8,9 +8,9 @@ from examples import random_traces
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.random import RandomPolicy
 from farthing.process import latency
+from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.operating_points import of_calls
 from farthing.process.replay import Outcome
-from farthing.process.replayed import Nested, replay
 from farthing.traces.arrays import TraceArrays
 
 
@@ -38,7 +38,7 @@ def test_calls_that_saw_others_wait_and_others_do_not() -> None:
 
 def test_what_is_drawn_takes_as_long_as_the_rounds_that_were_run() -> None:
     played = replay(RandomPolicy(), ROUNDS.take(np.zeros(200, dtype=np.int64)))
-    assert isinstance(played, Nested)
+    assert isinstance(played, NestedReplay)
     found = played.draw(np.random.default_rng(0))
     assert found.latency_s is not None
     np.testing.assert_array_equal(found.latency_s, np.array([0, 3, 15, 63])[found.length])

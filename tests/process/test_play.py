@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from farthing.methods.baselines.optimum import OptimumPolicy
 from farthing.process.base import NOTHING, Budget, InRounds, Policy
+from farthing.process.batch_replay import Priced, followed, replay
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.play import Played, begin, drawn, outcome_of, play, unseen
+from farthing.process.play import Played, begin, initial_state, outcome_of, play, sample_actions
 from farthing.process.replay import EMPTY_SETS, paths, sample
-from farthing.process.replayed import Priced, followed, replay
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -269,7 +269,7 @@ def test_what_is_shown_is_what_was_bought_and_no_grade() -> None:
     traces = questions(1, "talk", 9)
     state = begin(traces, policy_of("lookahead, call by call", "talk"))
     state = state.buying(np.arange(9) % 2).buying(np.ones(9, int))
-    shown = unseen(state).recorded
+    shown = initial_state(state).recorded
     calls = [{0, 1} if q % 2 == 0 else {1, 3} for q in range(9)]
     for q, known in enumerate(calls):
         hidden = [cell for cell in range(8) if cell not in known]
@@ -304,7 +304,7 @@ def test_actions_drawn_turn_by_turn_are_those_of_a_sampled_replay(name: str) -> 
     cost, in_set = np.zeros(50, np.int64), np.zeros(50, bool)
     for turn in range(4):
         state = state.buying(np.zeros(50, np.int64))
-        action = drawn(policy.decide(unseen(state)), numbers[:, turn])
+        action = sample_actions(policy.decide(initial_state(state)), numbers[:, turn])
         cost += traces.round_cost_nano[:, turn] * going
         in_set |= going & (action.joins & traces.correct[:, turn]).any(axis=1)
         going = going & (action.line != NOTHING)

@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.experiments.base import (
+from farthing.methods.base import Calibration
+from farthing.recommendation.base import (
     METRICS,
     TIMES_OPTIMUM,
     Alone,
@@ -14,8 +15,7 @@ from farthing.experiments.base import (
     Difference,
     Row,
 )
-from farthing.experiments.promises import Parity
-from farthing.methods.base import Calibration
+from farthing.recommendation.promises import Parity
 
 ALPHA = Fraction(1, 10)
 Sketch = tuple[str, str, Calibration, float, float]

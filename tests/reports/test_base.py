@@ -3,8 +3,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.experiments.base import Comparison, Row
 from farthing.money import significant
+from farthing.recommendation.base import Comparison, Row
 from farthing.reports import base
 
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from farthing.experiments.base import Comparison
 from farthing.methods.cards import cards
+from farthing.recommendation.base import Comparison
 from farthing.reports import glossary as words
 
 

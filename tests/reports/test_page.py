@@ -11,7 +11,7 @@ import pytest
 
 from farthing import reports
 from farthing.errors import InputError, MissingExtraError
-from farthing.experiments.base import Comparison
+from farthing.recommendation.base import Comparison
 from farthing.reports import page, plots
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.experiments.base import Alone, Comparison
-from farthing.experiments.promises import Agreement, Budget, Promise, Selective
+from farthing.recommendation.base import Alone, Comparison
+from farthing.recommendation.promises import Agreement, Budget, Promise, Selective
 from farthing.reports import columns, page, payer, plots, promises, summary, tables
 from farthing.reports.base import best, mean_of, thousand
 

@@ -4,8 +4,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.experiments.base import Comparison
 from farthing.methods.cards import cards
+from farthing.recommendation.base import Comparison
 from farthing.reports import plots
 from farthing.reports.base import mean_of, ran
 from farthing.reports.style import looks

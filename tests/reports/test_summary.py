@@ -1,7 +1,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from farthing.experiments.base import OPTIMUM, SOLVABLE_ONLY, Comparison
+from farthing.recommendation.base import OPTIMUM, SOLVABLE_ONLY, Comparison
 from farthing.reports import summary
 
 ALPHA = Fraction(1, 10)

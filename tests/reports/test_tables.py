@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from rich.console import Console
 
-from farthing.experiments.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference
+from farthing.recommendation.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference
 from farthing.reports import base, columns, page, tables
 
 ALPHA = Fraction(1, 10)

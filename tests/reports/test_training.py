@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.experiments.base import Comparison
+from farthing.recommendation.base import Comparison
 from farthing.reports.training import Run, running_mean, training
 
 ALPHA = Fraction(1, 10)

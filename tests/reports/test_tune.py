@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from farthing.comparison.plan import Plan
 from farthing.errors import InputError
-from farthing.experiments.base import METRICS, Comparison, Difference, Row
-from farthing.experiments.plan import Plan
-from farthing.experiments.tune import Search, Sweep, Tried
+from farthing.recommendation.base import METRICS, Comparison, Difference, Row
 from farthing.reports.tune import (
     SHOWN,
     render_sweep,
@@ -22,6 +21,7 @@ from farthing.reports.tune import (
     verdict,
     write_sweep,
 )
+from farthing.studies.tuning import Search, Sweep, Tried
 
 ALPHA = Fraction(1, 10)
 

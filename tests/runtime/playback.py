@@ -7,12 +7,12 @@ from typing import Any
 
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
-from farthing.calibration.guarantees import none
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import nano_from_usd
 from farthing.process.base import Policy
+from farthing.process.batch_replay import replay
 from farthing.process.replay import Outcome
-from farthing.process.replayed import replay
+from farthing.promises.kinds import none
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent, Client, Turn
 from farthing.runtime.orchestrator import Orchestrator

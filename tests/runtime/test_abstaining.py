@@ -18,17 +18,17 @@ from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing.bundle.base import Bundle
-from farthing.calibration.base import Certificate, Promise
-from farthing.calibration.guarantees.budget import BudgetPromise
-from farthing.calibration.guarantees.escalated import EscalatedPromise
-from farthing.calibration.guarantees.parity import ParityPromise
-from farthing.calibration.guarantees.selective import SelectivePromise
-from farthing.calibration.guarantees.split import SplitPromise
-from farthing.calibration.levels import Margin
 from farthing.errors import AuthenticationError, InputError
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.promises.base import Certificate, Promise
+from farthing.promises.kinds.budget import BudgetPromise
+from farthing.promises.kinds.escalated import EscalatedPromise
+from farthing.promises.kinds.parity import ParityPromise
+from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.kinds.split import SplitPromise
+from farthing.promises.levels import Margin
 from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.orchestrator import Orchestrator

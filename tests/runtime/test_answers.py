@@ -11,10 +11,6 @@ import pytest
 from playback import ask, bundle_of
 
 from farthing.bundle.base import Bundle
-from farthing.calibration.base import Certificate, Threshold
-from farthing.calibration.guarantees import online, split
-from farthing.calibration.guarantees.groups import GroupsPromise
-from farthing.calibration.guarantees.online import OnlineThreshold
 from farthing.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -28,10 +24,14 @@ from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.stopping.policy import StoppingPolicy
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
-from farthing.models.retry import Patience, Retrying
+from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
 from farthing.process.base import Policy
+from farthing.promises.base import Certificate, Threshold
+from farthing.promises.kinds import online, split
+from farthing.promises.kinds.groups import GroupsPromise
+from farthing.promises.kinds.online import OnlineThreshold
 from farthing.runtime.answer import Answer
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
@@ -123,7 +123,7 @@ def test_a_cut_question_whose_set_is_empty_returns_its_best_answer() -> None:
 
 def test_each_try_is_reserved_before_it_is_sent() -> None:
     failing = scripted("small", ModelTimeoutError("slow", cost_nano=CENT))
-    patience = Patience(tries=6, first_s=0.0)
+    patience = RetryPolicy(tries=6, first_s=0.0)
     orchestrator = live(Retrying(failing, patience), scripted("large", "Yes"))
     found = ask(orchestrator, QUESTION, budget_nano=3 * CENT + 1)
     assert len(failing.calls) == 3
@@ -133,7 +133,7 @@ def test_each_try_is_reserved_before_it_is_sent() -> None:
 def test_a_retry_is_paid_for_once() -> None:
     base = scripted("small", ModelTimeoutError("slow", cost_nano=CENT), "Answer: Lisbon")
     orchestrator = live(
-        Retrying(base, Patience(first_s=0.0)),
+        Retrying(base, RetryPolicy(first_s=0.0)),
         Retrying(scripted("large", "Yes")),
         certified(FixedDepthPolicy(1)),
     )
@@ -165,7 +165,7 @@ def test_questions_that_are_asked_at_once_have_a_budget_each(independent: bool) 
 
         price = TokenPrice((Rates(Decimal(0), Decimal(0)),), Decimal("0.01"))
         model = ScriptedModel(reply, name=name, price=price, latency_s=0.001)
-        return Retrying(model, Patience(tries=9, first_s=0.0))
+        return Retrying(model, RetryPolicy(tries=9, first_s=0.0))
 
     base = BaseAgent(flaky("small", "Answer: Porto"))
     bundle = certified(FixedDepthPolicy(3))

@@ -10,14 +10,14 @@ import torch
 from controller_pool import Table
 from tiny_controllers import HIGH, PRICE, RULES, Perfect, voice
 
+from farthing.corl.runner import Controller
+from farthing.corl.runner import Sampling as Writing
 from farthing.lm.symbols import END, NUMBERS, WHOLE, said, tokenizer
 from farthing.methods.controllers.base import Episode
 from farthing.methods.controllers.rollouts import Sampling, rollouts
 from farthing.models.local import LocalModel
 from farthing.models.prices import FREE
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.controlled import Controller
-from farthing.runtime.controlled import Sampling as Writing
 from farthing.runtime.plain_agent import PlainAgent
 from farthing.tasks.arithmetic import ARITHMETIC
 from farthing.tasks.base import Question

@@ -20,8 +20,6 @@ from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing.bundle.base import Bundle
-from farthing.calibration.base import Certificate
-from farthing.calibration.guarantees.split import SplitPromise
 from farthing.errors import InputError
 from farthing.features.calls import CallFeatures
 from farthing.methods.forest import LEAF, Forest
@@ -29,6 +27,8 @@ from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
 from farthing.models.base import Completion, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.promises.base import Certificate
+from farthing.promises.kinds.split import SplitPromise
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.orchestrator import Orchestrator

@@ -20,7 +20,7 @@ from farthing.errors import (
     UnpricedModelError,
 )
 from farthing.models.base import Completion, Message, Prompt, Usage
-from farthing.models.retry import Patience, Retrying
+from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.runtime.base import Turn
 from farthing.runtime.base_agent import BaseAgent
@@ -150,7 +150,7 @@ def test_where_lost_tries_made_a_call_dearer_the_most_is_what_was_paid() -> None
 
     async def one_call(*replies: Reply) -> Call:
         left = iter(replies)
-        model = Retrying(Dear(lambda _: next(left)), Patience(first_s=0.0))
+        model = Retrying(Dear(lambda _: next(left)), RetryPolicy(first_s=0.0))
         turn = Turn(Question("q", "?"), 1)
         return await act(BaseAgent(model), turn, Meter().client)
 
@@ -332,9 +332,9 @@ def test_failed_questions_are_listed_and_asked_again(
 
 
 def _once() -> Any:
-    from farthing.models.retry import Patience  # noqa: PLC0415
+    from farthing.models.retry import RetryPolicy  # noqa: PLC0415
 
-    return Patience(tries=1)
+    return RetryPolicy(tries=1)
 
 
 def test_a_wrong_key_ends_it_and_is_in_no_file(

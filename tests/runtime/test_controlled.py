@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from farthing.corl.runner import Controlled, Controller, Sampling
 from farthing.errors import (
     AuthenticationError,
     InputError,
@@ -19,11 +20,10 @@ from farthing.methods.controllers.base import Episode, Expert, Mode
 from farthing.methods.controllers.episode import Rules
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
-from farthing.models.retry import Patience, Retrying
+from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
 from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.controlled import Controlled, Controller, Sampling
 from farthing.runtime.journal import StoreJournal
 from farthing.runtime.meter import Meter
 from farthing.runtime.plain_agent import PlainAgent
@@ -255,7 +255,7 @@ def test_a_call_whose_second_try_cannot_be_paid_has_failed() -> None:
     controller, models = system(["<call>small", "<answer>7"])
     dear = ModelTimeoutError("slow", cost_nano=600_000)
     slow: Model = Retrying(
-        model("s", [dear, "7"], 10), Patience(first_s=0.0, longest_s=0.0), uniform=lambda: 0.0
+        model("s", [dear, "7"], 10), RetryPolicy(first_s=0.0, longest_s=0.0), uniform=lambda: 0.0
     )
     experts = (PlainAgent(slow, "small", max_tokens=50), controller.experts[1])
     broken = Controller(models[0], experts, controller.rules, ARITHMETIC, sampling=Sampling(50))

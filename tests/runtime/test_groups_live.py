@@ -7,7 +7,7 @@ from playback import ask, bundle_of, playback, question_of
 
 from farthing.methods.base import Silent
 from farthing.methods.routers.v0.learner import V0
-from farthing.process.replayed import replay
+from farthing.process.batch_replay import replay
 from farthing.runtime.answer import Answer
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Independent

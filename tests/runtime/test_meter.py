@@ -9,7 +9,7 @@ import pytest
 from farthing.budgets.base import Balance
 from farthing.errors import BudgetError, ModelConnectionError, ModelTimeoutError
 from farthing.models.base import Completion, Message, Model, Prompt, Usage
-from farthing.models.retry import Patience, Retrying
+from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.journal import StoreJournal
@@ -42,7 +42,7 @@ def says(cost_nano: int | None) -> Completion:
 
 
 def patient(model: Model, tries: int = 9) -> Model:
-    return Retrying(model, Patience(tries=tries, first_s=0.0))
+    return Retrying(model, RetryPolicy(tries=tries, first_s=0.0))
 
 
 def client(

@@ -21,15 +21,15 @@ from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.evidence import Evidence
+from farthing.methods.selective.confidence import Confidence
+from farthing.methods.selective.features import Evidence
 from farthing.methods.selective.policy import SelectivePolicy, walk
-from farthing.methods.selective.sureness import Confidence
 from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
 from farthing.methods.stopping.policy import StoppingPolicy
 from farthing.money import usd_from_nano
 from farthing.process.base import Policy
+from farthing.process.batch_replay import NestedReplay, followed, replay
 from farthing.process.replay import EMPTY_SETS, sample
-from farthing.process.replayed import Nested, followed, replay
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, judged
 from farthing.tasks.base import Question
@@ -150,7 +150,7 @@ def check_against_replay(
     """Everything that a replay says of each question is what the live answer says."""
     bundle = orchestrator.bundle
     replayed = replay(bundle.policy, whole, bundle.empty)
-    assert isinstance(replayed, Nested)
+    assert isinstance(replayed, NestedReplay)
     if isinstance(bundle.policy, LlmExitPolicy):  # live, all roles are paid
         paid = whole.replies["exit-guide"].cost_nano
         replayed = dataclasses.replace(replayed, decision_cost_nano=paid)

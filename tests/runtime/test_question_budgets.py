@@ -14,18 +14,18 @@ from playback import ask, playback, question_of
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
-from farthing.experiments.plays import Part, Plays
-from farthing.experiments.promises import Coverage
-from farthing.experiments.proving import Serving, promised
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.money import usd_from_nano
 from farthing.process.action_space import SpaceName
+from farthing.process.batch_replay import replay
 from farthing.process.budget import PerQuestion
 from farthing.process.play import Played, outcome_of, play
-from farthing.process.replayed import replay
+from farthing.recommendation.certify import Serving, promised
+from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.promises import Coverage
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Dialogue, Independent, Plan
 from farthing.tasks.text import TEXT
@@ -116,7 +116,7 @@ def calibrated(kind: Kind, budget: PerQuestion) -> Bundle:
         features=None,
         farthing_version="0",
     )
-    parts = Part(assemble(train), whole), Part(assemble(prove), held_out)
+    parts = QuestionPart(assemble(train), whole), QuestionPart(assemble(prove), held_out)
     reached = (replay(policy, held_out, "argmax", budget.of(held_out)).critical > -np.inf).mean()
     level = Coverage(round(float(reached) - 0.02, 2))
     kept, certificate = promised(bundle, level, *parts, Serving(budget))
@@ -306,4 +306,4 @@ def test_the_bound_of_an_llm_that_is_asked_what_to_do_must_be_declared() -> None
         ),
     ):
         with pytest.raises(InputError, match=says):
-            Plays(LlmPolicy("policy-x"), "allow", PerQuestion(5_000, bounds)).replay(traces)
+            PlayedPolicy(LlmPolicy("policy-x"), "allow", PerQuestion(5_000, bounds)).replay(traces)

@@ -21,8 +21,8 @@ from farthing.runtime.answering import answer_all
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.job import read_job
-from farthing.runtime.made_with import made_with
 from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.provenance import made_with
 from farthing.runtime.rounds import Dialogue, Independent
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question

@@ -9,7 +9,7 @@ import pytest
 
 from farthing.errors import BudgetError, ModelError, ModelTimeoutError
 from farthing.models.base import Completion, Message, Prompt, Usage
-from farthing.models.retry import Patience, Retrying
+from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.runtime.base_agent import BaseAgent
 from farthing.runtime.journal import Attempt, Entry, StoreJournal, entry
@@ -74,7 +74,7 @@ def test_tries_of_unknown_cost_are_paid_one_by_one() -> None:
     """Two of three fail without a word on the cost; the reply's own total is unknown then too."""
     budget = QuestionBudget.of(10 * LARGEST)
     model = Dear(BROKEN, BROKEN, KNOWN)
-    reply = ask(budget, Retrying(model, Patience(tries=3, first_s=0.0)))
+    reply = ask(budget, Retrying(model, RetryPolicy(tries=3, first_s=0.0)))
     assert isinstance(reply, Completion)
     assert reply.cost_nano is None
     assert len(model.calls) == 3
@@ -84,7 +84,7 @@ def test_tries_of_unknown_cost_are_paid_one_by_one() -> None:
 def test_a_budget_ends_tries_of_unknown_cost() -> None:
     budget = QuestionBudget.of(2 * LARGEST)
     model = Dear(BROKEN)
-    found = ask(budget, Retrying(model, Patience(tries=9, first_s=0.0)))
+    found = ask(budget, Retrying(model, RetryPolicy(tries=9, first_s=0.0)))
     assert isinstance(found, BudgetError)
     assert len(model.calls) == 2
     assert budget.spent_nano == 2 * LARGEST
@@ -176,7 +176,7 @@ def test_what_an_unknown_try_counted_as_is_still_spent_when_it_is_found_again(pa
     """A reply from the journal costs what was charged for it and for the tries before it."""
 
     async def call(journal: StoreJournal, model: Dear) -> Completion:
-        patient = Retrying(model, Patience(first_s=0.0))
+        patient = Retrying(model, RetryPolicy(first_s=0.0))
         return await client(Meter(journal)).ask(patient, PROMPT)
 
     with Store.open(path) as store:

@@ -17,7 +17,7 @@ from farthing.errors import (
     ModelTimeoutError,
     RateLimitError,
 )
-from farthing.models.retry import Patience
+from farthing.models.retry import RetryPolicy
 from farthing.tasks.tools import ToolReply
 from farthing.tasks.wikipedia import Manners, Wikipedia
 
@@ -65,7 +65,7 @@ def search(
         application.router.add_get("/w/api.php", answer)
         async with TestServer(application) as server:
             url = str(server.make_url("/w/api.php"))
-            tool = Wikipedia(url, clock=clock, patience=Patience(tries=3), **settings)
+            tool = Wikipedia(url, clock=clock, patience=RetryPolicy(tries=3), **settings)
             try:
                 return await tool.run(query)
             except ModelError as error:

@@ -22,8 +22,8 @@ from farthing.traces.base import Call, Trace
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.jsonl import write_traces
 from farthing.traces.pool import cascade
-from farthing.traces.shapes import is_reply
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
+from farthing.traces.trace_kind import is_reply
 
 AssertSame = Callable[[TraceArrays, TraceArrays], None]
 RECORDED = Path(__file__).parents[2] / "../shared/data/traces"

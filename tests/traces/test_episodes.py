@@ -8,7 +8,7 @@ from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import decode, encode
 from farthing.traces.pool import cascade, is_pool
-from farthing.traces.shapes import recorded_rounds, shape_of
+from farthing.traces.trace_kind import recorded_rounds, shape_of
 
 
 def call(number: int, role: str, answer: str | None = None, usd: float = 0.0) -> Call:

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from farthing.errors import InputError, TraceFormatError
-from farthing.traces import draw as lots
+from farthing.traces import sampling as lots
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.given_grades import Given, read_given
-from farthing.traces.grade_file import (
+from farthing.traces.grades.grade_file import (
     Draw,
     Gold,
     Line,
@@ -21,12 +20,13 @@ from farthing.traces.grade_file import (
     plan_of,
     read_grades,
 )
-from farthing.traces.late_grades import (
-    Wordings,
+from farthing.traces.grades.import_grades import GradeTable, read_grade_table
+from farthing.traces.grades.overlay import (
+    AnswerTexts,
+    apply_grades,
     as_judged,
     judged_same,
     recorded_marks,
-    with_grades,
 )
 
 RECORDS = [
@@ -44,7 +44,7 @@ RECORDS = [
     )
 ]
 TRACES = assemble(RECORDS)
-WORDINGS = Wordings.of(RECORDS, TRACES)
+WORDINGS = AnswerTexts.of(RECORDS, TRACES)
 ALL: list[Line] = [
     Draw(seed=3, probability=0.25, judge="mini"),
     Pairs(seed=3, number=119, judge="mini"),
@@ -101,12 +101,12 @@ def test_two_draws_in_one_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_person_s_grades_go_on_top_of_what_was_recorded() -> None:
-    graded = with_grades(TRACES, WORDINGS, ALL)
+    graded = apply_grades(TRACES, WORDINGS, ALL)
     roles = graded.roles
     assert roles == ("mini", "large")
     assert graded.correct[:, 0].tolist() == [[True, True], [False, True], [False, False]]
     assert graded.ungraded[:, 0].tolist() == [[False, False], [False, False], [False, True]]
-    again = with_grades(TRACES, WORDINGS, [*ALL, Right(id="q1", answer="Paris", right=False)])
+    again = apply_grades(TRACES, WORDINGS, [*ALL, Right(id="q1", answer="Paris", right=False)])
     assert again.correct[0, 0].tolist() == [False, False]
 
 
@@ -124,15 +124,15 @@ def test_a_judge_s_grades_are_never_the_truth_and_its_first_word_counts() -> Non
 
 def test_marks_say_what_is_known_of_each_distinct_answer() -> None:
     assert recorded_marks(TRACES, 2).tolist() == [[-1, -1], [-1, 0], [-1, -1]]
-    graded = with_grades(TRACES, WORDINGS, ALL)
+    graded = apply_grades(TRACES, WORDINGS, ALL)
     assert recorded_marks(graded, 2).tolist() == [[1, -1], [1, 0], [-1, -1]]
 
 
 def test_grades_of_nothing_that_was_recorded_are_refused() -> None:
     with pytest.raises(InputError, match="no question 'q9'"):
-        with_grades(TRACES, WORDINGS, [Gold(id="q9", gold=["4"])])
+        apply_grades(TRACES, WORDINGS, [Gold(id="q9", gold=["4"])])
     with pytest.raises(InputError, match="nobody answered 'Rome' to the question 'q1'"):
-        with_grades(TRACES, WORDINGS, [Right(id="q1", answer="Rome", right=True)])
+        apply_grades(TRACES, WORDINGS, [Right(id="q1", answer="Rome", right=True)])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
@@ -145,7 +145,7 @@ def test_a_table_of_grades_names_answers_or_roles_or_gold(tmp_path: Path, suffix
             '{"id":"q1","role":"mini","right":true}\n\n{"id":"q2","answer":"5","right":false}\n'
             '{"id":"q3","gold":["the sea"]}\n'
         )
-    assert read_given(path, Given(TRACES, WORDINGS, drawn={"q1": 0.5})) == [
+    assert read_grade_table(path, GradeTable(TRACES, WORDINGS, drawn={"q1": 0.5})) == [
         Right(id="q1", answer="Paris.", right=True, probability=0.5),
         Right(id="q2", answer="5", right=False),
         Gold(id="q3", gold=["the sea"]),
@@ -171,17 +171,17 @@ def test_a_row_that_says_nothing_is_named(tmp_path: Path, row: str, says: str) -
     path = tmp_path / "mine.csv"
     path.write_text(row)
     with pytest.raises(TraceFormatError, match=says):
-        read_given(path, Given(TRACES, WORDINGS))
+        read_grade_table(path, GradeTable(TRACES, WORDINGS))
 
 
 def test_a_draw_follows_from_seed_and_id_alone_and_is_as_frequent_as_said() -> None:
     ids = np.array([f"q{i}" for i in range(20_000)])
-    drawn = lots.drawn(ids, 0, 0.2)
+    drawn = lots.sample_ids(ids, 0, 0.2)
     assert abs(drawn.mean() - 0.2) < 0.01
-    assert (lots.drawn(ids[::-1], 0, 0.2)[::-1] == drawn).all()
-    assert (lots.drawn(ids, 0, 0.4) >= drawn).all()
-    assert abs((drawn & lots.drawn(ids, 1, 0.2)).mean() - 0.04) < 0.01
+    assert (lots.sample_ids(ids[::-1], 0, 0.2)[::-1] == drawn).all()
+    assert (lots.sample_ids(ids, 0, 0.4) >= drawn).all()
+    assert abs((drawn & lots.sample_ids(ids, 1, 0.2)).mean() - 0.04) < 0.01
     order = lots.order(ids, 0)
     assert sorted(order.tolist()) == list(range(20_000))
     assert abs(np.corrcoef(order.argsort(), drawn)[0, 1]) < 0.03  # who is first is no sooner drawn
-    assert lots.drawn(ids, 0, 1.0).all()
+    assert lots.sample_ids(ids, 0, 1.0).all()

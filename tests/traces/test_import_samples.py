@@ -11,7 +11,7 @@ from farthing.errors import InputError
 from farthing.traces.base import Trace
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Supplied, read_foreign
-from farthing.traces.shapes import shape_of
+from farthing.traces.trace_kind import shape_of
 
 
 def as_samples(tmp_path: Path, name: str, content: Any) -> list[Trace]:

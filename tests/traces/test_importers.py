@@ -32,7 +32,7 @@ from farthing.traces.importers.read import (
 )
 from farthing.traces.jsonl import encode, read_traces, write_traces
 from farthing.traces.parquet import write_parquet
-from farthing.traces.shapes import Checker
+from farthing.traces.trace_kind import Checker
 
 Line = dict[str, Any]
 SECRET = "sk-proj-abcdefghijklmnop"

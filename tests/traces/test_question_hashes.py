@@ -7,7 +7,7 @@ import numpy as np
 
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.traces.question_hashes import marks
+from farthing.traces.question_hashes import question_hashes
 
 
 def test_a_mark_is_the_hash_of_what_was_recorded() -> None:
@@ -19,14 +19,16 @@ def test_a_mark_is_the_hash_of_what_was_recorded() -> None:
             for value in column[i].ravel().tolist():
                 said += int(value).to_bytes(8, "little", signed=True)
         expected.add(int.from_bytes(hashlib.sha256(said).digest()[:8], "little"))
-    assert marks(traces) == expected
+    assert question_hashes(traces) == expected
 
 
 def test_a_question_is_known_again_by_another_grade() -> None:
     traces = generate(preset("hotpotqa-llama2-7b").config, 30, np.random.default_rng(0))
-    assert marks(replace(traces, correct=~traces.correct, grade="same as base")) == marks(traces)
+    assert question_hashes(
+        replace(traces, correct=~traces.correct, grade="same as base")
+    ) == question_hashes(traces)
 
 
 def test_no_questions_have_no_marks() -> None:
     traces = generate(preset("hotpotqa-llama2-7b").config, 3, np.random.default_rng(0))
-    assert marks(traces.rows(slice(0))) == frozenset()
+    assert question_hashes(traces.rows(slice(0))) == frozenset()

@@ -13,7 +13,7 @@ from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.pool import is_pool
 from farthing.traces.samples import is_samples, leaders, refuse_samples, sampled
-from farthing.traces.shapes import recorded_rounds, shape_of
+from farthing.traces.trace_kind import recorded_rounds, shape_of
 
 
 def samples(role: str, answers: str, name: str = "q", **kept: Any) -> Trace:

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from farthing.calibration.base import Certificate
-from farthing.calibration.guarantees.agreement import AgreementPromise
-from farthing.calibration.guarantees.parity import ParityPromise
 from farthing.methods.base import Saveable
 from farthing.process.base import Policy
 from farthing.process.value import Value
+from farthing.promises.base import Certificate
+from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.kinds.parity import ParityPromise
 from farthing.traces.origin import Origin
 from farthing.traces.question_hashes import Marks
 

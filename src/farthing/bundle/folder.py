@@ -9,12 +9,12 @@ import numpy as np
 from farthing import __version__
 from farthing.bundle.base import Bundle
 from farthing.bundle.sealed import BODY, TRAINED, check_replaceable, sealed, unsealed
-from farthing.calibration.base import Certificate
 from farthing.errors import BundleError, CalibrationError
 from farthing.methods import cards
 from farthing.methods.base import Saveable
 from farthing.process.replay import EMPTY_SETS
 from farthing.process.value import Value
+from farthing.promises.base import Certificate
 from farthing.traces.atomic_folder import write_folder
 from farthing.traces.origin import Origin
 from farthing.traces.question_hashes import Marks

@@ -13,7 +13,7 @@ from farthing.cli.options import Json, Seed, TracesFiles, read_usd
 from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
-    from farthing.methods.asked import Asked
+    from farthing.features.question import QuestionFeatures
     from farthing.traces.arrays import TraceArrays
 
 
@@ -56,12 +56,12 @@ def allocate(
     Example: farthing allocate --traces pool.jsonl.gz --questions new.jsonl --budget 5.00
     --out assignment.jsonl
     """
-    from farthing.experiments import allocating
+    from farthing.features.question import QuestionFeatures
     from farthing.methods.allocators.estimates import fit_estimates
-    from farthing.methods.asked import Asked
     from farthing.methods.cards import system
     from farthing.money import NANO_PER_USD
     from farthing.reports import allocating as reports
+    from farthing.studies import batch_allocation
     from farthing.traces.eligibility import common
 
     if out is not None:
@@ -74,16 +74,16 @@ def allocate(
     learned, recorded = arrays, None
     if questions is None:
         learned, recorded = _held_out(arrays, seed)
-        ids, asked = recorded.ids.tolist(), Asked.of(recorded)
+        ids, asked = recorded.ids.tolist(), QuestionFeatures.of(recorded)
     else:
         ids, asked = _read(questions)
     with interruptible("nothing was written"):
         estimates = fit_estimates(learned)
         batch = estimates.batch(asked, None if recorded is None else recorded.made[:, 0])
-        found = allocating.allocate(
+        found = batch_allocation.allocate(
             estimates,
             batch,
-            allocating.Budget(int(budget * NANO_PER_USD), at_most),
+            batch_allocation.Budget(int(budget * NANO_PER_USD), at_most),
             chosen,
             recorded=None if recorded is None else _if_graded(recorded),
             seed=seed,
@@ -104,21 +104,21 @@ def _held_out(arrays: "TraceArrays", seed: int) -> "tuple[TraceArrays, TraceArra
     import numpy as np
 
     from farthing.errors import InputError
-    from farthing.experiments.division import Split, divided
+    from farthing.recommendation.bundle_splits import Split, split_bundle_questions
 
     if len(arrays) < 3:
         raise InputError(
             f"{counted(len(arrays), 'recorded question')} cannot be divided into some to learn "
             "from and a batch; record more, or give --questions"
         )
-    parts = divided(arrays, Split(seed))
+    parts = split_bundle_questions(arrays, Split(seed))
     learned = np.sort(np.concatenate([parts.train, parts.calibrate]))
     return arrays.take(learned), arrays.take(parts.test)
 
 
 def _if_graded(recorded: "TraceArrays") -> "TraceArrays | None":
     """Return the batch where what really came of it is known; else say that it is not."""
-    from farthing.traces.grades import ungraded_questions
+    from farthing.traces.grades.named import ungraded_questions
 
     lacking = int(ungraded_questions(recorded).sum())
     if not lacking:
@@ -130,11 +130,11 @@ def _if_graded(recorded: "TraceArrays") -> "TraceArrays | None":
     return None
 
 
-def _read(questions: Path) -> "tuple[list[str], Asked]":
-    from farthing.methods.asked import Asked
+def _read(questions: Path) -> "tuple[list[str], QuestionFeatures]":
+    from farthing.features.question import QuestionFeatures
     from farthing.tasks.questions import load_questions
 
     read = load_questions("text", questions, graded=False)
     texts = tuple(question.text for question in read)
     groups = tuple(question.group or "" for question in read)
-    return [question.id for question in read], Asked(texts, groups)
+    return [question.id for question in read], QuestionFeatures(texts, groups)

@@ -36,10 +36,10 @@ def check(
 
     Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
     """
-    from farthing.experiments import division, drift
+    from farthing.recommendation import bundle_splits, drift
     from farthing.reports import records
 
-    split = division.Split(seed, sizes_of(train, calibrate, test))
+    split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
     old, fresh = files.read_traces(*traces), files.read_traces(new)
     found = drift.check(bundle, old, fresh, split=split)
     if as_json:

@@ -27,10 +27,10 @@ from farthing.cli.promises import Budget, Delta, Epsilon, Most, Options, Promise
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
-    from farthing.experiments.base import Comparison
-    from farthing.experiments.plan import Plan
-    from farthing.experiments.promises import Promise as Asked
+    from farthing.comparison.plan import Plan
     from farthing.methods.base import Dataset
+    from farthing.recommendation.base import Comparison
+    from farthing.recommendation.promises import Promise as Asked
 
 Files = Annotated[
     list[Path],
@@ -114,7 +114,7 @@ def compare(
 
     Example: farthing compare --traces runs.jsonl.gz --alpha 0.1 --splits 100 --out report
     """
-    from farthing.experiments.plan import Plan
+    from farthing.comparison.plan import Plan
 
     options = Options(delta, epsilon, reference, budget, most, None, population=population)
     asked = _asked(promise, options, alpha)
@@ -155,8 +155,8 @@ def _asked(promise: Promise, options: Options, alphas: list[Fraction]) -> "Asked
 
 def run(dataset: "Dataset", plan: "Plan", out: Path, *, as_json: bool = False) -> None:
     """Run a comparison, print its table, or its rows as JSON, and write its report."""
-    from farthing.experiments import compare as room
-    from farthing.experiments.results import results
+    from farthing.comparison import compare as room
+    from farthing.comparison.results import results
     from farthing.reports import summary
     from farthing.reports.page import write_report
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Column
 
 if TYPE_CHECKING:
-    from farthing.experiments.base import Event
+    from farthing.recommendation.base import Event
 
 NARROWEST = 60
 """Columns that results need; a pipe has none of its own and gets 80."""

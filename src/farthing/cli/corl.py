@@ -16,7 +16,7 @@ from farthing.cli.recommend import Delta, Epsilon, held_to
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
-    from farthing.experiments.corl.pool import Pool
+    from farthing.corl.pool import Pool
 
 app = typer.Typer(
     cls=PlainGroup,
@@ -64,8 +64,8 @@ def evaluate(
     """
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
-    from farthing.experiments.corl.evaluate import evaluate as evaluate_controller
-    from farthing.experiments.corl.opened import Opened
+    from farthing.corl.evaluation import evaluate as evaluate_controller
+    from farthing.corl.session import Opened
     from farthing.reports.corl import evaluation, evaluation_record
 
     hard = None if budget is None else nano_from_usd(budget)
@@ -113,8 +113,8 @@ def certify(
     asked = held_to(reference, promise, epsilon, delta)
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
-    from farthing.experiments.corl.certify import certify as certify_controller
-    from farthing.experiments.corl.opened import Opened
+    from farthing.corl.certificate import certify as certify_controller
+    from farthing.corl.session import Opened
     from farthing.reports.corl_certificate import certified, certified_record
 
     with interruptible("nothing was kept"), Opened.of(chosen) as opened, trainings() as shown:
@@ -168,7 +168,7 @@ def run(
     chosen, costs = _pool(controller, pool)
     if chosen.hooks:
         remark(f"note: it learned under {', '.join(chosen.hooks)}; live, no hook is applied")
-    from farthing.experiments.corl.live import ask
+    from farthing.corl.live import ask
     from farthing.reports.corl import live, live_record
 
     nano = None if budget is None else nano_from_usd(budget)
@@ -189,7 +189,7 @@ def run(
 
 def _pool(controller: Path | None, name: str | None) -> "tuple[Pool, dict[str, float]]":
     """Return the pool with its controller, and what calls cost on average, where that is known."""
-    from farthing.experiments.corl.folder import pool_of
+    from farthing.corl.checkpoint import pool_of
 
     found = pool_of(controller, name)
     return found.pool, found.card.call_cost_usd if found.card else {}

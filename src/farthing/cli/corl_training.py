@@ -15,7 +15,7 @@ from farthing.money import significant
 from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
-    from farthing.experiments.corl.pool import Pool
+    from farthing.corl.pool import Pool
     from farthing.methods.controllers.learner import Log
 
 CURVES = "curves.png"
@@ -49,16 +49,16 @@ def warm(
 
     Example: farthing corl warm --pool pool.toml --out warm
     """
-    from farthing.experiments.corl.folder import check_out
-    from farthing.experiments.corl.pool import find
+    from farthing.corl.checkpoint import check_out
+    from farthing.corl.pool import find
 
     check_folder(out)
     check_out(out)
     chosen = find(pool)
     check_weights(chosen)
-    from farthing.experiments.corl.opened import Opened
-    from farthing.experiments.corl.warm import COURSE, Plan
-    from farthing.experiments.corl.warm import warm as warm_controller
+    from farthing.corl.session import Opened
+    from farthing.corl.warm_start import COURSE, Plan
+    from farthing.corl.warm_start import warm as warm_controller
     from farthing.lm.supervised import Progress
 
     plan = Plan(lora, questions, replace(COURSE, steps=steps), seed)
@@ -126,7 +126,7 @@ def train(
     Example: farthing corl train --pool four --out controller
     """
     from farthing import plugins
-    from farthing.experiments.corl.folder import check_out, pool_to_train
+    from farthing.corl.checkpoint import check_out, pool_to_train
 
     check_folder(out)
     check_out(out)
@@ -137,9 +137,9 @@ def train(
     chosen = replace(pool_to_train(pool, controller, prompt), hooks=tuple(hook or ()))
     check_weights(chosen)
     plugins.load("samplers", sampler)
-    from farthing.experiments.corl.opened import Opened
-    from farthing.experiments.corl.training import Plan
-    from farthing.experiments.corl.training import train as train_controller
+    from farthing.corl.session import Opened
+    from farthing.corl.training import Plan
+    from farthing.corl.training import train as train_controller
     from farthing.lm.masked_ppo import Settings
     from farthing.methods.controllers.learner import Course, Update
 

@@ -26,7 +26,7 @@ def database_of(database: str | None, config: Path | None) -> str:
         ConfigError: the configuration cannot be read, or names none.
     """
     from farthing.gateway.config import placed_database
-    from farthing.models.sections import read_toml
+    from farthing.models.toml import read_toml
 
     if (database is None) == (config is None):
         raise InputError("give the gateway's database: --database farthing.db, or its --config")

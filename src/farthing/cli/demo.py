@@ -70,7 +70,7 @@ def demo(
 
 
 def _compare(out: Path) -> None:
-    from farthing.experiments.plan import Plan
+    from farthing.comparison.plan import Plan
 
     dataset, sizes = generated(PRESET, None, 0, {})
     run(dataset, Plan((Fraction(1, 10),), POLICIES, sizes=sizes), out)

@@ -46,11 +46,11 @@ def explore(
 
     Example: farthing explore --traces pool.jsonl.gz --budget 0.50 --value-of gpt-4o
     """
-    from farthing.experiments import exploring
-    from farthing.experiments.exploring_record import recorded
     from farthing.methods.cards import system
     from farthing.money import NANO_PER_USD
     from farthing.reports import exploring as reports
+    from farthing.studies import online_learning
+    from farthing.studies.online_learning_traces import recorded
     from farthing.traces.files import check_suffix, write_traces
     from farthing.traces.importers.any_file import read_all_records
 
@@ -60,13 +60,13 @@ def explore(
     chosen = system("bandit", bandit)
     arrays = files.read_traces(*traces)
     files.doubt_costs(arrays)
-    stream, nano = exploring.stream_of(arrays, seed), int(budget * NANO_PER_USD)
-    exploring.refuse(stream, nano, value_of)
+    stream, nano = online_learning.stream_of(arrays, seed), int(budget * NANO_PER_USD)
+    online_learning.refuse(stream, nano, value_of)
     if len(stream) < len(arrays):
         lacking = len(arrays) - len(stream)
         remark(f"note: {lacking:,} questions lack a graded answer of some model and are left out")
     with interruptible("nothing was written"), trainings() as shown:
-        found = exploring.explore(
+        found = online_learning.explore(
             stream,
             chosen,
             nano,

@@ -9,7 +9,7 @@ from farthing.cli.console import remark
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
-    from farthing.experiments.partly_graded import Graded
+    from farthing.recommendation.partial_grades import LabelledTraces
     from farthing.traces.arrays import TraceArrays
 
 OPTION = " --"
@@ -153,13 +153,13 @@ def check_nothing_is_lost(out: Path) -> None:
         )
 
 
-def graded(traces: Path, grades: Path) -> "Graded":
+def graded(traces: Path, grades: Path) -> "LabelledTraces":
     """Read traces and the grades beside them.
 
     Raises:
         InputError: there is no such file of grades, or it does not fit the traces.
     """
-    from farthing.experiments.grade_book import GradeBook
+    from farthing.grading.session import GradeBook
 
     if not grades.is_file():
         raise InputError(f"{grades}: there is no such file of grades; `farthing grade` makes one")

@@ -27,8 +27,8 @@ from farthing.errors import InputError
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
-    from farthing.experiments.grade_book import Card, GradeBook, Said
-    from farthing.experiments.grading import Asked, Standing
+    from farthing.grading.session import GradeBook, GradePrompt, Response
+    from farthing.grading.status import Asked, GradingStatus
     from farthing.runtime.judge import Judge
 
 CHECKED = 0.2
@@ -94,10 +94,10 @@ def grade(
     Example: farthing grade --bundle bundle --traces runs.jsonl --epsilon 0.05 --delta 0.1
     --reference gpt-4o --ask
     """
-    from farthing.experiments.division import Split
-    from farthing.experiments.grade_book import GradeBook, ask_judge, ask_persons
-    from farthing.experiments.grading import Session
-    from farthing.traces.grade_file import beside
+    from farthing.grading.session import GradeBook, ask_judge, ask_persons
+    from farthing.grading.status import GradingSession
+    from farthing.recommendation.bundle_splits import Split
+    from farthing.traces.grades.grade_file import beside
 
     options = Options(delta, epsilon, reference, None, None, None, judge_epsilon, judge_delta)
     options.check(promise)
@@ -108,7 +108,7 @@ def grade(
     book = GradeBook.open(recorded, out or beside(recorded))
     model = _judge(judge, config, max_cost, book.path)
     _plan(book, asked, judge, check, seed)
-    session = Session(bundle, asked, Split(seed, sizes_of(train, calibrate, test)))
+    session = GradingSession(bundle, asked, Split(seed, sizes_of(train, calibrate, test)))
     if grades is not None:
         _take(book, grades, reference)
     session = session.begun(book.graded())
@@ -129,7 +129,7 @@ def grade(
         _list(book, standing, batch)
 
 
-def _say(standing: "Standing") -> None:
+def _say(standing: "GradingStatus") -> None:
     typer.echo(standing.sentence())
 
 
@@ -154,8 +154,8 @@ def _plan(
     book: "GradeBook", asked: "Asked", judge: str | None, check: float | None, seed: int
 ) -> None:
     """Say in the file how chance draws, before anything is graded by it."""
-    from farthing.experiments.promises import Agreement, Parity
-    from farthing.traces.grade_file import Draw, Pairs
+    from farthing.recommendation.promises import Agreement, Parity
+    from farthing.traces.grades.grade_file import Draw, Pairs
 
     graded = book.graded()
     if isinstance(asked, Agreement):
@@ -185,13 +185,13 @@ def _plan(
 
 
 def _take(book: "GradeBook", file: Path, reference: str | None) -> None:
-    from farthing.traces.given_grades import Given, read_given
+    from farthing.traces.grades.import_grades import GradeTable, read_grade_table
 
     drawn = book.graded().drawn
-    book.add(read_given(file, Given(book.recorded, book.wordings, reference, drawn)))
+    book.add(read_grade_table(file, GradeTable(book.recorded, book.wordings, reference, drawn)))
 
 
-def _list(book: "GradeBook", standing: "Standing", most: int) -> None:
+def _list(book: "GradeBook", standing: "GradingStatus", most: int) -> None:
     for wanted in standing.then.wanted[:most]:
         card = book.card(wanted)
         show(Text(_short(f"{book.recorded.ids[wanted.row]}: {card.question}")))
@@ -203,7 +203,7 @@ def _list(book: "GradeBook", standing: "Standing", most: int) -> None:
         remark(f"and {len(standing.then.wanted) - most:,} more; --ask asks for them one by one")
 
 
-def _ask(card: "Card") -> "Said | None":
+def _ask(card: "GradePrompt") -> "Response | None":
     """Show a question and its answers, and read one line of keys; None: quit."""
     typer.echo(f"\n{card.question}")
     if card.against is not None:

@@ -13,9 +13,9 @@ from farthing.errors import InputError
 if TYPE_CHECKING:
     from farthing.models.prices import Price
     from farthing.traces.base import Trace
+    from farthing.traces.duplicates import DuplicateCounter
     from farthing.traces.importers.base import Options
     from farthing.traces.importers.read import Imported, Supplied
-    from farthing.traces.repeats import Repeats
     from farthing.traces.store import Store
 
 
@@ -70,13 +70,13 @@ def import_foreign(
     files: Sequence[Path], form: str | None, supplied: "Supplied", store: "Store", named: str
 ) -> int:
     """Add other tools' files to a store, all or nothing, and say what they lack."""
+    from farthing.traces.duplicates import DuplicateCounter
     from farthing.traces.importers.read import check, read_foreign
-    from farthing.traces.repeats import Repeats
-    from farthing.traces.shapes import Checker
+    from farthing.traces.trace_kind import Checker
 
     imported: Imported = read_foreign(files, form, supplied)
     check(imported, Checker.after(store.traces(), named))
-    repeats = Repeats.beside(store.traces())
+    repeats = DuplicateCounter.beside(store.traces())
     added = add(store, imported.traces, repeats, ", ".join(map(str, files)), named)
     for note in imported.notes:
         remark(f"note: {note}")
@@ -84,7 +84,7 @@ def import_foreign(
 
 
 def add(
-    store: "Store", traces: "Iterable[Trace]", repeats: "Repeats", source: str, named: str
+    store: "Store", traces: "Iterable[Trace]", repeats: "DuplicateCounter", source: str, named: str
 ) -> int:
     """Add traces, all or nothing, and say which of them repeat others under another id.
 

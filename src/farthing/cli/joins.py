@@ -37,15 +37,15 @@ def joins(
 
     Example: farthing joins --traces pool.jsonl.gz --new few.jsonl --budget 0.0002
     """
-    from farthing.experiments import joining
     from farthing.money import NANO_PER_USD
     from farthing.reports import joining as reports
+    from farthing.studies import cold_start
 
-    pool, few = read_traces(*traces), joining.Few.of(read_traces(new), model)
+    pool, few = read_traces(*traces), cold_start.Few.of(read_traces(new), model)
     doubt_costs(pool)
     with interruptible("nothing was written"):
         budgets = [int(one * NANO_PER_USD) for one in budget or []]
-        found = joining.join(pool, few, budgets_nano=budgets, seed=seed)
+        found = cold_start.join(pool, few, budgets_nano=budgets, seed=seed)
     if as_json:
         show_json(reports.to_json(found))
     else:

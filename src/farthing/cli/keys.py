@@ -18,9 +18,9 @@ from farthing.errors import InputError
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
-    from farthing.budgets.accounts.base import Unit
-    from farthing.budgets.accounts.periods import Period
-    from farthing.gateway.keys import KeyLimit, KeyRecord, Keys, Scope
+    from farthing.storage.keys import KeyLimit, KeyRecord, Keys, Scope
+    from farthing.storage.ledger.base import Unit
+    from farthing.storage.ledger.periods import Period
 
 T = TypeVar("T")
 app = typer.Typer(
@@ -156,8 +156,8 @@ def limit(
 
 def _doubt(models: Sequence[str], config: Path) -> None:
     """Say which models a configuration does not have; they may come later."""
-    from farthing.gateway.sections import PREFIX
-    from farthing.models.sections import read_toml
+    from farthing.gateway.config_sections import PREFIX
+    from farthing.models.toml import read_toml
 
     tables = read_toml(config)
     sections = [tables.get(name) for name in ("models", "policies")]
@@ -172,7 +172,7 @@ def _limits(
     usd: Sequence[str], tokens: Sequence[str], calls: Sequence[str], per: Per
 ) -> "list[KeyLimit]":
     """Read limits."""
-    from farthing.gateway.keys import KeyLimit
+    from farthing.storage.keys import KeyLimit
 
     return [
         KeyLimit(cast("Unit", unit), *_amount(text, unit, per))
@@ -195,7 +195,7 @@ def _ended(text: str) -> "tuple[Unit, Period]":
 
 def _with(where: str, ask: "Callable[[Keys], Awaitable[T]]", *, create: bool) -> T:
     """Return what is asked of the keys of a database."""
-    from farthing.gateway.keys import open_keys
+    from farthing.storage.keys import open_keys
 
     async def asked() -> T:
         keys = await open_keys(where, create=create)
@@ -256,7 +256,7 @@ def _allowed(record: "KeyRecord") -> str:
 def _limit(limit: "KeyLimit") -> str:
     """Say a limit in words.
 
-    >>> from farthing.gateway.keys import KeyLimit
+    >>> from farthing.storage.keys import KeyLimit
     >>> _limit(KeyLimit("usd", "day", 5_000_000_000)), _limit(KeyLimit("calls", "total", 1_000))
     ('$5 a day', '1,000 calls in all')
     """

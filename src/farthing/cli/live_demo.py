@@ -21,9 +21,9 @@ from farthing.money import significant, usd_from_nano
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
-    from farthing.experiments.base import Comparison
-    from farthing.experiments.evaluate_bundle import Evaluated
     from farthing.methods.base import Dataset
+    from farthing.recommendation.base import Comparison
+    from farthing.recommendation.evaluate import BundleEvaluation
     from farthing.runtime.answer import Answer
     from farthing.runtime.job import Job
     from farthing.tasks.arithmetic import Part
@@ -161,13 +161,13 @@ def _drawn(part: "Part", n: int, seed: int | None) -> "list[Question]":
     return list(drawn.values())
 
 
-def _fitted(job: "Job", out: Path) -> "tuple[Evaluated, Comparison]":
+def _fitted(job: "Job", out: Path) -> "tuple[BundleEvaluation, Comparison]":
     """Train, calibrate and measure the bundle, and write the report of all policies."""
     import numpy as np
 
-    from farthing.experiments import evaluate_bundle, pipeline, proving
-    from farthing.experiments.promises import Coverage
     from farthing.methods.base import Dataset
+    from farthing.recommendation import certify, evaluate, pipeline
+    from farthing.recommendation.promises import Coverage
     from farthing.traces.files import read_arrays
 
     traces, system = read_arrays(out / STORE), job.system()
@@ -175,16 +175,16 @@ def _fitted(job: "Job", out: Path) -> "tuple[Evaluated, Comparison]":
     dataset, bundle = Dataset(NAME, traces, system=system), out / BUNDLE
     with trainings() as shown:
         pipeline.train(dataset, POLICY, ALPHA, bundle, progress=Learning(shown, POLICY))
-    serving = proving.Serving(system=system)
+    serving = certify.Serving(system=system)
     pipeline.calibrate(bundle, traces, Coverage(1 - ALPHA, DELTA), serving=serving)
-    found = evaluate_bundle.evaluate(bundle, traces)
+    found = evaluate.evaluate(bundle, traces)
     return found, _report(dataset, found, out)
 
 
-def _report(dataset: "Dataset", found: "Evaluated", out: Path) -> "Comparison":
+def _report(dataset: "Dataset", found: "BundleEvaluation", out: Path) -> "Comparison":
     """Compare all policies, and say in the report which promise its figures are of."""
-    from farthing.experiments import compare
-    from farthing.experiments.plan import Plan
+    from farthing.comparison import compare
+    from farthing.comparison.plan import Plan
     from farthing.reports.page import write_report
 
     with trainings() as shown:
@@ -214,7 +214,7 @@ def _of_the_report(comparison: "Comparison", out: Path) -> str:
     )
 
 
-def _saved(found: "Evaluated") -> str:
+def _saved(found: "BundleEvaluation") -> str:
     """Write the saving against the large model, with its interval where it is known."""
     value = found.value
     if value.saved is None:
@@ -225,7 +225,7 @@ def _saved(found: "Evaluated") -> str:
     return f"{100 * value.saved:.0f} % (95 % interval {100 * low:.0f} to {100 * high:.0f})"
 
 
-def _money(found: "Evaluated") -> Table:
+def _money(found: "BundleEvaluation") -> Table:
     """Show what 1,000 questions cost, and how often answers are right."""
     value, large, small = found.value, found.alone["guide"], found.alone["base"]
     table = plain_table()
@@ -243,7 +243,7 @@ def _money(found: "Evaluated") -> Table:
     return table
 
 
-def _promise(found: "Evaluated") -> Iterator[str]:
+def _promise(found: "BundleEvaluation") -> Iterator[str]:
     certificate = found.bundle.certificate
     if certificate is not None:
         yield f"\nPromise: {certificate.plain_language()}"

@@ -88,7 +88,7 @@ def serve(
     """
     try:
         from farthing.lm.server import serve as serve_models
-        from farthing.models.listening import bind
+        from farthing.models.net import bind
     except ModuleNotFoundError:
         raise MissingExtraError("serving models", "live") from None
     from farthing.models.prices import PriceTable

@@ -13,7 +13,7 @@ from farthing.cli.options import Json, Seed, read_usd
 from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
-    from farthing.experiments.remembering import World
+    from farthing.studies.memory import World
     from farthing.tasks.base import Question
 
 MADE_UP = 240
@@ -65,10 +65,10 @@ def memory(
     Example: farthing memory --documents docs.jsonl --graded graded.jsonl
     --questions new.jsonl --budget 0.02 --out contexts.jsonl
     """
-    from farthing.experiments import remembering
     from farthing.methods.agents.budget_mem.learner import Learner
     from farthing.money import NANO_PER_USD
     from farthing.reports import remembering as reports
+    from farthing.studies import memory as remembering
 
     if out is not None:
         files.check_file(out)
@@ -102,7 +102,7 @@ def _given(
     import numpy as np
 
     from farthing.errors import InputError
-    from farthing.experiments.remembering import World, follows, stands
+    from farthing.studies.memory import World, follows, stands
     from farthing.tasks.linked_facts import linked_facts
     from farthing.tasks.local_search import LocalSearch, read_corpus
     from farthing.tasks.questions import load_questions

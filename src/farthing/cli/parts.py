@@ -62,12 +62,12 @@ def parts(
     Example: farthing parts --parts parts.toml --budget 0.002
     """
     from farthing.errors import InputError
-    from farthing.experiments.part_samples import measure, read_parts
-    from farthing.experiments.part_tokens import cap
-    from farthing.experiments.parts import share
     from farthing.methods.cards import system
     from farthing.money import NANO_PER_USD
     from farthing.reports import parts as reports
+    from farthing.studies.part_samples import measure, read_parts
+    from farthing.studies.part_tokens import cap
+    from farthing.studies.pipeline_parts import share
 
     if (budget is None) == (tokens is None):
         raise InputError("say what a task may cost: --budget USD, or --tokens N; one of both")

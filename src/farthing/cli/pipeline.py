@@ -57,9 +57,9 @@ from farthing.cli.promises import (
 from farthing.traces.arrays import RIGHT
 
 if TYPE_CHECKING:
-    from farthing.calibration.base import Certificate
-    from farthing.experiments.pipeline import Calibrated
     from farthing.methods.base import Fitted
+    from farthing.promises.base import Certificate
+    from farthing.recommendation.pipeline import Calibrated
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
 
@@ -91,17 +91,17 @@ def train(
 
     Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
     """
-    from farthing.experiments import auto, division, pipeline
     from farthing.methods.base import Dataset
-    from farthing.runtime.made_with import made_with
-    from farthing.traces.grades import graded
+    from farthing.recommendation import auto, bundle_splits, pipeline
+    from farthing.runtime.provenance import made_with
+    from farthing.traces.grades.named import graded
 
     files.check_bundle(out)
     arrays = graded(files.read_traces(*traces), grade)
     dataset = Dataset(files.named(traces), arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
-    split = division.Split(seed, sizes_of(train, calibrate, test))
+    split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
     with interruptible("nothing was saved"), trainings() as shown:
         if policy == auto.AUTO:
             policy = auto.in_training(dataset, alpha, split, Learning(shown, "trying methods"))
@@ -178,10 +178,10 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing.bundle import folder as bundles
-    from farthing.experiments import division, pipeline, proving
+    from farthing.recommendation import bundle_splits, certify, pipeline
     from farthing.reports import records
     from farthing.reports.pipeline import promised
-    from farthing.runtime.made_with import made_with
+    from farthing.runtime.provenance import made_with
 
     options = Options(
         delta=delta,
@@ -202,10 +202,10 @@ def calibrate(
     before = bundles.load(bundle).certificate
     late = None if grades is None else files.graded(files.the_only(traces, "--grades"), grades)
     arrays = files.read_traces(*traces) if late is None else late.traces
-    split = division.Split(seed, sizes_of(train, calibrate, test))
+    split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
     made = made_with(traces, arrays, job)
     budget_a_question = per_question(question_budget, largest)
-    serving = proving.Serving(budget_a_question, made.system, missing=missing)
+    serving = certify.Serving(budget_a_question, made.system, missing=missing)
     done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
     _say_sizes(done.sizes)
     doubts = (*filter(None, [made.note]), *_too_short(done.certificate))
@@ -240,13 +240,14 @@ def evaluate(
 
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
-    from farthing.experiments import division, evaluate_bundle
+    from farthing.recommendation import bundle_splits
+    from farthing.recommendation import evaluate as evaluate_bundle
     from farthing.reports import records
     from farthing.reports.pipeline import measured
     from farthing.traces.files import PARQUET
     from farthing.traces.importers.any_file import form_of
 
-    split = division.Split(seed, sizes_of(train, calibrate, test))
+    split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
     if len(traces) == 1 and traces[0].suffix == PARQUET and form_of(traces[0]) is None:
         with trainings() as shown:
             found = evaluate_bundle.evaluate_file(
@@ -275,7 +276,7 @@ def _unproved(done: "Calibrated", bundle: Path) -> str:
 
 
 def _too_short(certificate: "Certificate") -> list[str]:
-    from farthing.calibration.guarantees.online import (
+    from farthing.promises.kinds.online import (
         OnlinePromise,
         OnlineThreshold,
         updates_needed,

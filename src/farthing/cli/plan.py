@@ -43,12 +43,12 @@ def plan(
     Example: farthing plan workflow.toml --budget 0.01 --deadline 30
     """
     from farthing.errors import InputError
-    from farthing.experiments.planning import compare_plans
     from farthing.methods.cards import system
     from farthing.methods.planners.base import Left
     from farthing.methods.planners.workflow_file import read_workflow
     from farthing.money import NANO_PER_USD
     from farthing.reports import planning as reports
+    from farthing.studies.workflow_plan import compare_plans
 
     if deadline is not None and not deadline > 0.0:
         raise InputError(f"the deadline is {deadline:g} s; give more than 0")

@@ -13,9 +13,9 @@ from farthing.errors import InputError
 from farthing.money import dollars
 
 if TYPE_CHECKING:
-    from farthing.calibration.guarantees.agreement import JudgeShare
-    from farthing.experiments.promises import Promise as Asked
     from farthing.process.budget import PerQuestion
+    from farthing.promises.kinds.agreement import JudgeShare
+    from farthing.recommendation.promises import Promise as Asked
 
 Promise = Literal["coverage", "selective", "parity", "agreement", "budget", "shift"]
 Method = Literal["split", "pac", "groups", "online"]
@@ -198,7 +198,7 @@ class Options:
         Raises:
             InputError: it leaves nothing to the policy.
         """
-        from farthing.calibration.guarantees.agreement import JudgeShare
+        from farthing.promises.kinds.agreement import JudgeShare
 
         epsilon, delta = self.epsilon or Fraction(0), self.delta or Fraction(0)
         share = JudgeShare(
@@ -224,7 +224,7 @@ class Options:
         Raises:
             InputError: the budget is not below the largest possible cost.
         """
-        from farthing.experiments import promises
+        from farthing.recommendation import promises
 
         delta, level = self.delta or Fraction(0), 1 - alpha
         if promise == "coverage":

@@ -20,8 +20,8 @@ from farthing.cli.options import (
 from farthing.cli.promises import PerWhat
 
 if TYPE_CHECKING:
-    from farthing.experiments.promises import Agreement, Parity
-    from farthing.experiments.promises import Promise as Asked
+    from farthing.recommendation.promises import Agreement, Parity
+    from farthing.recommendation.promises import Promise as Asked
 
 Kind = Literal["parity", "agreement", "coverage", "selective"]
 Epsilon = Annotated[
@@ -88,12 +88,12 @@ def recommend(
     Example: farthing recommend --traces runs.jsonl.gz --reference gpt-4o --out bundle
     """
     from farthing.bundle import folder as bundles
-    from farthing.experiments import recommend as rooms
-    from farthing.experiments.promises import with_per
-    from farthing.experiments.recommend_plan import default
     from farthing.methods.base import Dataset
+    from farthing.recommendation import recommend as rooms
+    from farthing.recommendation.plan import default
+    from farthing.recommendation.promises import with_per
     from farthing.reports.recommend import OfTraffic, screen
-    from farthing.runtime.made_with import made_with
+    from farthing.runtime.provenance import made_with
 
     if out is not None:
         files.check_bundle(out)
@@ -125,7 +125,7 @@ def recommend(
 
 def _is_traffic(traces: Path) -> bool:
     """Return whether all questions of a store passed through a gateway."""
-    from farthing.gateway.traffic_export import SOURCE
+    from farthing.gateway.recording.export import SOURCE
     from farthing.traces.files import STORES
     from farthing.traces.store import Store
 
@@ -148,7 +148,7 @@ def _asked(
         InputError: an option means nothing to it.
     """
     from farthing.errors import InputError
-    from farthing.experiments import promises
+    from farthing.recommendation import promises
 
     level = 1 - (Fraction(1, 10) if alpha is None else alpha)
     sure = Fraction(1, 10) if delta is None else delta
@@ -171,7 +171,7 @@ def held_to(
     Raises:
         InputError: agreement cannot have that epsilon.
     """
-    from farthing.experiments.promises import Agreement, Parity
+    from farthing.recommendation.promises import Agreement, Parity
 
     sure = Fraction(1, 10) if delta is None else delta
     if kind == "parity":

@@ -16,8 +16,8 @@ from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
+    from farthing.api.recalibration import Anew, Listed, Versions
     from farthing.bundle.base import Bundle
-    from farthing.door.redeploying import Anew, Listed, Versions
 
 ConfigFile = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The gateway's configuration, in TOML.")
@@ -54,7 +54,7 @@ def recalibrate(
 
     Example: farthing recalibrate serve.toml --policy support
     """
-    from farthing.door.redeploying import Asked, recalibrated
+    from farthing.api.recalibration import Asked, recalibrated
 
     asked = Asked(policy, mode, date_of(since), seed, dry_run)
     with interruptible("the bundle is one or the other, and whole; see farthing rollback --list"):
@@ -97,7 +97,7 @@ def rollback(
 
     Example: farthing rollback serve.toml --policy support
     """
-    from farthing.door.redeploying import rolled_back, versions
+    from farthing.api.recalibration import rolled_back, versions
     from farthing.errors import InputError
 
     if as_list and to is not None:

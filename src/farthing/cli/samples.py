@@ -28,14 +28,14 @@ def samples(
 
     Example: farthing samples --traces samples.jsonl.gz --per-question 8
     """
-    from farthing.experiments import sampling
     from farthing.reports import sampling as reports
+    from farthing.studies import self_consistency
 
     arrays, notes = noted(traces)
     for note in notes:
         remark(f"note: {note}")
     with interruptible("nothing was written"), trainings() as shown:
-        found = sampling.compare(
+        found = self_consistency.compare(
             arrays,
             per_question,
             orders=orders,

@@ -39,7 +39,7 @@ def serve(
     Example: farthing serve serve.toml --record --watch
     """
     from farthing.gateway.config import overridden, read_config
-    from farthing.gateway.remarks import remarks
+    from farthing.gateway.config_warnings import remarks
     from farthing.gateway.server import serve as run
 
     read = overridden(read_config(config, record=record), host=host, port=port, workers=workers)

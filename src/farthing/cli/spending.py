@@ -20,10 +20,10 @@ SHOWN = 12
 """Characters of an id that a list has; they name it as well as the whole."""
 
 if TYPE_CHECKING:
-    from farthing.budgets.accounts.base import Unknown
-    from farthing.gateway.charged import Account, Charged, Standing
     from farthing.gateway.config import ServeConfig
-    from farthing.gateway.keys import KeyRecord
+    from farthing.gateway.spending_report import Account, LimitStatus, SpendingReport
+    from farthing.storage.keys import KeyRecord
+    from farthing.storage.ledger.base import Unknown
 
 
 def spending(
@@ -70,12 +70,12 @@ def spending(
             remark(_of_disputed(found))
 
 
-async def _charged(config: "ServeConfig") -> "Charged":
+async def _charged(config: "ServeConfig") -> "SpendingReport":
     from datetime import UTC, datetime
 
-    from farthing.budgets.accounts.opening import open_accounts
-    from farthing.gateway.charged import all_accounts, all_limits, charged
-    from farthing.gateway.keys import open_keys
+    from farthing.gateway.spending_report import all_accounts, all_limits, charged
+    from farthing.storage.keys import open_keys
+    from farthing.storage.ledger.opening import open_accounts
 
     await _exists(config.serve.database)
     records: list[KeyRecord] = []
@@ -99,8 +99,8 @@ async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[Unknow
     Raises:
         InputError: none has this id, or several ids begin so.
     """
-    from farthing.budgets.accounts.base import Amount
-    from farthing.budgets.accounts.opening import open_accounts
+    from farthing.storage.ledger.base import Amount
+    from farthing.storage.ledger.opening import open_accounts
 
     await _exists(config.serve.database)
     ledger = await open_accounts(config.serve.database)
@@ -119,14 +119,14 @@ async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[Unknow
 
 async def _exists(database: str) -> None:
     """Refuse a database that is not there, which opening a ledger would make."""
-    from farthing.gateway.database import open_database
+    from farthing.storage.database import open_database
 
     await (await open_database(database, (), create=False)).aclose()
 
 
 def _nano(usd: str) -> int:
-    from farthing.budgets.accounts.arguments import LARGEST
     from farthing.money import nano_from_usd
+    from farthing.storage.ledger.arguments import LARGEST
 
     try:
         nano = nano_from_usd(usd.removeprefix("$"))
@@ -138,7 +138,7 @@ def _nano(usd: str) -> int:
 
 
 def _accounts(accounts: "tuple[Account, ...]") -> Table:
-    from farthing.gateway.sections import ALL
+    from farthing.gateway.config_sections import ALL
     from farthing.money import dollars
 
     table = _table(["Charged to"], "Today", "In all", "Under way", "Calls")
@@ -149,8 +149,8 @@ def _accounts(accounts: "tuple[Account, ...]") -> Table:
     return table
 
 
-def _limits(limits: "tuple[Standing, ...]") -> list[Table | Text]:
-    from farthing.budgets.accounts.base import said
+def _limits(limits: "tuple[LimitStatus, ...]") -> list[Table | Text]:
+    from farthing.storage.ledger.base import said
 
     if not limits:
         return [
@@ -185,7 +185,7 @@ def _amount(unit: str, amount: int) -> str:
     return dollars(amount) if unit == "usd" else f"{amount:,}"
 
 
-def _of_unknown(found: "Charged") -> str:
+def _of_unknown(found: "SpendingReport") -> str:
     from farthing.money import dollars
 
     calls, much = counted(len(found.unknown), "call"), dollars(found.unknown_nano)
@@ -195,8 +195,8 @@ def _of_unknown(found: "Charged") -> str:
     )
 
 
-def _of_disputed(found: "Charged") -> str:
-    from farthing.gateway.sections import ALL
+def _of_disputed(found: "SpendingReport") -> str:
+    from farthing.gateway.config_sections import ALL
     from farthing.money import dollars
 
     most = found.disputed

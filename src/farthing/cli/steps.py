@@ -14,9 +14,9 @@ from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
-    from farthing.experiments.steps import Row
     from farthing.methods.routers.bopo.episodes import Chain
     from farthing.methods.routers.bopo.learner import Learned
+    from farthing.studies.step_routing import Row
 
 TASKS = {
     "generated": "made-up tasks",
@@ -62,8 +62,8 @@ def steps(
     """
     import numpy as np
 
-    from farthing.experiments import steps as experiments
     from farthing.methods.routers.bopo.learner import SHORT, BopoConfig, learn
+    from farthing.studies import step_routing as experiments
 
     (chain, judged), prices = _chains(on, train, test, seed), price or [0.1, 0.3, 0.6]
     budget_nano = None if budget is None else int(budget * NANO_PER_USD)
@@ -105,9 +105,9 @@ def _chains(on: str, train: int, test: int, seed: int) -> "tuple[Chain, Chain]":
         return Generated.draw(two_models(), train, rng), Generated.draw(two_models(), test, rng)
     if on != "embedded":
         raise UnknownNameError("chain of steps", on, TASKS)
-    from farthing.experiments.steps_arithmetic import Arithmetic, draw
     from farthing.models.embedded import EmbeddedSettings
     from farthing.models.prices import PriceTable
+    from farthing.studies.step_routing_arithmetic import Arithmetic, draw
 
     small, large = (
         EmbeddedSettings(model=name, batch=256).open(PriceTable()) for name in ("small", "large")

@@ -207,11 +207,14 @@ def _no_store_left(store: Path) -> Iterator[None]:
 
 def _import_traces(file: Path, store: Path, opened: "Store") -> int:
     """Add a file in the form of traces, read one after another."""
+    from farthing.traces.duplicates import DuplicateCounter
     from farthing.traces.jsonl import iter_traces
-    from farthing.traces.repeats import Repeats
-    from farthing.traces.shapes import Checker
+    from farthing.traces.trace_kind import Checker
 
-    checker, repeats = Checker.after(opened.traces(), str(store)), Repeats.beside(opened.traces())
+    checker, repeats = (
+        Checker.after(opened.traces(), str(store)),
+        DuplicateCounter.beside(opened.traces()),
+    )
     return imports.add(opened, iter_traces(file, checker), repeats, str(file), str(store))
 
 

@@ -23,9 +23,9 @@ from farthing.reports.plain_table import plain_table
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from farthing.gateway.passed import Passed
-    from farthing.gateway.traffic_export import Pool
-    from farthing.gateway.traffic_summary import Summary
+    from farthing.gateway.recording.export import Pool
+    from farthing.gateway.recording.record import RequestRecord
+    from farthing.gateway.recording.traffic_summary import Summary
 
 app = typer.Typer(
     cls=PlainGroup, help="Show and export what passed through a gateway.", no_args_is_help=True
@@ -42,7 +42,7 @@ def show_(
     """
     from msgspec import to_builtins
 
-    from farthing.gateway.traffic_summary import summarise
+    from farthing.gateway.recording.traffic_summary import summarise
 
     found = asyncio.run(summarise(database_of(database, config)))
     if as_json:
@@ -83,8 +83,8 @@ def export(
 
     Example: farthing traffic export --config serve.toml --policy support --out day.db
     """
-    from farthing.gateway.traffic_export import as_pool, write_pool
-    from farthing.gateway.traffic_summary import summarise
+    from farthing.gateway.recording.export import as_pool, write_pool
+    from farthing.gateway.recording.traffic_summary import summarise
     from farthing.traces.files import STORES, check_suffix
 
     check_suffix(out, *STORES)
@@ -120,10 +120,10 @@ _OTHER = {
 """What requests are outside a task by."""
 
 
-async def _read(where: str, policy: str | None, since: "datetime | None") -> "list[Passed]":
+async def _read(where: str, policy: str | None, since: "datetime | None") -> "list[RequestRecord]":
     from dataclasses import replace
 
-    from farthing.gateway.traffic import open_traffic
+    from farthing.gateway.recording.traffic import open_traffic
 
     traffic = await open_traffic(where, None, keep_prompts=True, create=False)
     try:
@@ -139,7 +139,7 @@ def _check_policy(policy: str, found: "Summary", config: Path | None) -> None:
         UnknownNameError: it is not.
     """
     from farthing.errors import UnknownNameError
-    from farthing.models.sections import read_toml
+    from farthing.models.toml import read_toml
 
     known = {line.policy for line in found.lines} | {one.policy for one in found.outside}
     if config is not None:

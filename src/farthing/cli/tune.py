@@ -71,9 +71,9 @@ def sweep(
     Example: farthing sweep --traces runs.jsonl.gz --policy lookahead --try leaf=10,20,40 --out
     sweep
     """
-    from farthing.experiments import tune as room
-    from farthing.experiments.plan import Plan
+    from farthing.comparison.plan import Plan
     from farthing.reports.tune import render_sweep, write_sweep
+    from farthing.studies import tuning as room
 
     files.check_folder(out)
     dataset, sizes = read_dataset(traces, preset, n, seed, sizes_of(train, calibrate, test))

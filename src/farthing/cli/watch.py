@@ -19,10 +19,10 @@ from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
 
 if TYPE_CHECKING:
-    from farthing.gateway.watching.base import Alarm, Deployed, Kept
-    from farthing.gateway.watching.stored import StoredWatch, Ungraded
+    from farthing.gateway.monitoring.base import Alarm, Deployed, PromiseStatus
+    from farthing.gateway.monitoring.status import StoredWatch, Ungraded
 
-    Found = tuple[list[Kept], list[Alarm], list[Deployed], list[Ungraded]]
+    Found = tuple[list[PromiseStatus], list[Alarm], list[Deployed], list[Ungraded]]
 
 SHOWN = 10
 """Alarms, deployments and audits without a grade that are shown at most."""
@@ -53,7 +53,7 @@ def watch(
 
 
 async def _document(where: str) -> dict[str, Any]:
-    from farthing.gateway.watching.stored import described
+    from farthing.gateway.monitoring.status import described
 
     watch = await _opened(where)
     try:
@@ -91,7 +91,7 @@ async def _close(where: str, alarm: str) -> None:
 
 
 async def _opened(where: str) -> "StoredWatch":
-    from farthing.gateway.watching.stored import open_watch
+    from farthing.gateway.monitoring.status import open_watch
 
     return await open_watch(where, create=False)
 
@@ -115,8 +115,8 @@ def _shown(found: "Found") -> Iterable[RenderableType]:
         yield Text(f"\nAudits that wait for a grade, the oldest first: {some}")
 
 
-def _said(kept: "Sequence[Kept]") -> Iterable[RenderableType]:
-    from farthing.gateway.watching.stored import meaning
+def _said(kept: "Sequence[PromiseStatus]") -> Iterable[RenderableType]:
+    from farthing.gateway.monitoring.status import meaning
     from farthing.money import dollars
 
     for one in kept:
@@ -128,7 +128,7 @@ def _said(kept: "Sequence[Kept]") -> Iterable[RenderableType]:
             yield Text(f"{spent}; {explored if one.explored else 'nothing was explored'}; {lost}.")
 
 
-def _kept(kept: "Sequence[Kept]") -> Table:
+def _kept(kept: "Sequence[PromiseStatus]") -> Table:
     table = _table("Promise", "Replies", "Drawn", "Graded", "Kept", "Promised", "Sent")
     for one in kept:
         sent = "" if one.volunteered_share is None else f": {one.volunteered_share:.2f}"
@@ -152,7 +152,7 @@ def _share(share: float | None, low: float | None, high: float | None) -> str:
     return "?" if share is None else f"{share:.3f}{between}"
 
 
-def _name(one: "Kept") -> str:
+def _name(one: "PromiseStatus") -> str:
     if one.group is not None:
         return f"  {one.group}"
     mode = "" if one.mode == "default" else f"/{one.mode}"

@@ -15,28 +15,28 @@ from starlette.routing import Route
 
 from farthing import __version__
 from farthing.errors import StoreError
-from farthing.gateway.charged import all_accounts, all_limits, charged
+from farthing.gateway.admin.routes import routes as page_routes
+from farthing.gateway.admin.state import opened_pages
+from farthing.gateway.app_state import GatewayState, open_gateway
+from farthing.gateway.bundles import ServedBundle
+from farthing.gateway.chat_endpoint import GONE, create_chat_completion, read_body
 from farthing.gateway.config import ServeConfig
-from farthing.gateway.ending import Counted, UnderWay
-from farthing.gateway.house import House, opened
-from farthing.gateway.keys import KeyRecord, Scope
-from farthing.gateway.loaded import Loaded
-from farthing.gateway.metrics import CONTENT_TYPE
-from farthing.gateway.openapi import description
-from farthing.gateway.pages.opening import opened_pages
-from farthing.gateway.pages.routes import routes as page_routes
-from farthing.gateway.policies import GatewayPolicy
-from farthing.gateway.posting import GONE, post, read_body
-from farthing.gateway.refusals import (
-    RefusedError,
+from farthing.gateway.errors import (
+    ApiError,
     forbidden,
     logged,
     refusal,
     unknown_key,
     unknown_model,
 )
-from farthing.gateway.watching.addresses import described, take_feedback
-from farthing.gateway.watching.base import Watch
+from farthing.gateway.metrics import CONTENT_TYPE
+from farthing.gateway.middleware import InFlightMiddleware, InFlightRequests
+from farthing.gateway.monitoring.base import Watch
+from farthing.gateway.monitoring.routes import described, take_feedback
+from farthing.gateway.openapi import description
+from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.spending_report import all_accounts, all_limits, charged
+from farthing.storage.keys import KeyRecord, Scope
 
 LOG = logging.getLogger("farthing.gateway")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -52,11 +52,11 @@ def application(
         watch: whether bundles are read again when they change.
         watching: says on the page how promises are kept; None: the gateway's database.
     """
-    under_way = UnderWay()
+    under_way = InFlightRequests()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with opened(config, watch=watch) as house:
+        async with open_gateway(config, watch=watch) as house:
             app.state.house = house
             async with contextlib.AsyncExitStack() as stack:
                 if config.has_page:
@@ -81,7 +81,7 @@ def application(
     return Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(Counted, under_way)],
+        middleware=[Middleware(InFlightMiddleware, under_way)],
         exception_handlers=unexpected,
     )
 
@@ -90,7 +90,7 @@ async def chat(request: Request) -> Response:
     """Answer a chat completion."""
     house = house_of(request)
     key = await admitted(request, "call")
-    return await post(house, request, key)
+    return await create_chat_completion(house, request, key)
 
 
 async def feedback(request: Request) -> Response:
@@ -153,7 +153,7 @@ async def ready(request: Request) -> Response:
 async def _may_read(request: Request) -> bool:
     try:
         return await admitted(request, "read") is not None
-    except RefusedError:
+    except ApiError:
         return False
 
 
@@ -191,9 +191,9 @@ async def openapi(_: Request) -> Response:
     return _json(description())
 
 
-def house_of(request: Request) -> House:
+def house_of(request: Request) -> GatewayState:
     """Return what the application was opened with."""
-    house: House = request.app.state.house
+    house: GatewayState = request.app.state.house
     return house
 
 
@@ -224,7 +224,7 @@ def _said(endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except ClientDisconnect:
-            return refused(RefusedError(GONE, "the client went away", "server_error"))
+            return refused(ApiError(GONE, "the client went away", "server_error"))
         except Exception as error:  # noqa: BLE001 - else the server logs it with all its text
             logged(error)
             return refused(refusal(error))
@@ -232,23 +232,23 @@ def _said(endpoint: Endpoint) -> Endpoint:
     return answered
 
 
-def refused(why: RefusedError) -> Response:
+def refused(why: ApiError) -> Response:
     """Return the reply of a refusal."""
     return _json(why.body(), why.status, why.headers)
 
 
 async def _no_such_address(request: Request, _: Exception) -> Response:
     said = f"there is nothing at {request.url.path:.100}; see /openapi.json"
-    return refused(RefusedError(404, said, code="not_found"))
+    return refused(ApiError(404, said, code="not_found"))
 
 
 async def _no_such_method(request: Request, error: Exception) -> Response:
     said = f"{request.method} means nothing at {request.url.path:.100}; see /openapi.json"
     allowed = getattr(error, "headers", None) or {}
-    return refused(RefusedError(405, said, code="method_not_allowed", headers=allowed))
+    return refused(ApiError(405, said, code="method_not_allowed", headers=allowed))
 
 
-def _described(house: House, name: str) -> dict[str, Any]:
+def _described(house: GatewayState, name: str) -> dict[str, Any]:
     chat = house.chat
     found: dict[str, Any] = {"id": name, "object": "model", "created": 0, "owned_by": "farthing"}
     if name in chat.passing.upstreams:
@@ -261,7 +261,7 @@ def _described(house: House, name: str) -> dict[str, Any]:
     return found | {"farthing": {"kind": "policy", "modes": modes}}
 
 
-def _promise(policy: GatewayPolicy, one: Loaded) -> str:
+def _promise(policy: GatewayPolicy, one: ServedBundle) -> str:
     """Say what a bundle promises now."""
     if why := policy.why_over(one):
         return f"Nothing is promised: {why}."

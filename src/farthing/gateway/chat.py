@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from farthing.budgets.accounts.base import Accounts
-from farthing.gateway import answering
-from farthing.gateway.completions import NONE, Given, Receipt
+from farthing.gateway import policy_reply
+from farthing.gateway.attempts import attempts_json
+from farthing.gateway.bundles import BundleChoice
+from farthing.gateway.charging import DeferredSettlements, RequestCharges, RequestLimits
+from farthing.gateway.chat_request import ChatRequest, CompletionContext
+from farthing.gateway.completions import NONE, PolicyReply, Receipt
 from farthing.gateway.config import ServeConfig
-from farthing.gateway.keys import KeyRecord
-from farthing.gateway.loaded import Chosen
+from farthing.gateway.config_sections import PREFIX
+from farthing.gateway.errors import ApiError, forbidden, unknown_model
 from farthing.gateway.metrics import Metrics
-from farthing.gateway.outside import Outside
 from farthing.gateway.pacing import Pace
-from farthing.gateway.passing import Passing
 from farthing.gateway.policies import GatewayPolicy
-from farthing.gateway.recording import Recorder
-from farthing.gateway.refusals import RefusedError, forbidden, unknown_model
-from farthing.gateway.replies import says_usage, text_in_piece
-from farthing.gateway.requests import Asked, ChatRequest
-from farthing.gateway.sections import PREFIX
-from farthing.gateway.spending import Limits, Payer, Waiting
-from farthing.gateway.tries import listed
+from farthing.gateway.proxy import Proxy
+from farthing.gateway.recording.recorder import Recorder
+from farthing.gateway.reply_usage import says_usage, text_in_piece
+from farthing.gateway.task_match import Mismatch
 from farthing.gateway.upstream import Reply, StreamedReply
 from farthing.runtime.answer import Answer
+from farthing.storage.keys import KeyRecord
+from farthing.storage.ledger.base import Accounts
 
 STOPPED = "the client stopped the stream, or its time ran out"
 
@@ -48,7 +48,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Whole:
+class JsonReply:
     """A reply in one piece."""
 
     body: bytes
@@ -60,11 +60,11 @@ class Chat:
     """Answers requests for chat completions."""
 
     config: ServeConfig
-    passing: Passing
+    passing: Proxy
     policies: dict[str, GatewayPolicy]
     ledger: Accounts
-    limits: Limits
-    strongest: answering.Strongest
+    limits: RequestLimits
+    strongest: policy_reply.Baseline
     metrics: Metrics
     recorder: Recorder | None
     paces: dict[str, Pace]
@@ -106,10 +106,12 @@ class Chat:
         self._outside(policy, outside)
         if policy.section.outside == "refuse":
             said = f"the policy '{policy.name}' does not take this request: {outside}"
-            raise RefusedError(400, said, code="outside_task")
+            raise ApiError(400, said, code="outside_task")
         return Route(self.strongest.name, None, f"the request is outside the task: {outside}")
 
-    async def whole(self, asked: Asked, waiting: Waiting | None) -> Whole:
+    async def whole(
+        self, asked: CompletionContext, waiting: DeferredSettlements | None
+    ) -> JsonReply:
         """Answer in one piece; settlements wait where they are given a place.
 
         Raises:
@@ -119,16 +121,16 @@ class Chat:
         route = self.route(request, asked.key)
         with self._paying(asked, route, waiting) as payer:
             decided = await self._decided(asked, route, payer)
-            if isinstance(decided, Given):
-                return Whole(decided.body(), decided.receipt)
+            if isinstance(decided, PolicyReply):
+                return JsonReply(decided.body(), decided.receipt)
             line = self.passing.line(route.model)
             name, reply = await self.passing.send(line, route.asked(request), payer, asked.deadline)
             receipt = self._received(asked, name, reply, payer, decided)
             self._keep(request, route, payer, receipt, reply)
-            return Whole(_with_receipt(reply.body, receipt), receipt)
+            return JsonReply(_with_receipt(reply.body, receipt), receipt)
 
     async def pieces(
-        self, asked: Asked, waiting: Waiting | None
+        self, asked: CompletionContext, waiting: DeferredSettlements | None
     ) -> AsyncGenerator[bytes | Receipt]:
         """Answer in pieces: the data of each event, and the receipt once it is known.
 
@@ -141,7 +143,7 @@ class Chat:
         route = self.route(request, asked.key)
         with self._paying(asked, route, waiting) as payer:
             decided = await self._decided(asked, route, payer)
-            if not isinstance(decided, Given):
+            if not isinstance(decided, PolicyReply):
                 async with aclosing(self._streamed(asked, route, payer, decided)) as pieces:
                     async for piece in pieces:
                         yield piece
@@ -151,7 +153,7 @@ class Chat:
             yield chunk
 
     async def _streamed(
-        self, asked: Asked, route: Route, payer: Payer, why: str
+        self, asked: CompletionContext, route: Route, payer: RequestCharges, why: str
     ) -> AsyncGenerator[bytes | Receipt]:
         """Pass a model's pieces on; a stream that is left is counted and kept as what it was."""
         request, sent = asked.request, route.asked(asked.request)
@@ -182,12 +184,14 @@ class Chat:
         yield receipt
 
     @contextmanager
-    def _paying(self, asked: Asked, route: Route, waiting: Waiting | None) -> Iterator[Payer]:
+    def _paying(
+        self, asked: CompletionContext, route: Route, waiting: DeferredSettlements | None
+    ) -> Iterator[RequestCharges]:
         """Return who pays while the block runs, and learn from its tries which models fail."""
         policy, lease_s = route.policy.name if route.policy else None, self.config.serve.lease_s
         of_job = route.policy is not None and route.policy.section.job is not None
         noting = frozenset[str]() if of_job else self.passing.noting
-        payer = Payer(
+        payer = RequestCharges(
             self.ledger, self.limits, asked.key, lease_s, policy, asked.trace, waiting, noting
         )
         try:
@@ -195,7 +199,9 @@ class Chat:
         finally:
             self.passing.cooling.learn(payer.tries)
 
-    async def _decided(self, asked: Asked, route: Route, payer: Payer) -> Given | str:
+    async def _decided(
+        self, asked: CompletionContext, route: Route, payer: RequestCharges
+    ) -> PolicyReply | str:
         """Return a policy's reply; where no bundle decides, why nothing is promised."""
         policy, request = route.policy, asked.request
         if policy is None:
@@ -212,8 +218,12 @@ class Chat:
         return given
 
     async def _answered(
-        self, asked: Asked, policy: GatewayPolicy, chosen: Chosen, payer: Payer
-    ) -> tuple[Given, Answer]:
+        self,
+        asked: CompletionContext,
+        policy: GatewayPolicy,
+        chosen: BundleChoice,
+        payer: RequestCharges,
+    ) -> tuple[PolicyReply, Answer]:
         """Have a bundle answer; where a pacer may choose which, tell it what that cost."""
         pace = self.paces.get(policy.name)
         if pace is None or asked.request.wishes.choose:
@@ -222,7 +232,7 @@ class Chat:
             return await self._played(asked, policy, chosen, payer)
         paced = pace.choose(list(policy.loaded.values()))
         ended = policy.why_ended(paced.mode)
-        chosen = Chosen(paced.mode, paced.mode.question_budget_nano, ended=ended)
+        chosen = BundleChoice(paced.mode, paced.mode.question_budget_nano, ended=ended)
         answered = False
         try:
             found = await self._played(asked, policy, chosen, payer)
@@ -232,13 +242,21 @@ class Chat:
             pace.settle(paced, payer.spent_nano if answered or payer.spent_nano else None)
 
     async def _played(
-        self, asked: Asked, policy: GatewayPolicy, chosen: Chosen, payer: Payer
-    ) -> tuple[Given, Answer]:
+        self,
+        asked: CompletionContext,
+        policy: GatewayPolicy,
+        chosen: BundleChoice,
+        payer: RequestCharges,
+    ) -> tuple[PolicyReply, Answer]:
         inside = replace(asked, request=policy.asked(asked.request))
         passing, strongest = self.passing, self.strongest
-        return await answering.answer(inside, chosen, payer, passing, strongest, policy.name)
+        return await policy_reply.answer_with_policy(
+            inside, chosen, payer, passing, strongest, policy.name
+        )
 
-    def _received(self, asked: Asked, name: str, reply: Reply, payer: Payer, why: str) -> Receipt:
+    def _received(
+        self, asked: CompletionContext, name: str, reply: Reply, payer: RequestCharges, why: str
+    ) -> Receipt:
         """Return the receipt of a model's own reply, of which nothing is promised."""
         receipt, price = self._receipt(asked, name, payer, why), self.strongest.price
         if price is None:
@@ -246,7 +264,9 @@ class Chat:
         would = price.cost_nano(reply.usage, reply.latency_s)
         return replace(receipt, saved_nano=would - payer.spent_nano)
 
-    def _receipt(self, asked: Asked, name: str, payer: Payer, why: str) -> Receipt:
+    def _receipt(
+        self, asked: CompletionContext, name: str, payer: RequestCharges, why: str
+    ) -> Receipt:
         return Receipt(
             trace=payer.note,
             model=asked.request.model,
@@ -254,7 +274,7 @@ class Chat:
             cost_nano=payer.spent_nano,
             estimated=payer.estimated,
             latency_s=asked.deadline.took_s,
-            calls=listed(payer.tries),
+            calls=attempts_json(payer.tries),
             says=f"Nothing is promised: {why}.",
             stopped=why == STOPPED,
         )
@@ -263,7 +283,7 @@ class Chat:
         self,
         request: ChatRequest,
         route: Route,
-        payer: Payer,
+        payer: RequestCharges,
         receipt: Receipt,
         reply: Reply | None,
         text: str | None = None,
@@ -274,7 +294,7 @@ class Chat:
         if self.recorder is not None:
             self.recorder.passed(request, route.policy, payer, receipt, reply, text)
 
-    def _outside(self, policy: GatewayPolicy, why: Outside) -> None:
+    def _outside(self, policy: GatewayPolicy, why: Mismatch) -> None:
         """Count a request that somebody may think to be a policy's task."""
         self.metrics.outside(policy.name, why.reason)
         if self.recorder is not None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from farthing.gateway.loaded import Loaded
-from farthing.gateway.watching.promises import OF_SETS
+from farthing.gateway.bundles import ServedBundle
+from farthing.gateway.monitoring.promises import OF_SETS
 from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
@@ -78,7 +78,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Given:
+class PolicyReply:
     """A policy's reply: its choices, and the receipt."""
 
     choices: tuple[str | None, ...]
@@ -167,9 +167,14 @@ _HEADERS: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
 """Header to the field that it repeats, and how it is written."""
 
 
-def given(
-    answer: Answer, loaded: Loaded, model: str, latency_s: float, why: str = "", ended: str = ""
-) -> Given:
+def build_reply(
+    answer: Answer,
+    loaded: ServedBundle,
+    model: str,
+    latency_s: float,
+    why: str = "",
+    ended: str = "",
+) -> PolicyReply:
     """Return what a client gets of a policy's answer.
 
     Args:
@@ -209,7 +214,7 @@ def given(
         if whole_set
         else (),
     )
-    return Given(texts, receipt, tokens(calls))
+    return PolicyReply(texts, receipt, tokens(calls))
 
 
 def tokens(calls: Sequence[Call]) -> tuple[int, int]:

@@ -29,10 +29,9 @@ from typing import Any
 
 import msgspec
 
-from farthing.budgets.accounts.base import Limit
 from farthing.errors import ConfigError
-from farthing.gateway.checking import check
-from farthing.gateway.sections import (
+from farthing.gateway.config_checks import check
+from farthing.gateway.config_sections import (
     BudgetSection,
     PageSection,
     PolicySection,
@@ -41,8 +40,9 @@ from farthing.gateway.sections import (
     WatchSection,
 )
 from farthing.models.config import ModelsConfig, models_from
-from farthing.models.sections import convert, read_toml
+from farthing.models.toml import convert, read_toml
 from farthing.money import nano_from_usd
+from farthing.storage.ledger.base import Limit
 
 _SECTIONS = frozenset(
     ("serve", "record", "watch", "page", "models", "limits", "prices", "policies", "budgets")

@@ -12,16 +12,16 @@ from typing import Any
 
 import msgspec
 
-from farthing.gateway.http_stream import CHUNK, Bounding, HttpStream
-from farthing.gateway.requests import ChatRequest, RequestError
-from farthing.gateway.streamed_text import Shown, is_silent
+from farthing.gateway.chat_request import ChatRequest, RequestError
+from farthing.gateway.stream_bounds import HiddenTokens, is_silent
+from farthing.gateway.streaming import CHUNK, Bounding, HttpStream
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
 from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, PriceTable
-from farthing.models.retry import Patience
+from farthing.models.retry import RetryPolicy
 
 WINDOW = 2**21
 """Tokens that a model may take in where its section names no `context_window`."""
@@ -55,7 +55,7 @@ class HttpUpstream:
     notes_sending = True
 
     def __init__(
-        self, name: str, settings: OpenAISettings, prices: PriceTable, patience: Patience
+        self, name: str, settings: OpenAISettings, prices: PriceTable, patience: RetryPolicy
     ) -> None:
         """Read the key and look the price up.
 
@@ -67,7 +67,7 @@ class HttpUpstream:
         self.model = settings.model
         self.price = settings.price(prices)
         self.patience = patience
-        self._shown = Shown()
+        self._shown = HiddenTokens()
         self._settings = settings
         self._endpoint = ChatEndpoint(
             settings.url, settings.key(), settings.place, settings.timeout_s

@@ -18,8 +18,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from farthing.gateway.charged import Charged
-from farthing.gateway.watching.base import Kept
+from farthing.gateway.monitoring.base import PromiseStatus
+from farthing.gateway.spending_report import SpendingReport
 from farthing.money import usd_from_nano
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -138,7 +138,7 @@ class Metrics:
         for policy, number in open_by_policy.items():
             self._alarms.labels(policy).set(number)
 
-    def kept(self, found: Sequence[Kept]) -> None:
+    def kept(self, found: Sequence[PromiseStatus]) -> None:
         """Say how promises are kept, of all groups together."""
         for one in found:
             if one.group is None and one.low is not None and one.high is not None:
@@ -155,7 +155,7 @@ class Metrics:
         """Return the median and the 95th percentile of each model's last requests, in seconds."""
         return {model: _quantiles(recent) for model, recent in self._recent.items() if recent}
 
-    def text(self, charged: Charged | None = None) -> bytes:
+    def text(self, charged: SpendingReport | None = None) -> bytes:
         """Return all figures in Prometheus's form, of all workers where several share a folder.
 
         Args:
@@ -182,7 +182,7 @@ class Metrics:
 class _Ledger:
     """The ledger's own figures; no metric names a key, or a team."""
 
-    charged: Charged
+    charged: SpendingReport
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield what everything, each policy and each model was charged, and what is left."""

@@ -3,8 +3,8 @@
 from typing import Any
 
 from farthing import __version__
-from farthing.gateway.watching.feedback import ID, MOST_COMMENT, MOST_GOLD, MOST_ID
-from farthing.gateway.wishes import MOST_GROUP, MOST_SECONDS, MOST_USD
+from farthing.gateway.monitoring.feedback import ID, MOST_COMMENT, MOST_GOLD, MOST_ID
+from farthing.gateway.options import MOST_GROUP, MOST_SECONDS, MOST_USD
 
 _ERROR = {
     "type": "object",

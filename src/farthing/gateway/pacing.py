@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, release, settle
 from farthing.budgets.pacing.bidding import Bidding
-from farthing.gateway.loaded import Loaded
-from farthing.gateway.sections import PacingSection
+from farthing.gateway.bundles import ServedBundle
+from farthing.gateway.config_sections import PacingSection
 from farthing.money import nano_from_usd
 
 HOURS = 24
@@ -27,7 +27,7 @@ NOTHING = Option(0.0, 0, 0)
 class Paced:
     """The mode that answers a request, and what is reserved for it."""
 
-    mode: Loaded
+    mode: ServedBundle
     option: Option
     day: date
 
@@ -55,7 +55,7 @@ class Pace:
         pacer: Pacer = plugins.load("pacers", section.pacer)
         return cls(pacer, max(1, budget), max(1, section.requests // workers))
 
-    def choose(self, modes: Sequence[Loaded], now: datetime | None = None) -> Paced:
+    def choose(self, modes: Sequence[ServedBundle], now: datetime | None = None) -> Paced:
         """Return the mode that answers next, its cost reserved; the cheapest where nothing fits."""
         now = now or datetime.now(UTC)
         self._begin(now)
@@ -107,7 +107,7 @@ class Pace:
         return (sum(usual[: now.hour]) + usual[now.hour] * within) / sum(usual)
 
 
-def _option(loaded: Loaded) -> Option:
+def _option(loaded: ServedBundle) -> Option:
     """Return a mode as a pacer sees it; what a bundle does not say of itself counts as nothing."""
     value = loaded.bundle.value
     nano = 0 if value is None else value.yours.cost_nano // value.yours.questions

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError
+from farthing.gateway.bundles import BundleChoice, ServedBundle, most_nano, select_bundle
 from farthing.gateway.chat_agent import ChatAgent
-from farthing.gateway.loaded import Chosen, Loaded, most_nano, within
-from farthing.gateway.outside import Inside, Outside, text_of
-from farthing.gateway.requests import ChatRequest, Wishes
-from farthing.gateway.sections import PolicySection
-from farthing.gateway.watching.deployments import certificate_mark
+from farthing.gateway.chat_request import ChatRequest, RequestOptions
+from farthing.gateway.config_sections import PolicySection
+from farthing.gateway.monitoring.deployments import certificate_mark
+from farthing.gateway.task_match import Mismatch, TaskTemplate, text_of
 from farthing.runtime.base import Agent
 from farthing.runtime.orchestrator import Orchestrator
 from farthing.runtime.rounds import Plan
@@ -35,7 +35,7 @@ class GatewayPolicy:
     """Whom trials may ask: the agents, and models that are not in the pool yet."""
     tries: int | None = None
     """Most tries of a call, where nothing that is asked depends on what came before."""
-    loaded: Mapping[str, Loaded] = field(default_factory=dict)
+    loaded: Mapping[str, ServedBundle] = field(default_factory=dict)
     """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
     unproved: frozenset[str] = frozenset()
     """Modes whose bundles were read and promise nothing, as nothing was proved: none decides."""
@@ -66,11 +66,11 @@ class GatewayPolicy:
         """Whether each model answers by itself and once."""
         return self.plan.independent and all(number == 1 for number, _ in self.plan.acts())
 
-    def why_ended(self, loaded: Loaded) -> str:
+    def why_ended(self, loaded: ServedBundle) -> str:
         """Say why an alarm ended what a bundle promised; empty where none did."""
         return self.ended.get((loaded.mode, loaded.certificate_id), "")
 
-    def why_over(self, loaded: Loaded) -> str:
+    def why_over(self, loaded: ServedBundle) -> str:
         """Say why nothing that a bundle promised is promised now; empty where it is."""
         return loaded.ended or self.why_ended(loaded)
 
@@ -132,9 +132,11 @@ class GatewayPolicy:
                 found.append(f"{which}, {said} ({why})")
         return found
 
-    def outside(self, request: ChatRequest) -> Outside | None:
+    def outside(self, request: ChatRequest) -> Mismatch | None:
         """Say why a request is not part of the task; None where it is."""
-        return Inside(self.section.system, self.max_output, self._temperature).why_not(request)
+        return TaskTemplate(self.section.system, self.max_output, self._temperature).why_not(
+            request
+        )
 
     def asked(self, request: ChatRequest) -> ChatRequest:
         """Return a request of the task with the task's limit and temperature where it names none.
@@ -152,7 +154,7 @@ class GatewayPolicy:
         question = Question("", text_of(request.messages[-1]))
         return None if self.tries is None else await most_nano(self.plan, question, self.tries)
 
-    def choose(self, wishes: Wishes, most_nano: int | None = None) -> Chosen:
+    def choose(self, wishes: RequestOptions, most_nano: int | None = None) -> BundleChoice:
         """Return which bundle answers; a budget is rounded down to one that was calibrated.
 
         Args:
@@ -172,16 +174,16 @@ class GatewayPolicy:
             unproved = "of the bundle that is here nothing was proved, so it does not decide"
             here = self.unproved if wishes.mode is None else self.unproved & {wishes.mode}
             why = unproved if here else "no bundle decides here yet"
-            return Chosen(None, wishes.budget_nano, why)
+            return BundleChoice(None, wishes.budget_nano, why)
         asked = wishes.reliability
         if asked is not None:
             some = [one for one in some if self._keeps(one, asked)]
             if not some:
                 said = f"nothing here is proved at a reliability of {float(asked):g}"
-                return Chosen(None, wishes.budget_nano, said)
-        return within(some, wishes.budget_nano, most_nano)
+                return BundleChoice(None, wishes.budget_nano, said)
+        return select_bundle(some, wishes.budget_nano, most_nano)
 
-    def _keeps(self, one: Loaded, asked: Fraction) -> bool:
+    def _keeps(self, one: ServedBundle, asked: Fraction) -> bool:
         proved = one.reliability
         return proved is not None and proved >= asked and not self.why_ended(one)
 
@@ -190,10 +192,10 @@ class GatewayPolicy:
         given = self.section.temperature
         return ChatAgent.temperature if given is None else given
 
-    def _read(self, mode: str, path: Path) -> Loaded:
+    def _read(self, mode: str, path: Path) -> ServedBundle:
         bundle = bundles.load(path)
         orchestrator = Orchestrator(bundle, self.plan, self.task, system=self.system)
-        return Loaded(mode, bundle, orchestrator, certificate_mark(bundle.certificate))
+        return ServedBundle(mode, bundle, orchestrator, certificate_mark(bundle.certificate))
 
 
 def _changed(path: Path) -> float | None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InputError, MissingExtraError
 from farthing.gateway.config import ServeConfig, overridden, read_config
-from farthing.gateway.remarks import of_keys
-from farthing.models.listening import bind, shown
+from farthing.gateway.config_warnings import of_keys
+from farthing.models.net import bind, shown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -48,15 +48,15 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
     try:
         import uvicorn  # noqa: PLC0415 - an extra
 
-        from farthing.gateway.house import opened  # noqa: PLC0415
-        from farthing.gateway.pages.opening import opened_pages  # noqa: PLC0415
+        from farthing.gateway.admin.state import opened_pages  # noqa: PLC0415
+        from farthing.gateway.app_state import open_gateway  # noqa: PLC0415
         from farthing.gateway.workers import Workers  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
 
     async def tried() -> list[str]:
         async with AsyncExitStack() as stack:
-            house = await stack.enter_async_context(opened(config, watch=False))
+            house = await stack.enter_async_context(open_gateway(config, watch=False))
             if config.has_page:
                 await stack.enter_async_context(opened_pages(house))
             found = [note for one in house.chat.policies.values() for note in one.notes()]

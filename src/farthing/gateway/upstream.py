@@ -10,15 +10,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 
 from farthing.errors import ModelError, RateLimitError
+from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.http_upstream import HttpUpstream
-from farthing.gateway.requests import ChatRequest
-from farthing.gateway.spoken_upstream import SpokenUpstream
+from farthing.gateway.prompt_upstream import SpokenUpstream
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply, Upstream
 from farthing.models.config import ModelsConfig
-from farthing.models.limits import Admission
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import Price
-from farthing.models.retry import Patience, added, persist
+from farthing.models.rate_limit import RateLimiter
+from farthing.models.retry import RetryPolicy, add_cost, retry
 
 __all__ = [
     "AfterFailures",
@@ -81,8 +81,8 @@ async def send(call: Call, around: AroundSend = _alone) -> Reply:
     def attempt() -> Awaitable[Reply]:
         return call.upstream.send(call.request, call.default_max_output, timeout_s=call.left_s)
 
-    done = await persist(lambda: around(attempt), call.upstream.patience, until=call.until)
-    cost = added(done.failed_nano, done.value.cost_nano)
+    done = await retry(lambda: around(attempt), call.upstream.patience, until=call.until)
+    cost = add_cost(done.failed_nano, done.value.cost_nano)
     return replace(done.value, cost_nano=cost, tries=done.tries)
 
 
@@ -98,7 +98,7 @@ async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncItera
         return call.upstream.stream(call.request, call.default_max_output, timeout_s=call.left_s)
 
     async with AsyncExitStack() as stack:
-        done = await persist(
+        done = await retry(
             lambda: stack.enter_async_context(around(attempt)),
             call.upstream.patience,
             until=call.until,
@@ -110,7 +110,7 @@ async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncItera
 
 
 def open_upstreams(
-    models: ModelsConfig, admissions: Mapping[str, Admission]
+    models: ModelsConfig, admissions: Mapping[str, RateLimiter]
 ) -> dict[str, Upstream]:
     """Open every model of a configuration by the name of its section.
 
@@ -140,7 +140,7 @@ def open_upstreams(
 class LimitedUpstream:
     """A model behind an admission, which models at the same endpoint share."""
 
-    def __init__(self, upstream: Upstream, admission: Admission) -> None:
+    def __init__(self, upstream: Upstream, admission: RateLimiter) -> None:
         self._upstream = upstream
         self._admission = admission
 
@@ -160,7 +160,7 @@ class LimitedUpstream:
         return self._upstream.price
 
     @property
-    def patience(self) -> Patience:
+    def patience(self) -> RetryPolicy:
         """How often and how long to try."""
         return self._upstream.patience
 
@@ -244,7 +244,7 @@ class AfterFailures:
         try:
             return await anext(self._streamed)
         except ModelError as error:
-            error.cost_nano = added(self._failed_nano, error.cost_nano)
+            error.cost_nano = add_cost(self._failed_nano, error.cost_nano)
             error.tries += self._failed
             raise
 
@@ -265,7 +265,7 @@ class AfterFailures:
         return self._with_failures(self._streamed.reply)
 
     def _with_failures(self, last: Reply) -> Reply:
-        cost = added(self._failed_nano, last.cost_nano)
+        cost = add_cost(self._failed_nano, last.cost_nano)
         return replace(last, cost_nano=cost, tries=self._failed + last.tries)
 
 

@@ -5,10 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from farthing.gateway.requests import ChatRequest
+from farthing.gateway.chat_request import ChatRequest
 from farthing.models.base import Usage
 from farthing.models.prices import Price
-from farthing.models.retry import Patience
+from farthing.models.retry import RetryPolicy
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class Upstream(Protocol):
         ...
 
     @property
-    def patience(self) -> Patience:
+    def patience(self) -> RetryPolicy:
         """How often and how long to try."""
         ...
 
     @property
     def notes_sending(self) -> bool:
-        """Whether its calls note when they are written (`models/sending.py`)."""
+        """Whether its calls note when they are written (`models/send_marker.py`)."""
         ...
 
     def largest(self, request: ChatRequest, default_max_output: int) -> Bound:

@@ -14,8 +14,8 @@ from aiohttp import web
 from farthing.errors import ContextTooLongError, InputError, ModelError
 from farthing.models.base import MAX_TOKENS, Completion
 from farthing.models.chat_serving import ChatRequest, chunks, problem, read_request, reply
-from farthing.models.listening import shown
 from farthing.models.local import LocalModel
+from farthing.models.net import shown
 
 LARGEST_BODY = 4 * 2**20
 """Bytes of a request, at most."""

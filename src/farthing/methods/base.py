@@ -8,12 +8,12 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from numpy.typing import NDArray
 
-from farthing.calibration.base import AskedOf
 from farthing.process.base import Policy
 from farthing.process.generator.config import GeneratorConfig
+from farthing.promises.base import AskedOf
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.eligibility import Missing, common
-from farthing.traces.grades import reference_of
+from farthing.traces.grades.named import reference_of
 from farthing.traces.pool import cascade, is_pool
 from farthing.traces.system import System
 

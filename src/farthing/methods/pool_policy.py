@@ -11,15 +11,15 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from farthing.methods.saved import SavedByField
+from farthing.methods.serialization import DataclassState
 from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Decision, State
+from farthing.process.batch_replay import descending_grid, point_at
 from farthing.process.operating_points import OperatingPoints, of_calls
-from farthing.process.replayed import falling, point_of
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 
-class PoolPolicy(SavedByField, ABC):
+class PoolPolicy(DataclassState, ABC):
     """A policy over a pool of models, with operating points of its own."""
 
     space: ClassVar[SpaceName] = "calls"
@@ -32,12 +32,12 @@ class PoolPolicy(SavedByField, ABC):
     @final
     def parameters(self) -> FloatArray:
         """[G] its operating points as numbers in (0, 1], from the cheapest, 1, falling."""
-        return falling(len(self.values))
+        return descending_grid(len(self.values))
 
     @final
     def decide(self, state: State) -> Decision:
         """Decide after a call, at the operating point that the state asks for."""
-        line, go_on, single = self.next(state, point_of(self.parameters, state.parameter))
+        line, go_on, single = self.next(state, point_at(self.parameters, state.parameter))
         return Decision(line, go_on.astype(np.float64), np.ones((len(state), 1)), single)
 
     @abstractmethod

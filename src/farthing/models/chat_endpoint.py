@@ -19,7 +19,7 @@ from farthing.errors import (
 )
 from farthing.models.http_failures import failure
 from farthing.models.keys import Key
-from farthing.models.sending import current
+from farthing.models.send_marker import current
 
 MOST_BYTES = 64 * 2**20
 """Most bytes of a reply; a longer one is given up."""

@@ -32,10 +32,10 @@ from farthing import plugins
 from farthing.errors import ConfigError, InputError, MissingExtraError
 from farthing.models import smollm2
 from farthing.models.base import Model
-from farthing.models.limits import Admission, Limited, Limits
 from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
-from farthing.models.retry import Patience, Retrying
-from farthing.models.sections import convert, read_toml
+from farthing.models.rate_limit import Limited, Limits, RateLimiter
+from farthing.models.retry import Retrying, RetryPolicy
+from farthing.models.toml import convert, read_toml
 
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -64,7 +64,7 @@ class ModelSection:
     settings: ModelSettings
     limits: str | None
     """Name of the section `[limits.NAME]` that it shares with others at the same endpoint."""
-    patience: Patience
+    patience: RetryPolicy
     written: Mapping[str, str] = field(default_factory=dict)
     """Paths as the file has them, where the settings say where that is on this machine."""
 
@@ -79,7 +79,7 @@ class ModelsConfig:
     file: str = ""
     """Its name, for messages."""
 
-    def admissions(self, *, workers: int = 1) -> dict[str, Admission]:
+    def admissions(self, *, workers: int = 1) -> dict[str, RateLimiter]:
         """Return this process's share of each limit, by name; whoever is to keep it takes it.
 
         Args:
@@ -88,10 +88,10 @@ class ModelsConfig:
         Raises:
             InputError: there are more workers than something allows.
         """
-        return {name: Admission(limits.share(workers)) for name, limits in self.limits.items()}
+        return {name: RateLimiter(limits.share(workers)) for name, limits in self.limits.items()}
 
     def open(
-        self, *, workers: int = 1, admissions: Mapping[str, Admission] | None = None
+        self, *, workers: int = 1, admissions: Mapping[str, RateLimiter] | None = None
     ) -> dict[str, Model]:
         """Open every model: retries around its limits around the provider.
 
@@ -192,7 +192,7 @@ class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     provider: str
     limits: str | None = None
-    retries: Patience = Patience()
+    retries: RetryPolicy = RetryPolicy()
 
 
 def _section(

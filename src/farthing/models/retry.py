@@ -21,7 +21,7 @@ Around = Callable[[Try], Awaitable[Completion]]
 """Makes one try: who pays for it reserves before and settles after."""
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often and how long to try.
 
     Before retry k = 0, 1, ... a call waits a uniform time in [0, min(longest_s, first_s 2^k)], so
@@ -41,7 +41,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def wait_s(self, retry: int, retry_after_s: float | None, uniform: float) -> float:
         """Return the seconds before a retry, counted from 0, given a uniform number in [0, 1).
 
-        >>> Patience().wait_s(2, None, 0.5), Patience().wait_s(2, 10.0, 0.5)
+        >>> RetryPolicy().wait_s(2, None, 0.5), RetryPolicy().wait_s(2, 10.0, 0.5)
         (1.0, 11.0)
         """
         backoff = min(self.longest_s, self.first_s * 2.0**retry)
@@ -61,7 +61,7 @@ async def complete(model: Model, prompt: Prompt, around: Around) -> Completion:
 
 
 @dataclass(frozen=True)
-class Persisted(Generic[T]):
+class RetryResult(Generic[T]):
     """What came of trying again and again."""
 
     value: T
@@ -72,14 +72,14 @@ class Persisted(Generic[T]):
     """All of them."""
 
 
-async def persist(
+async def retry(
     attempt: Callable[[], Awaitable[T]],
-    patience: Patience,
+    patience: RetryPolicy,
     *,
     clock: Clock | None = None,
     uniform: Callable[[], float] = random.random,
     until: float = math.inf,
-) -> Persisted[T]:
+) -> RetryResult[T]:
     """Try until it succeeds or patience is at its end.
 
     Args:
@@ -99,9 +99,9 @@ async def persist(
     while True:
         tries += 1
         try:
-            return Persisted(await attempt(), failed_nano, tries)
+            return RetryResult(await attempt(), failed_nano, tries)
         except ModelError as error:
-            failed_nano = added(failed_nano, error.cost_nano)
+            failed_nano = add_cost(failed_nano, error.cost_nano)
             wait_s = patience.wait_s(tries - 1, error.retry_after_s, uniform())
             waited_s += wait_s
             asked_s += error.retry_after_s or 0.0
@@ -117,7 +117,7 @@ async def persist(
         await clock.sleep(wait_s)
 
 
-def added(spent_nano: int | None, cost_nano: int | None) -> int | None:
+def add_cost(spent_nano: int | None, cost_nano: int | None) -> int | None:
     """Return the sum of two costs, None where one of them is not known."""
     return None if spent_nano is None or cost_nano is None else spent_nano + cost_nano
 
@@ -131,13 +131,13 @@ class Retrying:
     def __init__(
         self,
         model: Model,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         *,
         clock: Clock | None = None,
         uniform: Callable[[], float] = random.random,
     ) -> None:
         self._model = model
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._clock = clock or SystemClock()
         self._uniform = uniform
 
@@ -158,8 +158,8 @@ class Retrying:
             ModelError: the last failure, with the cost and number of all tries.
         """
         attempt = partial(around, partial(self._model.complete, prompt))
-        done = await persist(attempt, self._patience, clock=self._clock, uniform=self._uniform)
-        cost = added(done.failed_nano, done.value.cost_nano)
+        done = await retry(attempt, self._patience, clock=self._clock, uniform=self._uniform)
+        cost = add_cost(done.failed_nano, done.value.cost_nano)
         return replace(done.value, cost_nano=cost, tries=done.tries)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:

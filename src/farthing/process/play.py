@@ -23,7 +23,7 @@ class Action:
     """[n, U] which answers of the latest purchase join the set."""
 
 
-def thresholded(decision: Decision, kappa: float, empty: str) -> Action:
+def threshold_actions(decision: Decision, kappa: float, empty: str) -> Action:
     """Take every action that scores at least min(kappa, 1): C(o) = {a : score(a, o) >= kappa}.
 
     At kappa = 0 that is everything.
@@ -41,7 +41,7 @@ def thresholded(decision: Decision, kappa: float, empty: str) -> Action:
     return Action(np.where(taken[:, -1], decision.line, NOTHING), taken[:, :-1])
 
 
-def drawn(decision: Decision, uniform: FloatArray) -> Action:
+def sample_actions(decision: Decision, uniform: FloatArray) -> Action:
     """Draw one action of each question.
 
     Args:
@@ -180,19 +180,19 @@ def play(
         policy: any policy that acts through a threshold or a parameter.
         traces: the questions.
         kappa: the threshold or parameter.
-        empty: see `thresholded`.
+        empty: see `threshold_actions`.
         budget: what each question may cost.
     """
     state = replace(begin(traces, policy, budget), parameter=kappa)
     n, calls = len(traces), state.space.cells.size
     returned, score = np.zeros((n, calls), dtype=bool), np.zeros((n, calls))
     best, turn = np.full(n, -1), np.zeros((n, calls), dtype=np.int64)
-    line = opening(policy.decide(unseen(state)), state, kappa)
+    line = opening(policy.decide(initial_state(state)), state, kappa)
     while (line != NOTHING).any():
         running = line != NOTHING
         state = state.buying(line)
-        decision = everything(policy.decide(unseen(state)), state, kappa)
-        action = thresholded(decision, kappa, empty)
+        decision = all_actions(policy.decide(initial_state(state)), state, kappa)
+        action = threshold_actions(decision, kappa, empty)
         rows, cells = np.flatnonzero(running)[:, None], state.latest[running]
         returned[rows, cells], score[rows, cells] = action.joins[running], decision.answers[running]
         turn[rows, cells] = state.turn
@@ -250,17 +250,17 @@ def points_of(parameters: FloatArray, played: Sequence[Played]) -> OperatingPoin
     )
 
 
-def unseen(state: State) -> State:
+def initial_state(state: State) -> State:
     """Return the state without anything that is not known yet."""
     return replace(state, recorded=state.seen)
 
 
 def opening(decision: Decision, state: State, kappa: float) -> IntArray:
     """Return the line of the first purchase, [n]; it is made wherever it can be."""
-    return everything(decision, state, kappa).line
+    return all_actions(decision, state, kappa).line
 
 
-def everything(decision: Decision, state: State, kappa: float) -> Decision:
+def all_actions(decision: Decision, state: State, kappa: float) -> Decision:
     """Return the decision, which at kappa = 0 goes on for as long as anything can be bought."""
     if kappa > 0:
         return decision

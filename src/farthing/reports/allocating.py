@@ -6,10 +6,10 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farthing.experiments.allocating import Allocated, Row
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
+from farthing.studies.batch_allocation import Allocated, Row
 
 KEY = (
     "By price alone: the same, but without reading the questions. Drawn at random: each model that "

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.experiments.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Row
-from farthing.experiments.ranking import ranked
 from farthing.money import significant
+from farthing.recommendation.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Row
+from farthing.recommendation.ranking import ranked
 
 GROUPS = {
     "none": "No promise",

@@ -1,6 +1,8 @@
 """The columns of a comparison's table: what each metric is called, and how its mean is written."""
 
-from farthing.experiments.base import (
+from farthing.money import significant
+from farthing.process.value import signed
+from farthing.recommendation.base import (
     ANSWERED,
     FELL_BACK,
     KEPT,
@@ -9,9 +11,7 @@ from farthing.experiments.base import (
     TIMES_OPTIMUM,
     Comparison,
 )
-from farthing.experiments.promises import Agreement, Parity, Promise, Selective
-from farthing.money import significant
-from farthing.process.value import signed
+from farthing.recommendation.promises import Agreement, Parity, Promise, Selective
 from farthing.reports.base import PER_THOUSAND, Column, knows_optimum
 
 KEY = (

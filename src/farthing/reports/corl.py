@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.corl.evaluate import Estimate, Evaluation, InMode
-from farthing.experiments.corl.live import Live
+from farthing.corl.evaluation import Estimate, Evaluation, InMode
+from farthing.corl.live import Live
 from farthing.methods.controllers.optimum import Outcome
 from farthing.money import dollars, rounded_usd, significant, usd_from_nano
 

@@ -7,8 +7,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.corl.certify import Certified
-from farthing.experiments.corl.traces import role_of
+from farthing.corl.certificate import Certified
+from farthing.corl.traces import role_of
 from farthing.money import rounded_usd, significant, usd_from_nano
 from farthing.process.value import Figures
 from farthing.reports.plain_table import plain_table

@@ -5,10 +5,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farthing.experiments.exploring import Explored, Judged, Row
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
+from farthing.studies.online_learning import Explored, Judged, Row
 
 KEY = (
     "In hindsight: models mixed as a linear program would, knowing all grades. Of all: what is not "

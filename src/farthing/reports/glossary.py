@@ -1,7 +1,7 @@
 """What the policies of a comparison are, in a line each, for whoever meets their names first."""
 
-from farthing.experiments.base import Comparison
 from farthing.methods.cards import cards
+from farthing.recommendation.base import Comparison
 
 CPO = (
     "constrained policy optimisation (Achiam et al. 2017): a network trained for least cost at the "

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.calibration.levels import exact_margin
-from farthing.experiments.base import ANSWERED, REALISED, Comparison
-from farthing.experiments.promises import Agreement, Budget, Parity, Promise, Selective
-from farthing.experiments.ranking import beside_cost, line_of
 from farthing.money import significant
 from farthing.process.value import signed
+from farthing.promises.levels import exact_margin
+from farthing.recommendation.base import ANSWERED, REALISED, Comparison
+from farthing.recommendation.promises import Agreement, Budget, Parity, Promise, Selective
+from farthing.recommendation.ranking import beside_cost, line_of
 from farthing.reports.base import decimal, percent
 
 BESIDE = {"accuracy": "Accuracy", ANSWERED: "Answered", REALISED: "Agreement"}

@@ -5,10 +5,10 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from farthing.experiments.joining import Joined
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
+from farthing.studies.cold_start import Joined
 
 KEY = (
     "Each question goes to one model, by estimated success and price, on average within the "

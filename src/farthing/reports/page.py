@@ -6,9 +6,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from farthing import __version__
+from farthing.comparison.results import results_json
 from farthing.errors import MissingExtraError
-from farthing.experiments.base import Comparison
-from farthing.experiments.results import results_json
+from farthing.recommendation.base import Comparison
 from farthing.reports import glossary as words
 from farthing.reports import payer, plots, promises, summary, tables
 from farthing.reports.base import (

@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.part_tokens import Caps
-from farthing.experiments.parts import EVENLY, Row, Shared
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
+from farthing.studies.part_tokens import Caps
+from farthing.studies.pipeline_parts import EVENLY, Row, Shared
 
 KEY = (
     "USD and right: of tasks that chose nothing. Even shares: each part's best option for an equal "

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
-from farthing.calibration import phrases
-from farthing.experiments.base import GAINED, SAVED, Alone, Comparison, Row
 from farthing.process.value import signed
+from farthing.promises import wording
+from farthing.recommendation.base import GAINED, SAVED, Alone, Comparison, Row
 from farthing.reports import promises, summary
 from farthing.reports.base import best, mean_of, thousand
 from farthing.reports.goals import goal_of
@@ -59,7 +59,7 @@ def offer(comparison: Comparison, alpha: Fraction) -> Offer:
         gained="" if row is None else _gained(row),
         promise=promises.claim(comparison, alpha),
         sure=promises.how_sure(comparison, row),
-        until=phrases.ends(None),
+        until=wording.ends(None),
         finding=summary.sentence(comparison, alpha),
     )
 

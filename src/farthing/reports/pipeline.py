@@ -4,17 +4,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.calibration.base import Certificate
-from farthing.calibration.guarantees.groups import GroupsPromise
-from farthing.calibration.guarantees.pac import PacPromise
-from farthing.calibration.guarantees.split import SplitPromise
-from farthing.calibration.guarantees.weighted import WeightedPromise
-from farthing.experiments.evaluate_bundle import Evaluated
 from farthing.money import significant
 from farthing.process.value import Value
+from farthing.promises.base import Certificate
+from farthing.promises.kinds.groups import GroupsPromise
+from farthing.promises.kinds.pac import PacPromise
+from farthing.promises.kinds.split import SplitPromise
+from farthing.promises.kinds.weighted import WeightedPromise
+from farthing.recommendation.evaluate import BundleEvaluation
 from farthing.reports.plain_table import plain_table
 from farthing.reports.value import beside
-from farthing.traces.grades import reference_of
+from farthing.traces.grades.named import reference_of
 
 LINES = {
     "cost_usd": "cost, USD a question",
@@ -44,7 +44,7 @@ OF_AGREEMENT = {
 MONEY = ("cost_usd", "total_cost_usd")
 
 
-def measured(found: Evaluated) -> Group:
+def measured(found: BundleEvaluation) -> Group:
     """Show the money first, then every metric, its interval, and what was promised."""
     table = plain_table()
     reference = reference_of(found.value.grade)
@@ -96,7 +96,7 @@ def _rank(certificate: Certificate) -> str:
     return ""
 
 
-def _promise(found: Evaluated) -> list[RenderableType]:
+def _promise(found: BundleEvaluation) -> list[RenderableType]:
     certificate = found.bundle.certificate
     if certificate is None:
         return [Text("Nothing is promised: the bundle was not calibrated.")]

@@ -8,10 +8,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.planning import Plans
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
+from farthing.studies.workflow_plan import Plans
 
 KEY = (
     "Even share: each part gets its share of money and time. Greedy: what is likeliest right now. "

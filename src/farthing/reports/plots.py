@@ -9,7 +9,7 @@ from io import StringIO
 import numpy as np
 
 from farthing.errors import MissingExtraError
-from farthing.experiments.base import Comparison, Row
+from farthing.recommendation.base import Comparison, Row
 from farthing.reports.base import PER_THOUSAND, mean_of, ran, rows_at
 from farthing.reports.goals import Goal, goal_of
 from farthing.reports.published import beside

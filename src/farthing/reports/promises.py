@@ -3,10 +3,12 @@
 from fractions import Fraction
 from math import isnan
 
-from farthing.calibration import phrases
-from farthing.calibration.base import Population
-from farthing.calibration.levels import exact_level, exact_margin
-from farthing.experiments.base import (
+from farthing.money import significant
+from farthing.process.value import signed
+from farthing.promises import wording
+from farthing.promises.base import Population
+from farthing.promises.levels import exact_level, exact_margin
+from farthing.recommendation.base import (
     ANSWERED,
     FELL_BACK,
     KEPT,
@@ -16,9 +18,7 @@ from farthing.experiments.base import (
     Comparison,
     Row,
 )
-from farthing.experiments.promises import Agreement, Budget, Parity, Promise, Selective
-from farthing.money import significant
-from farthing.process.value import signed
+from farthing.recommendation.promises import Agreement, Budget, Parity, Promise, Selective
 from farthing.reports.base import best, decimal, mean_of, promised, thousand
 
 NO_CERTIFICATE = (
@@ -41,13 +41,13 @@ def claim(comparison: Comparison, alpha: Fraction) -> str:
                 f"{promise.reference}{alone}."
             )
         case Agreement():
-            same = phrases.of_hundred(1 - exact_level(promise.epsilon))
+            same = wording.of_hundred(1 - exact_level(promise.epsilon))
             return (
                 f"Of 100 questions at least {same} are answered as {promise.reference} would have "
                 "answered them."
             )
         case Selective():
-            wrong = phrases.of_hundred(alpha)
+            wrong = wording.of_hundred(alpha)
             return f"At most {wrong} of 100 answers that are given are wrong; others are withheld."
         case Budget():
             usd = significant(1_000 * float(promise.usd))
@@ -56,15 +56,15 @@ def claim(comparison: Comparison, alpha: Fraction) -> str:
                 "right is not promised."
             )
     population: Population = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
-    return phrases.of_hundred_covered(alpha, population).replace(f", {phrases.ON_AVERAGE}", "")
+    return wording.of_hundred_covered(alpha, population).replace(f", {wording.ON_AVERAGE}", "")
 
 
 def how_sure(comparison: Comparison, row: Row | None) -> str:
     """Say how sure a promise is, and in how many splits a row kept it."""
     delta = _delta(comparison.promise)
     if delta is None:
-        return f"{phrases.ON_AVERAGE[0].upper()}{phrases.ON_AVERAGE[1:]}."
-    sure, failed = phrases.of_hundred(1 - delta), phrases.of_hundred(delta)
+        return f"{wording.ON_AVERAGE[0].upper()}{wording.ON_AVERAGE[1:]}."
+    sure, failed = wording.of_hundred(1 - delta), wording.of_hundred(delta)
     said = (
         f"You may be {sure} % sure: at most {failed} of 100 draws of calibration questions prove "
         "what is not so."
@@ -81,7 +81,7 @@ def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
     if delta is None or best(comparison, alpha) is None:
         return ""
     first, semicolon, rest = claim(comparison, alpha)[:-1].partition(";")
-    return f"The promise means: {first}, {phrases.how_sure(delta)}{semicolon}{rest}."
+    return f"The promise means: {first}, {wording.how_sure(delta)}{semicolon}{rest}."
 
 
 def sentence(comparison: Comparison, alpha: Fraction) -> str:
@@ -173,7 +173,7 @@ def _fewer(promise: Parity) -> str:
     epsilon = exact_margin(promise.epsilon)
     if not epsilon:
         return "more"
-    number = phrases.of_hundred(abs(epsilon))
+    number = wording.of_hundred(abs(epsilon))
     return f"at most {number} fewer" if epsilon > 0 else f"over {number} more"
 
 

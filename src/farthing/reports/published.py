@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.experiments.base import Comparison, Row
-from farthing.experiments.published import TEST_QUESTIONS
+from farthing.comparison.published import TEST_QUESTIONS
+from farthing.recommendation.base import Comparison, Row
 from farthing.reports.base import ran, rows_at
 
 CORRECTED, AS_PRINTED = "ccpo", "ccpo-published"

@@ -8,9 +8,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.recommendation import Recommendation
 from farthing.money import significant
 from farthing.process.value import Figures
+from farthing.recommendation.record import Recommendation
 from farthing.reports.plain_table import plain_table
 
 SHOWN = 6

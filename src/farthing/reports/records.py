@@ -5,17 +5,17 @@
 
 from typing import Any
 
-from farthing.calibration.base import Certificate
-from farthing.experiments.drift import LEVEL, Drift
-from farthing.experiments.evaluate_bundle import Evaluated
-from farthing.experiments.pipeline import Calibrated
-from farthing.experiments.verdict import Judged
 from farthing.process.value import Figures, Value
+from farthing.promises.base import Certificate
+from farthing.recommendation.drift import LEVEL, Drift
+from farthing.recommendation.evaluate import BundleEvaluation
+from farthing.recommendation.pipeline import Calibrated
+from farthing.recommendation.realised import Judged
 
 Record = dict[str, Any]
 
 
-def evaluated(found: Evaluated) -> Record:
+def evaluated(found: BundleEvaluation) -> Record:
     """Return how a bundle did on its test questions."""
     return {
         "cost_usd": found.metrics["cost_usd"],

@@ -8,10 +8,10 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
-from farthing.experiments.remembering import Row, Study
 from farthing.money import dollars, significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
+from farthing.studies.memory import Row, Study
 from farthing.tasks.base import Question
 
 

@@ -6,11 +6,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farthing.experiments.sampling import Comparison, Sampled, interval
 from farthing.methods.allocators.pets.allocator import FIRST, Bucket
 from farthing.money import significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table
+from farthing.studies.self_consistency import Comparison, Sampled, interval
 
 
 def screen(found: Comparison, source: str) -> Group:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
-from farthing.calibration.base import Population
-from farthing.calibration.phrases import of_hundred_covered
-from farthing.experiments.base import (
+from farthing.promises.base import Population
+from farthing.promises.wording import of_hundred_covered
+from farthing.recommendation.base import (
     OPTIMUM,
     SOLVABLE_ONLY,
     TIMES_OPTIMUM,

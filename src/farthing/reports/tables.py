@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from farthing.experiments.base import (
+from farthing.recommendation.base import (
     NOBODY_ASKED,
     Comparison,
     Difference,

@@ -16,7 +16,7 @@ from farthing.money import significant, usd_from_nano
 from farthing.reports.plain_table import plain_table
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
 from farthing.traces.copies import n_distinct, said
-from farthing.traces.grades import ungraded_questions
+from farthing.traces.grades.named import ungraded_questions
 from farthing.traces.pool import missing
 from farthing.traces.samples import is_samples, leaders, sampled
 

@@ -12,11 +12,9 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farthing.experiments.base import METRICS
-from farthing.experiments.results import results
-from farthing.experiments.search import written
-from farthing.experiments.tune import Sweep, Tried
+from farthing.comparison.results import results
 from farthing.money import significant
+from farthing.recommendation.base import METRICS
 from farthing.reports.base import (
     PER_THOUSAND,
     Cell,
@@ -28,6 +26,8 @@ from farthing.reports.base import (
 )
 from farthing.reports.folder import write_all
 from farthing.reports.tables import Fitted
+from farthing.studies.settings import written
+from farthing.studies.tuning import Sweep, Tried
 
 SHOWN = 20
 """Settings that the table has room for; the files have all of them."""

@@ -19,7 +19,7 @@ from farthing.errors import ConfigError
 from farthing.methods.agents.base import MONEY, TOKENS
 from farthing.methods.cards import system
 from farthing.models.base import Model
-from farthing.models.sections import convert
+from farthing.models.toml import convert
 from farthing.money import nano_from_usd
 from farthing.runtime.base import Agent
 from farthing.runtime.base_agent import BaseAgent

@@ -5,14 +5,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from farthing.calibration.base import Certificate
-from farthing.calibration.guarantees.escalated import EscalatedPromise
-from farthing.calibration.guarantees.selective import SelectivePromise
 from farthing.money import usd_from_nano
+from farthing.promises.base import Certificate
+from farthing.promises.kinds.escalated import EscalatedPromise
+from farthing.promises.kinds.selective import SelectivePromise
 from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
-from farthing.traces.shapes import is_reply
 from farthing.traces.system import Provenance
+from farthing.traces.trace_kind import is_reply
 
 Ending = Literal["policy", "budget", "failure"]
 """Who ended it: the policy (or there was no round left), the budget, or a key that is wrong."""

@@ -7,18 +7,18 @@ from itertools import chain
 import numpy as np
 
 from farthing.bundle.base import Bundle
-from farthing.calibration.guarantees.groups import groups_of
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.action_space import ActionSpace, action_space
 from farthing.process.base import NOTHING, Budget, Decision, State
-from farthing.process.play import Action, drawn, everything, thresholded
+from farthing.process.play import Action, all_actions, sample_actions, threshold_actions
+from farthing.promises.kinds.groups import groups_of
 from farthing.runtime.answer import Returned
 from farthing.runtime.observation import Observer
 from farthing.runtime.steps import Lines, Step
 from farthing.tasks.base import Task, is_answer
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Call, Trace
-from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
+from farthing.traces.trace_kind import PROTOCOL_ROLES, is_reply
 
 AS_IT_IS = 1.0
 """The threshold of a policy that is neither sampled nor calibrated: what it scores 1 is done."""
@@ -115,12 +115,12 @@ class Episode:
     def _decided(self, state: State, uniform: float) -> tuple[Decision, Action]:
         kappa, decision = self.kappa, self.bundle.policy.decide(state)
         if kappa is not None:
-            decision = everything(decision, state, kappa)
+            decision = all_actions(decision, state, kappa)
         if not state.turn:
             return decision, Action(decision.line, np.zeros((1, 0), dtype=bool))
         if kappa is None:
-            return decision, drawn(decision, np.array([uniform]))
-        return decision, thresholded(decision, kappa, self.bundle.empty)
+            return decision, sample_actions(decision, np.array([uniform]))
+        return decision, threshold_actions(decision, kappa, self.bundle.empty)
 
     def bought(self, line: int) -> None:
         """Note that the next step of a line was made."""

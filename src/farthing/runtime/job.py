@@ -28,7 +28,7 @@ from farthing.errors import ConfigError, InputError
 from farthing.models.base import Model, Prompt
 from farthing.models.config import ModelsConfig, ModelSection, models_from
 from farthing.models.scripted import ScriptedModel
-from farthing.models.sections import convert, read_toml
+from farthing.models.toml import convert, read_toml
 from farthing.runtime.agent_sections import (
     AgentSection,
     Parts,

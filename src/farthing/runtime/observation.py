@@ -10,10 +10,10 @@ from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SIGNALS, Replies, Signal
 from farthing.traces.assemble import reply_action
 from farthing.traces.base import Call
 from farthing.traces.costs import charged_nano
-from farthing.traces.grading import answer_codes
+from farthing.traces.grades.codes import answer_codes
 from farthing.traces.origin import Origin
-from farthing.traces.shapes import is_reply
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
+from farthing.traces.trace_kind import is_reply
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.models.base import MAX_TOKENS, Model
-from farthing.runtime import caveats
+from farthing.runtime import validity
 from farthing.runtime.answer import Answer, Bought
 from farthing.runtime.base import Agent
 from farthing.runtime.base_agent import BaseAgent
@@ -27,8 +27,8 @@ from farthing.runtime.system import system_of
 from farthing.runtime.under_way import QuestionUnderWay, blank
 from farthing.tasks.base import Question, Task
 from farthing.traces.parameters import LIMIT
-from farthing.traces.shapes import PROTOCOL_ROLES
 from farthing.traces.system import ALONE, LOGGED, Provenance, System, prompt_mark
+from farthing.traces.trace_kind import PROTOCOL_ROLES
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Orchestrator:
         object.__setattr__(self, "escalation", escalation)
         object.__setattr__(self, "_lines", course(self.bundle, self.plan))
         ours = system_of(self.plan) if self.system is None else self.system
-        doubts = caveats.of_all(self.bundle, self.plan, self._lines, ours)
+        doubts = validity.of_all(self.bundle, self.plan, self._lines, ours)
         object.__setattr__(self, "doubts", doubts)
-        provenance = caveats.provenance_of(self.bundle, self._lines, ours)
+        provenance = validity.provenance_of(self.bundle, self._lines, ours)
         object.__setattr__(self, "provenance", provenance)
 
     @classmethod

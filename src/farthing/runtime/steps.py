@@ -14,7 +14,7 @@ from farthing.runtime.base import Agent, Turn
 from farthing.runtime.rounds import Clients, Plan, act, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
-from farthing.traces.shapes import is_reply
+from farthing.traces.trace_kind import is_reply
 
 
 @dataclass(frozen=True)

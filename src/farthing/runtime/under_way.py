@@ -8,7 +8,7 @@ from msgspec import structs
 from farthing.errors import AuthenticationError, BudgetError
 from farthing.money import dollars
 from farthing.process.base import NOTHING
-from farthing.runtime import caveats
+from farthing.runtime import validity
 from farthing.runtime.answer import Answer, Ending, Returned, selective
 from farthing.runtime.base import Agent, Client
 from farthing.runtime.cost_bound import CostBoundClient
@@ -18,7 +18,7 @@ from farthing.runtime.rounds import judged
 from farthing.runtime.steps import Step
 from farthing.tasks.base import Question, is_answer
 from farthing.traces.base import Call, Trace
-from farthing.traces.shapes import is_reply
+from farthing.traces.trace_kind import is_reply
 
 if TYPE_CHECKING:
     from farthing.runtime.orchestrator import Orchestrator
@@ -199,11 +199,11 @@ class QuestionUnderWay:
         bundle = self.orchestrator.bundle
         found = [
             *self.orchestrator.doubts,
-            caveats.other_budget(bundle.certificate, self.episode.budget_nano),
-            caveats.other_group(bundle.certificate, self.question.group),
-            caveats.unread_group(bundle, self.question.group),
+            validity.other_budget(bundle.certificate, self.episode.budget_nano),
+            validity.other_group(bundle.certificate, self.question.group),
+            validity.unread_group(bundle, self.question.group),
             self._by_budget(),
-            *caveats.unsaid(bundle, self._before()),
+            *validity.unsaid(bundle, self._before()),
             self._by_failure(),
         ]
         return tuple(clause for clause in found if clause)

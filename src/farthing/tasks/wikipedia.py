@@ -20,7 +20,7 @@ from farthing.errors import (
 )
 from farthing.models.clock import Clock, SystemClock
 from farthing.models.http_failures import failure
-from farthing.models.retry import Patience
+from farthing.models.retry import RetryPolicy
 from farthing.tasks.local_search import PURPOSE
 from farthing.tasks.tools import ToolReply
 
@@ -84,7 +84,7 @@ class Wikipedia:
         top: int = 3,
         cost_nano: int = 0,
         manners: Manners = MANNERS,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Connect to nothing yet.
@@ -103,7 +103,7 @@ class Wikipedia:
         self._aiohttp = _library()
         self.cost_nano = cost_nano
         self._url, self._top, self._manners = url, top, manners
-        self._patience = patience or Patience(tries=4)
+        self._patience = patience or RetryPolicy(tries=4)
         self._clock = clock or SystemClock()
         self._turn = asyncio.Semaphore(manners.at_once)
         self._session: Any = None

@@ -35,10 +35,11 @@ from farthing.traces.base import GRADES, Call, Trace
 from farthing.traces.contexts import context_of
 from farthing.traces.copies import content_of
 from farthing.traces.costs import charged_nano, counted_nano
-from farthing.traces.grading import answer_codes, grades, normaliser
+from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
 from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool
-from farthing.traces.shapes import (
+from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
+from farthing.traces.trace_kind import (
     PROTOCOL_ROLES,
     Checker,
     answering,
@@ -47,7 +48,6 @@ from farthing.traces.shapes import (
     rounds_of,
     shape_of,
 )
-from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 
 View = Literal["auto", "paper", "pool", "cascade"]
 VIEWS = get_args(View)

@@ -16,11 +16,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from farthing.calibration.base import AskedOf
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
+from farthing.promises.base import AskedOf
 from farthing.traces.arrays import WHY_MISSING, BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.draw import drawn
 from farthing.traces.pool import cheapest_first, in_order, is_pool
+from farthing.traces.sampling import sample_ids
 
 Missing = Literal["chance", "unknown", "worst"]
 """What is taken of calls that were not made: that a lot decided it; nothing; or the worst."""
@@ -228,7 +228,7 @@ def alike(pool: TraceArrays, rows: IntArray) -> IntArray:
     weights = draw_weights(pool.take(rows))
     if weights is None:
         return rows
-    return rows[drawn(pool.ids[rows], 0, weights)]
+    return rows[sample_ids(pool.ids[rows], 0, weights)]
 
 
 def check_alike(pool: TraceArrays) -> None:

@@ -8,7 +8,7 @@ from msgspec import structs
 from farthing.errors import InputError
 from farthing.traces.base import Call, Trace
 from farthing.traces.importers.row import shown
-from farthing.traces.shapes import shape_of
+from farthing.traces.trace_kind import shape_of
 
 ABOUT = ("question", "gold", "group", "split", "system_prompt", "history", "options")
 """What a file may leave unsaid of a question, and two must not say otherwise."""

@@ -19,7 +19,7 @@ from farthing.errors import TraceFormatError
 from farthing.traces.atomic_file import replacing
 from farthing.traces.base import Call, Trace
 from farthing.traces.error_text import near, plain
-from farthing.traces.shapes import Checker, shape_of
+from farthing.traces.trace_kind import Checker, shape_of
 
 _TRACE_FIELDS = frozenset(Trace.__struct_fields__)
 _CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}

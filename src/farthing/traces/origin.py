@@ -5,8 +5,8 @@ import numpy as np
 
 from farthing.traces.arrays import NO_ANSWER, RIGHT, TraceArrays
 from farthing.traces.pool import cascade, in_order, is_pool
-from farthing.traces.shapes import CONTROLLER, PROTOCOL_ROLES
 from farthing.traces.system import System
+from farthing.traces.trace_kind import CONTROLLER, PROTOCOL_ROLES
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.shapes import CONTROLLER, PROTOCOL_ROLES
+from farthing.traces.trace_kind import CONTROLLER, PROTOCOL_ROLES
 
 
 def is_pool(arrays: TraceArrays) -> bool:

@@ -10,7 +10,7 @@ Marks = frozenset[int]
 """64 bits for each question."""
 
 
-def marks(arrays: TraceArrays) -> Marks:
+def question_hashes(arrays: TraceArrays) -> Marks:
     """Return the first 64 bits of the SHA-256 of each question's id, answers and costs.
 
     The same id with other recorded calls has another mark: it is another trace. Grades do not
@@ -20,14 +20,14 @@ def marks(arrays: TraceArrays) -> Marks:
     >>> from farthing.process.generator.generate import generate
     >>> from farthing.process.generator.presets import preset
     >>> config = preset("mmlu-llama2-7b").config
-    >>> one, other = (marks(generate(config, 50, np.random.default_rng(s))) for s in (0, 1))
+    >>> one, other = (question_hashes(generate(config, 50, np.random.default_rng(s))) for s in (0, 1))
     >>> len(one), len(one & other)
     (50, 0)
     """
     return frozenset(_each(arrays))
 
 
-def met(arrays: TraceArrays, known: Marks) -> BoolArray:
+def seen_before(arrays: TraceArrays, known: Marks) -> BoolArray:
     """Return which questions have one of these marks, [n]."""
     return np.array([mark in known for mark in _each(arrays)], dtype=bool)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
-from farthing.traces.shapes import CONTROLLER
+from farthing.traces.trace_kind import CONTROLLER
 
 NOT_SAMPLES = (
     "these traces are samples of one model: `farthing samples` says how many to take, and "

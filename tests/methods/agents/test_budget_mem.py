@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from farthing.errors import BudgetError, InputError
-from farthing.experiments.remembering import World, check_budget, follows, judged, stands, under
 from farthing.methods.agents.budget_mem.learner import Learner, fit_family, worth
 from farthing.methods.agents.budget_mem.memory import Memory, line_of
 from farthing.methods.agents.budget_mem.modules import MODULES, largest_nano, least_nano, run
@@ -15,6 +14,7 @@ from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixe
 from farthing.methods.agents.budget_mem.scale import CostScale
 from farthing.methods.agents.budget_mem.table import Table, best_fixed, tabulate, tiers_of
 from farthing.methods.base import Silent
+from farthing.studies.memory import World, check_budget, follows, judged, stands, under
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import LinkedFacts, linked_facts
 from farthing.tasks.local_search import LocalSearch

@@ -7,8 +7,8 @@ import pytest
 from made_up_pool import COST_NANO, ROLES, pool, ungraded
 
 from farthing.errors import InputError
+from farthing.features.question import QuestionFeatures
 from farthing.methods.allocators.estimates import fit_estimates
-from farthing.methods.asked import Asked
 from farthing.traces.arrays import SPLITS, TraceArrays
 
 SUMS, CAPITALS = "what is the sum of 17 and {}", "which city is the capital of land {}"
@@ -31,7 +31,7 @@ def planted(n: int, seed: int = 0) -> TraceArrays:
 
 def test_the_words_tell_who_knows_what() -> None:
     estimates = fit_estimates(planted(400))
-    asked = Asked((SUMS.format(5), CAPITALS.format(5)), ("", ""))
+    asked = QuestionFeatures((SUMS.format(5), CAPITALS.format(5)), ("", ""))
     sums, capitals = estimates.chance(asked)
     assert sums[0] < 0.25
     assert sums[2] > 0.8
@@ -42,7 +42,9 @@ def test_the_words_tell_who_knows_what() -> None:
 
 def test_a_group_tells_it_where_words_do_not() -> None:
     traces = replace(planted(400), question=np.full(400, "?", dtype=object))
-    chance = fit_estimates(traces).chance(Asked(("?", "?", "?"), ("capitals", "sums", "unheard")))
+    chance = fit_estimates(traces).chance(
+        QuestionFeatures(("?", "?", "?"), ("capitals", "sums", "unheard"))
+    )
     assert chance[0, 0] > 0.8
     assert chance[1, 0] < 0.2
     assert 0.2 < chance[2, 0] < 0.8
@@ -50,7 +52,7 @@ def test_a_group_tells_it_where_words_do_not() -> None:
 
 def test_chances_add_up_to_what_is_right_in_training() -> None:
     train = planted(300, seed=1)
-    chance = fit_estimates(train).chance(Asked.of(train))
+    chance = fit_estimates(train).chance(QuestionFeatures.of(train))
     np.testing.assert_allclose(chance.mean(axis=0), train.correct[:, 0].mean(axis=0), atol=0.01)
 
 
@@ -60,7 +62,7 @@ def test_costs_follow_the_length_within_what_was_seen() -> None:
     texts = np.array(["x" * n for n in letters], dtype=object)
     cost = np.stack([1_000 + 10 * letters] * 3, axis=1)[:, None]
     estimates = fit_estimates(replace(train, question=texts, cost_nano=cost))
-    got = estimates.cost_nano(Asked(("x" * 30, "x" * 1_000), ("", "")))
+    got = estimates.cost_nano(QuestionFeatures(("x" * 30, "x" * 1_000), ("", "")))
     np.testing.assert_allclose(got[0], 1_300, atol=1)
     np.testing.assert_array_equal(got[1], cost.max())
 
@@ -68,7 +70,7 @@ def test_costs_follow_the_length_within_what_was_seen() -> None:
 def test_questions_without_text_or_group_have_the_models_shares() -> None:
     train = pool(200)
     estimates = fit_estimates(train)
-    chance = estimates.chance(Asked(("", ""), ("", "")))
+    chance = estimates.chance(QuestionFeatures(("", ""), ("", "")))
     np.testing.assert_allclose(chance[0], train.correct[:, 0].mean(axis=0), atol=0.01)
 
 

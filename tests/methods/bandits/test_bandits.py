@@ -7,7 +7,6 @@ import pytest
 from bandit_arms import ARMS, MEANS, best_mixture
 from scipy.optimize import linprog
 
-from farthing.calibration.binomial import binomial_upper
 from farthing.errors import InputError
 from farthing.methods.bandits.base import Arm, Bandit, Choice, Lesson, Seen, begin, choose, settle
 from farthing.methods.bandits.features import DIMENSIONS, features_of
@@ -20,6 +19,7 @@ from farthing.methods.bandits.squarecb import (
     inverse_gaps,
     refitted,
 )
+from farthing.promises.statistics.binomial import binomial_upper
 from farthing.traces.arrays import FloatArray, IntArray
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.experiments.candidates import left_out, the_only
 from farthing.methods.base import Dataset
 from farthing.methods.cards import card, name_of, policy_class
 from farthing.methods.controllers.base import Expert, Mode
@@ -14,6 +13,7 @@ from farthing.methods.controllers.episode import Rules
 from farthing.methods.controllers.policy import ControllerPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.recommendation.candidates import single_candidate, unavailable
 
 RULES = Rules((Expert("small", "$1 a call"), Expert("large")), "compact", most_turns=3)
 POLICY = ControllerPolicy(RULES, (Mode("low", 10), Mode("high", 900)))
@@ -43,6 +43,6 @@ def test_on_recorded_questions_it_says_why_it_cannot_run() -> None:
     config = preset("hotpotqa-llama2-7b").config
     traces = generate(config, 20, np.random.default_rng(0))
     dataset = Dataset("generated", traces)
-    assert "corl" in left_out(dataset)["what experts reply depends on what it writes"]
+    assert "corl" in unavailable(dataset)["what experts reply depends on what it writes"]
     with pytest.raises(InputError, match="'corl' cannot run: what experts reply"):
-        the_only(dataset, "corl")
+        single_candidate(dataset, "corl")

@@ -6,7 +6,7 @@ from farthing.errors import InputError
 from farthing.methods.controllers.base import Expert, Mode, Segment
 from farthing.methods.controllers.prompt import STYLES, conversation, prompt
 from farthing.models.base import Message
-from farthing.traces.shapes import CONTROLLER
+from farthing.traces.trace_kind import CONTROLLER
 
 MODE = Mode("medium", 1_500_000)
 EXPERTS = (Expert("small", "$0.1 in and $0.4 out per million tokens"), Expert("large"))

@@ -10,7 +10,7 @@ from item_responses import World, joiner, pool
 
 from farthing import plugins
 from farthing.errors import InputError
-from farthing.methods.asked import Asked
+from farthing.features.question import QuestionFeatures
 from farthing.methods.base import SystemCard
 from farthing.methods.cards import system, systems
 from farthing.methods.estimators.base import Estimator, History, Success, log_loss
@@ -19,7 +19,7 @@ NAMES = plugins.names("estimators")
 WORLD = World.drawn(1)
 TRAIN = pool(WORLD, 500, 6, seed=2)
 QUESTIONS = WORLD.questions(60, np.random.default_rng(3))[0]
-NOTHING = History(Asked((), ()), np.zeros(0, dtype=bool))
+NOTHING = History(QuestionFeatures((), ()), np.zeros(0, dtype=bool))
 every_estimator = pytest.mark.parametrize("name", NAMES)
 
 
@@ -40,7 +40,7 @@ def test_it_gives_probabilities(name: str, n: int) -> None:
     assert p.shape == (len(QUESTIONS),)
     assert p.dtype == np.float64
     assert ((p > 0) & (p < 1)).all()
-    assert learned(name).success(history(n), Asked((), ())).shape == (0,)
+    assert learned(name).success(history(n), QuestionFeatures((), ())).shape == (0,)
 
 
 @every_estimator
@@ -58,7 +58,9 @@ def test_a_question_is_estimated_alone(name: str) -> None:
     found, known = learned(name), history(25)
     every = found.success(known, QUESTIONS)
     for i in (0, 7, 59):
-        alone = found.success(known, Asked(QUESTIONS.text[i : i + 1], QUESTIONS.group[i : i + 1]))
+        alone = found.success(
+            known, QuestionFeatures(QUESTIONS.text[i : i + 1], QUESTIONS.group[i : i + 1])
+        )
         assert alone[0] == every[i]
 
 
@@ -70,7 +72,7 @@ def test_an_outcome_that_turns_out_right_speaks_for_its_question(name: str, n: i
     for i in range(0, n, 7):
         wrong, right = known.right.copy(), known.right.copy()
         wrong[i], right[i] = False, True
-        asked = Asked(known.asked.text[i : i + 1], known.asked.group[i : i + 1])
+        asked = QuestionFeatures(known.asked.text[i : i + 1], known.asked.group[i : i + 1])
         low = found.success(History(known.asked, wrong), asked)
         assert found.success(History(known.asked, right), asked) > low
     bad = found.success(History(known.asked, np.zeros(n, dtype=bool)), QUESTIONS).mean()
@@ -80,7 +82,7 @@ def test_an_outcome_that_turns_out_right_speaks_for_its_question(name: str, n: i
 
 @every_estimator
 def test_without_history_it_expects_a_model_as_the_others_are(name: str) -> None:
-    share = learned(name).success(NOTHING, Asked.of(TRAIN)).mean()
+    share = learned(name).success(NOTHING, QuestionFeatures.of(TRAIN)).mean()
     assert share == pytest.approx(TRAIN.correct.mean(), abs=0.06)
 
 

@@ -8,7 +8,7 @@ import pytest
 from item_responses import World, joiner, pool
 from scipy.optimize import approx_fprime, minimize
 
-from farthing.methods.asked import Asked
+from farthing.features.question import QuestionFeatures
 from farthing.methods.estimators import fit_v0
 from farthing.methods.estimators.base import History
 from farthing.methods.estimators.fit_v0 import Lesson, V0Estimator
@@ -52,14 +52,14 @@ def test_ten_outcomes_on_known_questions_say_more_than_on_new_ones(
     train = pool(WORLD, 800, 10, seed=12)
     rng_train = np.random.default_rng(12)
     asked, z, own = WORLD.questions(800, rng_train)
-    assert asked.text == Asked.of(train).text
+    assert asked.text == QuestionFeatures.of(train).text
     for _ in range(60):
         true = WORLD.abilities(1, rng)[0]
         rows = rng.choice(800, 10, replace=False)
         right = rng.random(10) < 1 / (1 + np.exp(-(z[rows] @ true + own[rows])))
         texts = tuple(asked.text[i] for i in rows)
-        known = History(Asked(texts, ("",) * 10), right)
-        strange = History(Asked(tuple(f"{text} " for text in texts), ("",) * 10), right)
+        known = History(QuestionFeatures(texts, ("",) * 10), right)
+        strange = History(QuestionFeatures(tuple(f"{text} " for text in texts), ("",) * 10), right)
         new, coordinates, _ = WORLD.questions(300, rng)
         p = WORLD.truth(true, coordinates)
         lost.append([((found.success(one, new) - p) ** 2).mean() for one in (known, strange)])

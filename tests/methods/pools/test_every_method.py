@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from farthing.comparison.foresight import foresight
+from farthing.comparison.pools import methods_of
 from farthing.errors import InputError
-from farthing.experiments.foresight import foresight
-from farthing.experiments.pools import methods_of
 from farthing.methods.base import Silent
 from farthing.methods.cascades.micp.learner import MICP
 from farthing.methods.cascades.trust_or_escalate.learner import TRUST_OR_ESCALATE

@@ -14,9 +14,9 @@ from farthing.errors import InputError
 from farthing.methods.base import Saveable, Silent, load
 from farthing.methods.cards import card, cards
 from farthing.process.base import Budget, Policy
+from farthing.process.batch_replay import PointReplay, Pointwise, replay
 from farthing.process.play import outcome_of, play
 from farthing.process.replay import Outcome
-from farthing.process.replayed import Points, Pointwise, replay
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.origin import origin_of
 
@@ -95,7 +95,7 @@ def test_call_by_call_is_as_many_at_once(
     assert policy.parameters is not None
     kappa = data.draw(st.sampled_from([*policy.parameters.tolist(), 0.0]))
     replayed = replay(policy, traces, "allow")
-    assert isinstance(replayed, Points)
+    assert isinstance(replayed, PointReplay)
     assert_same(replayed.act(kappa), outcome_of(play(policy, traces, kappa, "allow")))
     alone = [outcome_of(play(policy, traces.take(np.array([i])), kappa, "allow")) for i in (0, 5)]
     among = replayed.act(kappa).take(np.array([0, 5]))

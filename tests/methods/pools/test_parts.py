@@ -8,14 +8,14 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
-from farthing.methods import fit_leading_answer
+from farthing.methods import fit_answer_posterior
+from farthing.methods.answer_posterior import Replies
 from farthing.methods.cascades.auto_mix import learner as auto_mix
 from farthing.methods.cascades.frugal_gpt import learner as frugal_gpt
 from farthing.methods.cascades.micp import learner as micp
 from farthing.methods.cascades.trust_or_escalate import learner as trust_or_escalate
 from farthing.methods.cascades.ucci.learner import fit_isotonic
 from farthing.methods.fit_scorer import logistic
-from farthing.methods.leading_answer import Replies
 from farthing.methods.pool import PoolTables
 from farthing.methods.routers.pool_gain import learner as pool_gain
 
@@ -117,10 +117,10 @@ def test_the_leading_answers_gradient() -> None:
     asked = rng.random((30, 4)) < 0.6
     asked[:, 0] = True
     prior, weights = np.zeros(13), rng.normal(size=13)
-    _, gradient = fit_leading_answer._loss(weights, replies, asked, prior)
+    _, gradient = fit_answer_posterior._loss(weights, replies, asked, prior)
 
     def loss(at: np.ndarray) -> float:
-        return fit_leading_answer._loss(at, replies, asked, prior)[0]
+        return fit_answer_posterior._loss(at, replies, asked, prior)[0]
 
     np.testing.assert_allclose(gradient, approx_fprime(weights, loss, 1e-6), rtol=1e-3, atol=1e-4)
 

@@ -9,17 +9,17 @@ from small_pool import CENT, paid, small_pool, taught
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fit_models import ALWAYS_ALL, BEST_SINGLE
 from farthing.methods.baselines.learner import AlwaysLearner
+from farthing.methods.bayesian_judges.judges import Judges
+from farthing.methods.bayesian_judges.policy import OpinionsPolicy
 from farthing.methods.estimators.v0 import Directions
 from farthing.methods.lookahead.pool_learner import LAZY_SINGLE
-from farthing.methods.opinions.judges import Judges
-from farthing.methods.opinions.policy import OpinionsPolicy
 from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, OdarLearner
 from farthing.methods.routers.pool_cover.learner import POOL_COVER
 from farthing.methods.routers.pool_gain.learner import POOL_GAIN, PoolGainLearner
 from farthing.methods.routers.route_llm.learner import RouteLlmLearner
 from farthing.methods.routers.v0.policy import V0Policy
 from farthing.methods.scorer import Scorers
-from farthing.process.replayed import Nested, replay
+from farthing.process.batch_replay import NestedReplay, replay
 from farthing.traces.arrays import TraceArrays
 
 RIGHT, WRONG, OTHER = 0, 1, 2
@@ -206,7 +206,7 @@ def made_by_odar(learner: OdarLearner, wrong: int) -> list[float]:
     by_c = [RIGHT] * 4 + [OTHER + 1] * 16
     train = small_pool(columns(by_a, by_b, by_c), [1, 2, 10])
     replayed = replay(learner.fit(train, Fraction(1, 10), 0, Silent()).policy, train)
-    assert isinstance(replayed, Nested)
+    assert isinstance(replayed, NestedReplay)
     return sorted(set((replayed.act(0.3).cost_nano / CENT).tolist()))
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InputError, MissingExtraError
+from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.methods.allocators.base import Batch
-from farthing.methods.asked import Asked, groups_of, seen_of
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool
 
-__all__ = ["Asked", "Estimates", "fit_estimates"]
+__all__ = ["Estimates", "QuestionFeatures", "fit_estimates"]
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class Estimates:
     mean: FloatArray
     """[L] the share of right answers in training."""
 
-    def chance(self, asked: Asked) -> FloatArray:
+    def chance(self, asked: QuestionFeatures) -> FloatArray:
         """Return the chance that each model is right, [n, L]."""
         seen = seen_of(asked, self.groups)
         odds: FloatArray = seen @ self.weight[:, :-1].T + self.weight[:, -1]
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
-    def cost_nano(self, asked: Asked) -> IntArray:
+    def cost_nano(self, asked: QuestionFeatures) -> IntArray:
         """Return what each model is expected to cost, [n, L]."""
         letters = np.array([len(text) for text in asked.text], dtype=np.float64)
         raw = self.line[:, 0] + letters[:, None] * self.line[:, 1]
         return np.ceil(np.clip(raw, *self.range_nano.T)).astype(np.int64)
 
-    def batch(self, asked: Asked, offered: BoolArray | None = None) -> Batch:
+    def batch(self, asked: QuestionFeatures, offered: BoolArray | None = None) -> Batch:
         """Return the questions as items, and the models as their options.
 
         The most that an answer can cost is the most that one of this model cost in training.
@@ -76,7 +76,7 @@ def fit_estimates(train: TraceArrays) -> Estimates:
         from farthing.methods.fit_scorer import STRENGTH, logistic  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingExtraError("Learning who is right on which question", "train") from error
-    asked, made = Asked.of(train), train.made[:, 0]
+    asked, made = QuestionFeatures.of(train), train.made[:, 0]
     graded, right = made & ~train.ungraded[:, 0], train.correct[:, 0]
     lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]
     if lacking:

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.calibration import anytime
 from farthing.errors import InputError
 from farthing.methods.bandits.base import Choice
+from farthing.promises.statistics import confidence_sequence
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -96,8 +96,8 @@ def value_of(log: Log, arms: IntArray | int, delta: float = 0.05) -> Value:
     lacking = ~log.offered[:, asked].all(axis=1) | (least <= 0.0)
     n = int(lacking.argmax()) if lacking.any() else len(target)
     hit = np.flatnonzero((log.arm == target)[:n])
-    state = anytime.observe(
-        anytime.MeanState.begin(delta), log.grade[hit], least[hit] / log.propensity[hit]
+    state = confidence_sequence.observe(
+        confidence_sequence.MeanState.begin(delta), log.grade[hit], least[hit] / log.propensity[hit]
     )
-    low, high = anytime.interval(state)
-    return Value(anytime.estimate(state), low, high, len(hit), n)
+    low, high = confidence_sequence.interval(state)
+    return Value(confidence_sequence.estimate(state), low, high, len(hit), n)

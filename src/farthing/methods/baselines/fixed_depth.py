@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.saved import SavedByField
+from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class FixedDepthPolicy(SavedByField, InRounds):
+class FixedDepthPolicy(DataclassState, InRounds):
     """Runs `depth` rounds whatever happens; its sets are the same at every threshold above 0.
 
     The largest depth is "ask everything": no policy covers more, and none costs more.

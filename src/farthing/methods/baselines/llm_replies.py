@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.saved import SavedByField
+from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds, Policy
 from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
 
@@ -18,7 +18,7 @@ NO_REPLIES = "no replies recorded"
 
 
 @dataclass(frozen=True)
-class LlmPolicy(SavedByField, InRounds):
+class LlmPolicy(DataclassState, InRounds):
     """Takes the action that the recorded reply of each round names."""
 
     replies: str
@@ -44,7 +44,7 @@ class LlmPolicy(SavedByField, InRounds):
 
 
 @dataclass(frozen=True)
-class LlmExitPolicy(SavedByField, InRounds):
+class LlmExitPolicy(DataclassState, InRounds):
     """Returns its own role's answer in the round in which its recorded reply says to stop."""
 
     replies: str

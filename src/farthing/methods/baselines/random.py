@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.saved import SavedByField
+from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class RandomPolicy(SavedByField, InRounds):
+class RandomPolicy(DataclassState, InRounds):
     """Every allowed action is equally likely: the floor that any policy must beat."""
 
     stochastic: bool = True

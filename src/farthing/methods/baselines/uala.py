@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from farthing.methods.saved import SavedByField
+from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
 from farthing.traces.arrays import NO_ANSWER, FloatArray, TraceArrays
 
@@ -24,7 +24,7 @@ NOTES: Mapping[Source, str] = {
 
 
 @dataclass(frozen=True)
-class UalaPolicy(SavedByField, InRounds):
+class UalaPolicy(DataclassState, InRounds):
     """Returns the guide's answer of each round reached; goes on where doubt passes a threshold.
 
     The guide is the role of that name, or else the last one. The other roles' answers score 0, so

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.calibration.guarantees.online import OnlineThreshold, update
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Progress
 from farthing.methods.cpo.export import to_policy
 from farthing.methods.recorder import Recorder
+from farthing.promises.kinds.online import OnlineThreshold, update
 from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate
 from farthing.rl.rollout import Episodes, Questions, draw
 from farthing.rl.soft_set import (

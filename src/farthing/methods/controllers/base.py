@@ -10,7 +10,7 @@ from typing import Literal
 
 from farthing.errors import InputError
 from farthing.models.base import Message, Usage
-from farthing.traces.shapes import CONTROLLER, is_reply
+from farthing.traces.trace_kind import CONTROLLER, is_reply
 
 Author = Literal["controller", "environment"]
 Ending = Literal["answer", "turns", "budget", "failure"]

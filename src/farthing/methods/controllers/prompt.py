@@ -14,7 +14,7 @@ from farthing.methods.controllers.base import Expert, Mode, Segment
 from farthing.models.base import Message
 from farthing.money import dollars
 from farthing.tasks.templates import BUILT_IN, Prompts
-from farthing.traces.shapes import CONTROLLER
+from farthing.traces.trace_kind import CONTROLLER
 
 Style = Literal["compact", "plain", "forbidding"]
 STYLES: tuple[Style, ...] = get_args(Style)

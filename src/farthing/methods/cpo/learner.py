@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.calibration.guarantees.online import run_online
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Progress
 from farthing.methods.cpo.export import to_policy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.recorder import Recorder
 from farthing.process.replay import paths
+from farthing.promises.kinds.online import run_online
 from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
 from farthing.rl.rollout import Questions, draw
 from farthing.rl.soft_set import policy_metric

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.asked import Asked
+from farthing.features.question import QuestionFeatures
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import is_pool
 
@@ -21,7 +21,7 @@ from farthing.traces.pool import is_pool
 class History:
     """What one model did on some questions."""
 
-    asked: Asked
+    asked: QuestionFeatures
     right: BoolArray
     """[h] whether it was right."""
 
@@ -44,7 +44,7 @@ class History:
         refuse_rounds(traces)
         graded = traces.made[:, 0][:, model] & ~traces.ungraded[:, 0, model]
         kept = traces.take(graded)
-        return cls(Asked.of(kept), kept.correct[:, 0, model])
+        return cls(QuestionFeatures.of(kept), kept.correct[:, 0, model])
 
     def take(self, index: IntArray) -> "History":
         """Return the outcomes at an index."""
@@ -54,7 +54,7 @@ class History:
 class Success(Protocol):
     """What was learned."""
 
-    def success(self, history: History, asked: Asked) -> FloatArray:
+    def success(self, history: History, asked: QuestionFeatures) -> FloatArray:
         """Return the probability that the model with this history is right on each, [n].
 
         Between 0 and 1 and never on the edge. The order of the history does not matter, and a
@@ -89,9 +89,11 @@ def refuse_rounds(traces: TraceArrays) -> None:
         )
 
 
-def taken(asked: Asked, index: Sequence[int]) -> Asked:
+def taken(asked: QuestionFeatures, index: Sequence[int]) -> QuestionFeatures:
     """Return the questions at an index."""
-    return Asked(tuple(asked.text[i] for i in index), tuple(asked.group[i] for i in index))
+    return QuestionFeatures(
+        tuple(asked.text[i] for i in index), tuple(asked.group[i] for i in index)
+    )
 
 
 def log_loss(chance: FloatArray, right: BoolArray) -> float:

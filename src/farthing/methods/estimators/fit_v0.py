@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from farthing.errors import InputError, MissingExtraError
-from farthing.methods.asked import Asked, groups_of, seen_of
+from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.methods.estimators.base import History, log_loss, refuse_rounds
 from farthing.methods.estimators.v0 import (
     Ability,
@@ -55,7 +55,7 @@ class V0Estimator:
         lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]
         if lacking:
             raise InputError(f"no answer of {lacking[0]} is graded; record `gold` or `correct`")
-        asked = Asked.of(train)
+        asked = QuestionFeatures.of(train)
         groups = groups_of(asked.group)
         lesson = Lesson(seen_of(asked, groups), graded, right)
         with threadpool_limits(limits=1):  # products are small; threads only wait for each other

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from farthing.methods.asked import Asked, seen_of
+from farthing.features.question import QuestionFeatures, seen_of
 from farthing.methods.estimators.base import History
 from farthing.traces.arrays import BoolArray, FloatArray
 
@@ -45,7 +45,7 @@ class Directions:
     own: float
     """tau^2, the variance of what a question has beyond its words."""
 
-    def coordinates(self, asked: Asked) -> FloatArray:
+    def coordinates(self, asked: QuestionFeatures) -> FloatArray:
         """Return z(q), [n, K]."""
         along = np.round(seen_of(asked, self.groups) @ self.weight, 9)
         return np.concatenate([np.ones((len(asked), 1)), along], axis=1)
@@ -77,12 +77,12 @@ class ItemResponse:
         z, (offset, own) = self.directions.coordinates(history.asked), self._own(history.asked)
         return ability(z, offset, flattened(own), history.right, self.directions)
 
-    def success(self, history: History, asked: Asked) -> FloatArray:
+    def success(self, history: History, asked: QuestionFeatures) -> FloatArray:
         """Return the probability that the model with this history is right on each, [n]."""
         z, (offset, own) = self.directions.coordinates(asked), self._own(asked)
         return chance(z, self.ability(history), offset, own)
 
-    def accuracy(self, found: Ability, asked: Asked, draws: FloatArray) -> FloatArray:
+    def accuracy(self, found: Ability, asked: QuestionFeatures, draws: FloatArray) -> FloatArray:
         """Return the share of these questions that it would have right, for each draw, [D].
 
         Args:
@@ -97,7 +97,7 @@ class ItemResponse:
         share: FloatArray = sigmoid(logit).mean(axis=1)
         return share
 
-    def _own(self, asked: Asked) -> tuple[FloatArray, FloatArray]:
+    def _own(self, asked: QuestionFeatures) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of what each question has of its own, [n] each."""
         unknown = 0.0, self.directions.own
         pairs = np.array([self.known.get(text, unknown) for text in asked.text]).reshape(-1, 2)

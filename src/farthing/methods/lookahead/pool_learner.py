@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.methods.base import Silent
-from farthing.methods.fit_leading_answer import fit_leading_answer
+from farthing.methods.fit_answer_posterior import fit_leading_answer
 from farthing.methods.lookahead.learner import LAZY_LEARNER
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.lookahead.pool_policy import LazySinglePolicy

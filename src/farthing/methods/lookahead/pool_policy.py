@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.methods.leading_answer import LeadingAnswer
+from farthing.methods.answer_posterior import AnswerPosterior
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.pool_policy import PoolPolicy
-from farthing.methods.saved import finite, rebuilt, state_of
+from farthing.methods.serialization import finite, rebuilt, state_of
 from farthing.process.base import NOTHING, State
 from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.process.play import Followed
@@ -26,7 +26,7 @@ class LazySinglePolicy(PoolPolicy):
     """A policy with an order of its own for each question."""
 
     inner: LookaheadPolicy
-    leading: LeadingAnswer
+    leading: AnswerPosterior
     values: FloatArray
     """[G] of minus the score of going on, ascending."""
 
@@ -70,7 +70,7 @@ class LazySinglePolicy(PoolPolicy):
             return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
         inner = LookaheadPolicy.from_state(part("inner."), settings["inner"])
-        leading = rebuilt(LeadingAnswer, part("leading."), settings["leading"])
+        leading = rebuilt(AnswerPosterior, part("leading."), settings["leading"])
         return cls(inner, leading, arrays["values"])
 
     def _leaders(self, along: Followed, place: IntArray, traces: TraceArrays) -> IntArray:

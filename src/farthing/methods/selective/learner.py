@@ -13,10 +13,10 @@ from farthing.errors import TooFewTracesError
 from farthing.methods.base import Fitted, Progress
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadLearner
-from farthing.methods.selective.evidence import Evidence, Votes
+from farthing.methods.selective.confidence import Confidence, Mixture, Sureness
+from farthing.methods.selective.features import Evidence, Votes
+from farthing.methods.selective.fixed_row import Row
 from farthing.methods.selective.policy import AS_TRAINED, SelectivePolicy, Walk, walk
-from farthing.methods.selective.row import Row
-from farthing.methods.selective.sureness import Confidence, Mixture, Sureness
 from farthing.process.base import Policy
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.methods import cards
-from farthing.methods.selective.row import Row
-from farthing.methods.selective.sureness import Sureness, restored, saved
+from farthing.methods.selective.confidence import Sureness, restored, saved
+from farthing.methods.selective.fixed_row import Row
 from farthing.process.action_space import SpaceName, action_space
 from farthing.process.base import Budget, Decision, Policy, State
+from farthing.process.batch_replay import Priced, followed
 from farthing.process.play import Followed, with_next
 from farthing.process.replay import likeliest_counts_as_one, paths
-from farthing.process.replayed import Priced, followed
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 AS_TRAINED = "the policy as trained"

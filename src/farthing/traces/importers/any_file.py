@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from farthing.errors import InputError
-from farthing.traces import repeats
+from farthing.traces import duplicates
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Trace
@@ -13,7 +13,7 @@ from farthing.traces.importers.gaps import ALONE
 from farthing.traces.importers.read import check, foreign, read_foreign
 from farthing.traces.importers.source import Source
 from farthing.traces.joined import join
-from farthing.traces.shapes import Checker
+from farthing.traces.trace_kind import Checker
 
 
 def form_of(path: Path) -> str | None:
@@ -38,10 +38,10 @@ def read_any(path: Path) -> tuple[TraceArrays, list[str]]:
     """
     if not path.name.endswith((*LINES, *STORES)) and form_of(path) is None:
         arrays = read_arrays(path)
-        return arrays, list(filter(None, [repeats.doubt(arrays)]))
+        return arrays, list(filter(None, [duplicates.doubt(arrays)]))
     records, notes = read_any_records(path)
     arrays = assemble(records)
-    return arrays, [*notes, *filter(None, [repeats.doubt(arrays, records)])]
+    return arrays, [*notes, *filter(None, [duplicates.doubt(arrays, records)])]
 
 
 def read_all(paths: Sequence[Path]) -> tuple[TraceArrays, list[str]]:
@@ -56,7 +56,7 @@ def read_all(paths: Sequence[Path]) -> tuple[TraceArrays, list[str]]:
         return read_any(paths[0])
     records, notes = read_all_records(paths)
     arrays = assemble(records)
-    return arrays, [*notes, *filter(None, [repeats.doubt(arrays, records)])]
+    return arrays, [*notes, *filter(None, [duplicates.doubt(arrays, records)])]
 
 
 def read_all_records(paths: Sequence[Path]) -> tuple[list[Trace], list[str]]:

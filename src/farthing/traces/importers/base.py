@@ -15,7 +15,7 @@ from farthing.traces.importers.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class ImportedCall:
     """One call as a foreign file has it; None is what the file does not say."""
 
     place: Place
@@ -81,13 +81,13 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Remark:
+class ImportNote:
     """Something about the whole file that its user should know; equal ones are said once."""
 
     text: str
 
 
-Found = Recorded | LeftOut | Remark
+ImportEvent = ImportedCall | LeftOut | ImportNote
 """What an importer yields."""
 
 
@@ -130,7 +130,7 @@ class Importer(Protocol):
         """Return whether a file is of this format, going by its first record."""
         ...
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the calls in the order of the file.
 
         Raises:

@@ -15,10 +15,10 @@ from farthing.tasks.base import is_answer
 from farthing.tasks.replies import read_answer
 from farthing.traces.base import Trace
 from farthing.traces.error_text import plain
-from farthing.traces.importers.base import Found, LeftOut, Recorded, Remark
+from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut
 from farthing.traces.parameters import BY_ROLE, written
-from farthing.traces.shapes import PROTOCOL_ROLES, is_reply
 from farthing.traces.system import prompt_mark
+from farthing.traces.trace_kind import PROTOCOL_ROLES, is_reply
 
 LONGEST = 2_000
 """Most characters of a system prompt or a history that a trace keeps as text."""
@@ -36,8 +36,8 @@ _SAID = ("answer", "text", "correct", "score")
 class Question:
     """The calls of one question so far, in the order of the file."""
 
-    first: Recorded
-    calls: dict[tuple[str, int], Recorded] = field(default_factory=dict)
+    first: ImportedCall
+    calls: dict[tuple[str, int], ImportedCall] = field(default_factory=dict)
     """By model and round."""
     asked: Counter[str] = field(default_factory=Counter)
     """Model to how often it was asked; its samples are one request."""
@@ -48,7 +48,7 @@ class Question:
         return max(self.asked.values(), default=1)
 
     @property
-    def recorded(self) -> list[Recorded]:
+    def recorded(self) -> list[ImportedCall]:
         """Every call that was kept."""
         return list(self.calls.values())
 
@@ -77,7 +77,7 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def gather(recorded: Iterable[Found], *, samples: bool = False) -> Gathered:
+def group_calls(recorded: Iterable[ImportEvent], *, samples: bool = False) -> Gathered:
     """Put the calls of each question together, one a model.
 
     Of several calls of one model the first one that was answered counts, unless they are samples.
@@ -94,7 +94,7 @@ def gather(recorded: Iterable[Found], *, samples: bool = False) -> Gathered:
     for call in recorded:
         if isinstance(call, LeftOut):
             gathered.left_out[call.why] += 1
-        elif isinstance(call, Remark):
+        elif isinstance(call, ImportNote):
             gathered.remarks[call.text] = None
         else:
             _add(gathered, call, samples=samples)
@@ -143,7 +143,7 @@ def _kept(texts: Sequence[str | None]) -> str | None:
     return text if text is None or len(text) <= LONGEST else prompt_mark(text)
 
 
-def _parameters(calls: Sequence[Recorded]) -> str | None:
+def _parameters(calls: Sequence[ImportedCall]) -> str | None:
     """Return what was asked for as JSON: of all calls alike, or by role where they differ."""
     said = {call.model: call.parameters for call in calls}
     if all(one is None for one in said.values()):
@@ -171,7 +171,7 @@ def reader(task: str) -> Callable[[str], str | None]:
     return lambda reply: read_answer(reply) or reply.strip() or None
 
 
-def _add(gathered: Gathered, call: Recorded, *, samples: bool) -> None:
+def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
     _refuse_unusable(call)
     name = call.id or short_hash(call.key or call.question)
     question = gathered.questions.setdefault(name, Question(call))
@@ -205,7 +205,7 @@ def _refuse_no_samples(gathered: Gathered) -> None:
             raise question.first.place.refusal("row", f"{problem}; record {needed}")
 
 
-def _call(call: Recorded, number: int, task: str) -> dict[str, object]:
+def _call(call: ImportedCall, number: int, task: str) -> dict[str, object]:
     answer = call.answer
     if answer is None and call.text is not None:
         answer = reader(task)(call.text)
@@ -214,11 +214,11 @@ def _call(call: Recorded, number: int, task: str) -> dict[str, object]:
     return {"round": number, "role": call.model, "model": call.model, "answer": answer, **kept}
 
 
-def _unanswered(call: Recorded) -> bool:
+def _unanswered(call: ImportedCall) -> bool:
     return call.error is not None or not (is_answer(call.answer) or is_answer(call.text))
 
 
-def _refuse_unusable(call: Recorded) -> None:
+def _refuse_unusable(call: ImportedCall) -> None:
     """Refuse what a trace could not hold, before anything is made of it."""
     if is_reply(call.model) or call.model in PROTOCOL_ROLES:
         problem = "is a name that traces keep for other roles; rename the model in the file"
@@ -232,7 +232,7 @@ def _refuse_unusable(call: Recorded) -> None:
             raise call.place.refusal("row", problem) from None
 
 
-def _refuse_contradiction(first: Recorded, call: Recorded, name: str) -> None:
+def _refuse_contradiction(first: ImportedCall, call: ImportedCall, name: str) -> None:
     for what, before, now in (
         ("question", first.question or None, call.question or None),
         ("system prompt", first.system, call.system),

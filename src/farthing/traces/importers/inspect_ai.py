@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Remark
+from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
 from farthing.traces.importers.chat import Asked, asked, replied
 from farthing.traces.importers.row import Place, Row, as_number, shown, without_keys
 from farthing.traces.importers.source import Source
@@ -33,7 +33,7 @@ class Inspect:
         log = source.first.values if source.first else {}
         return isinstance(log.get("eval"), dict) and {"status", "samples"} & log.keys() != set()
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the samples, graded by the first scorer or by the one that is named.
 
         Raises:
@@ -52,7 +52,7 @@ class Inspect:
             scorers |= dict.fromkeys(scores if isinstance(scores, dict) else ())
             yield _found(sample, model, _parameters(log), options, task)
         if len(scorers) > 1 and options.score is None:
-            yield Remark(
+            yield ImportNote(
                 f"several scorers graded the answers ({', '.join(scorers)}); the first one of each "
                 "sample is read; --score NAME reads another"
             )
@@ -67,7 +67,7 @@ def _found(
     parameters: Mapping[str, Any] | None,
     options: Options,
     task: str | None,
-) -> Recorded | LeftOut:
+) -> ImportedCall | LeftOut:
     prompt = _prompt(sample)
     if prompt is None:
         return LeftOut("a sample without its input")
@@ -77,7 +77,7 @@ def _found(
     score, said = _graded(sample, options.score)
     name = sample.text("id")
     latency = sample.number("working_time", "total_time")
-    return Recorded(
+    return ImportedCall(
         place=sample.place,
         model=model,
         id=f"{task}-{name}" if task and name else None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import Found, LeftOut, Options, Recorded
+from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
 from farthing.traces.importers.chat import asked, replied
 from farthing.traces.importers.row import Place, Row, as_number, seconds_between, without_keys
 from farthing.traces.importers.source import Source
@@ -37,7 +37,7 @@ class Langfuse:
         start = fields & {*_START}
         return bool({"input", "output"} <= fields and start and fields & {*_MODEL, *_TRACE})
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the generations; other observations are counted."""
         for row in source.rows():
             inside = row.inner("observations")
@@ -55,7 +55,7 @@ class Langfuse:
 LANGFUSE = Langfuse()
 
 
-def _found(row: Row, options: Options) -> Recorded | LeftOut:
+def _found(row: Row, options: Options) -> ImportedCall | LeftOut:
     kind = row.text("type")
     if kind is not None and kind.upper() != "GENERATION":
         return LeftOut(f"an observation of the type {kind}, which is no call")
@@ -68,7 +68,7 @@ def _found(row: Row, options: Options) -> Recorded | LeftOut:
     latency = seconds_between(*(row.find(*names)[1] for names in (_START, _END)))
     score = _score(row, options.score)
     read, written = _tokens(row)
-    return Recorded(
+    return ImportedCall(
         place=row.place,
         model=model,
         question=prompt.question,

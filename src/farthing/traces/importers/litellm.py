@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Remark
+from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
 from farthing.traces.importers.chat import Asked, asked, replied
 from farthing.traces.importers.row import Row, seconds_between, without_keys
 from farthing.traces.importers.source import Source
@@ -35,7 +35,7 @@ class LiteLLM:
         """Return whether the columns are those of the table."""
         return {"request_id", "spend", "model"} <= source.fields
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the calls that answered a question, or failed to.
 
         Calls of one prompt are of one question, or those of one id, where a column is named so.
@@ -43,8 +43,8 @@ class LiteLLM:
         for row in source.rows():
             found = _found(row, options.columns.get("id"))
             yield found
-            if isinstance(found, Recorded) and CUT in f"{found.key}{found.text}":
-                yield Remark(
+            if isinstance(found, ImportedCall) and CUT in f"{found.key}{found.text}":
+                yield ImportNote(
                     "LiteLLM cut long texts, so that different questions may look alike; raise "
                     "MAX_STRING_LENGTH_PROMPT_IN_DB where the proxy runs"
                 )
@@ -53,7 +53,7 @@ class LiteLLM:
 LITELLM = LiteLLM()
 
 
-def _found(row: Row, names: str | None) -> Recorded | LeftOut:
+def _found(row: Row, names: str | None) -> ImportedCall | LeftOut:
     kind = row.text("call_type")
     if kind is not None and not kind.endswith(_CHAT):
         return LeftOut(f"a call of the type {kind}, which answers no question")
@@ -64,7 +64,7 @@ def _found(row: Row, names: str | None) -> Recorded | LeftOut:
     if model is None:
         return LeftOut("a call that names no model")
     answer = row.find("response")[1]
-    return Recorded(
+    return ImportedCall(
         place=row.place,
         model=model,
         id=None if names is None else _name(row, names),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import Found, LeftOut, Options, Recorded, Remark
+from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
 from farthing.traces.importers.chat import Asked, asked, replied, tokens
 from farthing.traces.importers.row import Row, without_keys
 from farthing.traces.importers.source import Source
@@ -41,13 +41,13 @@ class OpenAI:
         batch = "custom_id" in source.fields and source.fields & {"response", "error", "body"}
         return bool(batch) or _kind(source.first) in _OBJECTS
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield a call for each reply and each failure whose model is known."""
         requests = None if options.requests is None else _requests(Source(options.requests))
         if "custom_id" in source.fields:
-            yield Remark(_BATCH_PRICE)
+            yield ImportNote(_BATCH_PRICE)
             if requests is None:
-                yield Remark(_NO_QUESTIONS)
+                yield ImportNote(_NO_QUESTIONS)
         for row in source.rows():
             if options.samples:
                 _refuse_choices(row)
@@ -82,7 +82,7 @@ def _requests(source: Source) -> Requests:
     return found
 
 
-def _of_batch(row: Row, requests: Requests | None) -> Recorded | LeftOut:
+def _of_batch(row: Row, requests: Requests | None) -> ImportedCall | LeftOut:
     name = row.text("custom_id")
     if name is None:
         raise row.place.refusal("custom_id", "is missing; this is no line of a batch's output")
@@ -115,7 +115,7 @@ def _request(row: Row, name: str, requests: Requests | None) -> Row:
     return requests[name]
 
 
-def _stored(row: Row) -> Recorded | LeftOut:
+def _stored(row: Row) -> ImportedCall | LeftOut:
     kind = _kind(row)
     if kind not in _OBJECTS:
         raise row.place.refusal("object", "is no completion and no response; nothing can be read")
@@ -145,10 +145,10 @@ def _recorded(
     body: Row,
     parameters: Mapping[str, Any] | None,
     error: CallError | None = None,
-) -> Recorded:
+) -> ImportedCall:
     name = row.text("custom_id")
     read, written = tokens(body.part("usage"))
-    return Recorded(
+    return ImportedCall(
         place=row.place,
         model=model,
         id=None if prompt else name,

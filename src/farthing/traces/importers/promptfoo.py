@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import Found, LeftOut, Options, Recorded
+from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
 from farthing.traces.importers.chat import asked, replied
 from farthing.traces.importers.row import Place, Row, without_keys
 from farthing.traces.importers.source import Source
@@ -39,7 +39,7 @@ class Promptfoo:
             return first is None or (isinstance(first, dict) and len(_RESULT & first.keys()) > 2)
         return len(_RESULT & source.fields) > 2
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the results, each a provider's reply to a rendered prompt."""
         found = _results(source.first or Row({}, Place(source.name)))
         rows = source.rows() if found is None else source.elements(found[1], found[0])
@@ -78,7 +78,7 @@ def _configured(document: Row) -> Mapping[str, Row | None]:
 
 def _recorded(
     row: Row, options: Options, configured: Mapping[str, Row | None]
-) -> Recorded | LeftOut:
+) -> ImportedCall | LeftOut:
     provider = row.part("provider")
     named = provider.text("id") or (row.text("provider") if not provider.values else None)
     model = provider.text("label") or named
@@ -95,7 +95,7 @@ def _recorded(
     score = _score(row, options.score) if graded else None
     by_name = graded and options.score is not None
     passed = row.flag("success") if graded and not by_name else None
-    return Recorded(
+    return ImportedCall(
         place=row.place,
         model=model,
         question=prompt.question,

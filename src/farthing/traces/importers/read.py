@@ -11,14 +11,14 @@ from farthing.errors import InputError, MissingExtraError
 from farthing.models.prices import Price, list_price
 from farthing.traces.base import Trace
 from farthing.traces.files import LINES, STORES
-from farthing.traces.importers.base import Found, Importer, Options
+from farthing.traces.importers.base import Importer, ImportEvent, Options
 from farthing.traces.importers.columns import columns_of, known
 from farthing.traces.importers.gaps import notes_on
-from farthing.traces.importers.gather import gather, trace_of
+from farthing.traces.importers.gather import group_calls, trace_of
 from farthing.traces.importers.row import Place
 from farthing.traces.importers.source import Source
 from farthing.traces.importers.supply import Gold, Priced, read_gold, with_gold
-from farthing.traces.shapes import Checker
+from farthing.traces.trace_kind import Checker
 
 OWN = "jsonl"
 """What `--from` calls our own form, which no importer reads: see `traces/jsonl.py`."""
@@ -162,7 +162,7 @@ def read_foreign(
         for i, path in enumerate(paths)
         for call in _found(Source(path), form, _options(supplied, i))
     )
-    gathered = gather(found, samples=supplied.options.samples)
+    gathered = group_calls(found, samples=supplied.options.samples)
     questions = gathered.questions
     if not questions:
         why = "; ".join(f"{n} rows: {why}" for why, n in gathered.left_out.items())
@@ -190,7 +190,7 @@ def check(imported: Imported, checker: Checker) -> None:
             raise place.refusal(where, problem)
 
 
-def _found(source: Source, form: str | None, options: Options) -> Iterator[Found]:
+def _found(source: Source, form: str | None, options: Options) -> Iterator[ImportEvent]:
     form = form or _sniffed(source, options)
     if form == OWN:
         raise InputError(f"{source.name}: is in the form of traces already; import it by itself")

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from farthing.traces.importers.base import Found, LeftOut, Options, Recorded
+from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
 from farthing.traces.importers.row import Row
 from farthing.traces.importers.source import Source
 
@@ -27,7 +27,7 @@ class RouterBench:
         """Return whether columns are named as there."""
         return any(field.endswith((REPLY, COST)) for field in source.fields)
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield a call for each model that has a score or a reply in a row."""
         models = [m for m in _models(source) if m in source.fields]
         for row in source.rows():
@@ -54,11 +54,11 @@ def _in_order(source: Source) -> list[str]:
     return [field for field in fields if field.endswith((REPLY, COST))]
 
 
-def _recorded(row: Row, model: str, prompt: str | None, options: Options) -> Recorded | None:
+def _recorded(row: Row, model: str, prompt: str | None, options: Options) -> ImportedCall | None:
     score, reply = row.score(model), _plain(row, model + REPLY)
     if score is None and reply is None:
         return None
-    return Recorded(
+    return ImportedCall(
         place=row.place,
         model=model,
         id=row.text("sample_id"),

@@ -13,7 +13,7 @@ from farthing.models.prices import Price
 from farthing.money import usd_from_nano
 from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
-from farthing.traces.importers.base import Recorded
+from farthing.traces.importers.base import ImportedCall
 from farthing.traces.importers.row import Row, unpacked
 from farthing.traces.importers.source import Source
 
@@ -85,7 +85,7 @@ class Priced:
     """Models with calls whose tokens are not recorded, to these calls."""
     _known: dict[tuple[str, str | None], Price | None] = field(default_factory=dict)
 
-    def fill(self, call: Call, recorded: Recorded) -> Call:
+    def fill(self, call: Call, recorded: ImportedCall) -> Call:
         """Return a call with its cost, where it can be worked out."""
         if call.cost_usd is not None or call.error is not None:
             return call
@@ -104,7 +104,7 @@ class Priced:
             raise recorded.place.refusal("tokens", problem)
         return msgspec.structs.replace(call, cost_usd=usd)
 
-    def _price(self, recorded: Recorded) -> Price | None:
+    def _price(self, recorded: ImportedCall) -> Price | None:
         if recorded.model in self.own:
             return self.own[recorded.model]
         listed = recorded.priced_as or recorded.model, recorded.provider

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from farthing.traces.importers.base import Found, Options, Recorded, Remark
+from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, Options
 from farthing.traces.importers.chat import Asked, asked
 from farthing.traces.importers.columns import COLUMNS, SAID, columns_of, dollars, known
 from farthing.traces.importers.row import Row
@@ -27,12 +27,12 @@ class Table:
         found = known(source.fields).keys()
         return bool(found & {"id", "question"} and "model" in found and found & SAID)
 
-    def read(self, source: Source, options: Options) -> Iterator[Found]:
+    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the rows; one that names no model or no question is refused."""
         columns = columns_of(source, options)
         unread = sorted(source.fields - set(columns.values()))
         if unread:
-            yield Remark(
+            yield ImportNote(
                 f"columns that are not read: {', '.join(unread)}; --column NAME=COLUMN, with NAME "
                 f"one of {', '.join(name for name in COLUMNS if name not in columns)}"
             )
@@ -43,7 +43,7 @@ class Table:
 TABLE = Table()
 
 
-def _recorded(row: Row, column: Mapping[str, str], threshold: float) -> Recorded:
+def _recorded(row: Row, column: Mapping[str, str], threshold: float) -> ImportedCall:
     def of(meaning: str) -> str:
         return column.get(meaning, f"({meaning})")
 
@@ -63,7 +63,7 @@ def _recorded(row: Row, column: Mapping[str, str], threshold: float) -> Recorded
     prompt, system = asked(question), row.text(of("system_prompt"))
     system = prompt.system if system is None and prompt else system
     history = prompt.history if prompt else None
-    return Recorded(
+    return ImportedCall(
         place=row.place,
         model=model,
         id=name,

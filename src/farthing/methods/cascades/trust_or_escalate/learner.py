@@ -14,12 +14,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.calibration.beta import beta_cdf
 from farthing.methods.cascades.turns import TurnsPolicy
 from farthing.methods.fit_scorer import fit_scorers
 from farthing.methods.pool import falling, ladder, strongest, tables
 from farthing.methods.pool_learner import PoolLearner
 from farthing.methods.pool_policy import PoolPolicy
+from farthing.promises.statistics.beta import beta_cdf
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 DELTA = 0.1

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.saved import SavedByField
+from farthing.methods.serialization import DataclassState
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 NOBODY = -1
@@ -12,7 +12,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True)
-class StepPolicy(SavedByField):
+class StepPolicy(DataclassState):
     """The probability that the large model does a step, from F numbers that are seen before it."""
 
     weight: FloatArray

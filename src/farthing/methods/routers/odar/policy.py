@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from farthing.features.calls import CallFeatures
 from farthing.features.question_text import word_vectors
 from farthing.methods.routers.odar.free_energy import SURPRISAL, VARENTROPY, of_votes
-from farthing.methods.saved import finite, rebuilt, state_of
 from farthing.methods.scorer import Scorers, on_scale
+from farthing.methods.serialization import finite, rebuilt, state_of
 from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Decision, State
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from farthing.methods.fit_leading_answer import fit_leading_answer
+from farthing.methods.fit_answer_posterior import fit_leading_answer
 from farthing.methods.fit_scorer import logistic
 from farthing.methods.pool import quantiles, tables
 from farthing.methods.pool_learner import PoolLearner

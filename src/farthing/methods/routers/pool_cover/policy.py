@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.leading_answer import Leading, LeadingAnswer, Replies
+from farthing.methods.answer_posterior import AnswerPosterior, LeadingAnswer, Replies
 from farthing.methods.pool_policy import RowPolicy, Stages, list_of
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -20,7 +20,7 @@ from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, T
 class PoolCoverPolicy(RowPolicy):
     """A row of models and what is left to gain after each."""
 
-    leading: LeadingAnswer
+    leading: AnswerPosterior
     models: IntArray
     """[K] all models, in the order of asking."""
     cost: FloatArray
@@ -64,13 +64,13 @@ class PoolCoverPolicy(RowPolicy):
         return score < self.values[point], leads
 
 
-def leader(leading: LeadingAnswer, replies: Replies, row: IntArray, k: int) -> Leading:
+def leader(leading: AnswerPosterior, replies: Replies, row: IntArray, k: int) -> LeadingAnswer:
     """Return the leading answer after model k of a row."""
     models = replies.log_odds.shape[1]
     return leading.after(replies, np.isin(np.arange(models), row[: k + 1]))
 
 
-def features_after(step: Leading, row: IntArray, traces: TraceArrays, k: int) -> FloatArray:
+def features_after(step: LeadingAnswer, row: IntArray, traces: TraceArrays, k: int) -> FloatArray:
     """Return the leading answer's log-odds, its votes, answers and silences, [n, 4]."""
     answer = traces.answer[:, 0, :][:, row[: k + 1]]
     said = answer != NO_ANSWER

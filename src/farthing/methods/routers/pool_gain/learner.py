@@ -6,8 +6,8 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-from farthing.methods.fit_leading_answer import fit_leading_answer
-from farthing.methods.leading_answer import LeadingAnswer, Replies
+from farthing.methods.answer_posterior import AnswerPosterior, Replies
+from farthing.methods.fit_answer_posterior import fit_leading_answer
 from farthing.methods.pool import strongest, tables
 from farthing.methods.pool_learner import PoolLearner
 from farthing.methods.pool_policy import PoolPolicy
@@ -129,7 +129,7 @@ def _rows(train: TraceArrays, strong: int) -> Iterator[Row]:
 
 
 def _steps(
-    leading: LeadingAnswer, replies: Replies, row: Row, traces: TraceArrays, unit: float
+    leading: AnswerPosterior, replies: Replies, row: Row, traces: TraceArrays, unit: float
 ) -> Steps:
     """Follow a row to its end."""
     every, pool = np.arange(len(traces)), tables(traces)

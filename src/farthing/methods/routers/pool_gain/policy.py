@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.leading_answer import LeadingAnswer, Replies
+from farthing.methods.answer_posterior import AnswerPosterior, Replies
 from farthing.methods.pool_policy import RowPolicy, Stages, everyone, list_of
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -27,7 +27,7 @@ _NOBODY = -2
 class PoolGainPolicy(RowPolicy):
     """A row of models, and after each what going on would gain at each price."""
 
-    leading: LeadingAnswer
+    leading: AnswerPosterior
     models: IntArray
     """[K] the row; the strong model ends it."""
     weights: tuple[FloatArray, ...]
@@ -56,7 +56,7 @@ class PoolGainPolicy(RowPolicy):
 
 
 def features_after(
-    leading: LeadingAnswer, replies: Replies, row: Sequence[int], traces: TraceArrays, k: int
+    leading: AnswerPosterior, replies: Replies, row: Sequence[int], traces: TraceArrays, k: int
 ) -> tuple[FloatArray, IntArray]:
     """Return what is known after model k of a row, [n, F], and who leads, [n].
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from farthing.features.question import QuestionFeatures
 from farthing.features.question_text import embedded
-from farthing.methods.asked import Asked
 from farthing.methods.estimators.v0 import Ability, Directions, chance
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.base import NOTHING, State
@@ -49,7 +49,7 @@ class V0Policy(PoolPolicy):
             InputError: the questions have no text.
         """
         embedded(traces)  # refuses what has no text
-        z = self.directions.coordinates(Asked.of(traces))
+        z = self.directions.coordinates(QuestionFeatures.of(traces))
         known = zip(self.mode, self.spread, strict=True)
         each = [chance(z, Ability(*one), 0.0, self.directions.own) for one in known]
         return np.stack(each, axis=1)

@@ -1,0 +1,23 @@
+"""The Python door: from recorded runs to a policy that keeps a promise, in a few lines.
+
+Its names are also reachable as `farthing.NAME`; `docs/python.md` is the tour.
+"""
+
+from farthing.api.comparison import compare
+from farthing.api.policy import Policy, fit, load
+from farthing.api.promises import Shift
+from farthing.api.questions import Traces, from_records, generate, read_traces
+from farthing.api.recommendation import recommend
+
+__all__ = [
+    "Policy",
+    "Shift",
+    "Traces",
+    "compare",
+    "fit",
+    "from_records",
+    "generate",
+    "load",
+    "read_traces",
+    "recommend",
+]

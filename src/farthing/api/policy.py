@@ -1,0 +1,291 @@
+"""A policy: trained, calibrated, evaluated, saved, read again, and asked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from farthing.api.arguments import (
+    models_of,
+    names_of,
+    nano_of,
+    path_of,
+    shown,
+    text_of,
+    whole_of,
+)
+from farthing.api.questions import Traces, traces_of
+from farthing.api.rendering import drawn
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
+from farthing.errors import InputError
+from farthing.methods.base import Silent
+from farthing.process.budget import PerQuestion
+from farthing.promises.base import Certificate
+from farthing.promises.levels import Level
+from farthing.recommendation import bundle_splits, certify, pipeline
+from farthing.recommendation import evaluate as evaluate_bundle
+from farthing.recommendation.auto import AUTO, choose_method
+from farthing.recommendation.candidates import single_candidate
+from farthing.recommendation.parallel import fit as fit_learner
+from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.promised_grade import read_for
+from farthing.recommendation.promises import Coverage, Promise, level_of
+from farthing.traces.arrays import RIGHT
+from farthing.traces.costs import check_costs
+from farthing.traces.eligibility import alike, asked_all
+from farthing.traces.grades.named import graded
+
+if TYPE_CHECKING:
+    from farthing.models.base import Model
+    from farthing.process.value import Value
+    from farthing.recommendation.evaluate import BundleEvaluation
+    from farthing.runtime.answer import Answer
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A trained policy, and what it promises so far."""
+
+    bundle: Bundle
+    alpha: Fraction | None = None
+    """The share of misses that training aimed at; None where the folder of a bundle is silent."""
+    train: Traces | None = None
+    """The questions that it was trained on, where they are at hand."""
+    method: str = ""
+    """What trained it, where that is at hand; a bundle knows the family of policies alone."""
+
+    def __repr__(self) -> str:
+        """Name the method, and say what is promised."""
+        promised = self.certificate or "nothing is promised yet"
+        return f"<{self.method or self.bundle.kind}: {promised}>"
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What is promised; None before calibration. Printed, it is one sentence."""
+        return self.bundle.certificate
+
+    @property
+    def value(self) -> "Value | None":
+        """What it costs beside the reference, on the questions that calibrated it."""
+        return self.bundle.value
+
+    def calibrate(
+        self,
+        held_out: Traces,
+        promise: Promise | None = None,
+        *,
+        budget_usd: float | None = None,
+        largest_usd: Mapping[str, float] | None = None,
+    ) -> Self:
+        """Prove a promise on questions that the policy has not seen.
+
+        Args:
+            held_out: those questions.
+            promise: what is to be proved; None: coverage of 1 - alpha, as training aimed at or, of
+                a bundle from a folder, as was proved before.
+            budget_usd: what a question may cost when it is served; the policy sees what is left.
+            largest_usd: role to the most that one of its calls can cost, where traces do not say.
+
+        Returns:
+            The policy with its threshold and certificate; the one it is called on stays as it was.
+
+        Raises:
+            InputError: the questions trained the policy, or the promise cannot be calibrated, or
+                costs are not known.
+        """
+        if self.bundle.trained is not None:  # a reference answers in its place
+            trained = replace(self, bundle=self.bundle.trained)
+            return trained.calibrate(
+                held_out, promise, budget_usd=budget_usd, largest_usd=largest_usd
+            )
+        asked = self._asked(promise)
+        prove = self._part(held_out, "the held-out questions", asked)
+        train = self._part(self.train, "the training questions", asked) if self.train else prove
+        if self.train is None and not isinstance(asked, Coverage):
+            raise InputError(
+                "this promise lays its settings out on the training questions, which a bundle from "
+                "a folder does not hold; use `farthing calibrate`, or fit again"
+            )
+        budget = _per_question(budget_usd, largest_usd)
+        dataset = held_out.dataset
+        made_up = dataset.generator is not None
+        serving = certify.Serving(budget, dataset.system, prove.asked_of, made_up=made_up)
+        bundle, certificate, outlook = certify.tried(self.bundle, asked, train, prove, serving)
+        if not certificate.promises:
+            raise InputError(f"{certificate.sentence()} {outlook}".rstrip())
+        return replace(self, bundle=bundle)
+
+    def evaluate(self, test: Traces, *, seed: int = 0) -> "Evaluation":
+        """Measure it on questions that neither trained nor calibrated it.
+
+        Raises:
+            InputError: the questions have other roles or rounds than the policy's, or costs are
+                not known.
+        """
+        recorded = traces_of(test, "the test questions").arrays
+        some, _ = asked_all(
+            recorded, bundle_splits.models_of(self.bundle, None, recorded), test.dataset.missing
+        )
+        some = some.take(alike(some, np.arange(len(some))))
+        check_costs(some)
+        graded = evaluate_bundle.graded_for(self.bundle, some)
+        part = QuestionPart(graded, bundle_splits.as_played("these traces", self.bundle, graded))
+        seed = whole_of(seed, "seed", 0)
+        return Evaluation(evaluate_bundle.evaluate_in_memory(self.bundle, part, seed=seed))
+
+    def save(self, folder: str | Path) -> None:
+        """Write a bundle, which `farthing.load`, `farthing ask` and `farthing evaluate` read.
+
+        Raises:
+            BundleError: the folder holds something else, or cannot be written.
+        """
+        bundles.write(path_of(folder, "the bundle"), self.bundle)
+
+    async def answer(
+        self,
+        question: str,
+        models: "Mapping[str, Model]",
+        *,
+        task: str = "text",
+        budget_usd: float | None = None,
+    ) -> "Answer":
+        """Answer one question with live models.
+
+        Args:
+            question: what is asked.
+            models: role to the model that fills it: `base` and `guide`, or the models of a pool.
+            task: its name says when two answers are the same.
+            budget_usd: the most that may be paid for it; None: no limit.
+
+        Raises:
+            InputError: the policy was trained for other roles or models.
+        """
+        from farthing import plugins  # noqa: PLC0415 - what serves, only where it serves
+        from farthing.runtime.orchestrator import Orchestrator  # noqa: PLC0415
+        from farthing.tasks.base import Question  # noqa: PLC0415
+
+        text = text_of(question, "the question", "What is 4 + 3?")
+        nano = None if budget_usd is None else nano_of(budget_usd, "budget_usd")
+        known = plugins.load("tasks", text_of(task, "the task", "text"))
+        serving = Orchestrator.with_models(self.bundle, models_of(models), known)
+        return await serving.answer(Question(text[:64], text), budget_nano=nano)
+
+    def _asked(self, promise: Promise | None) -> Promise:
+        if promise is None:
+            if self.alpha is None:
+                raise InputError("say what is to be proved, such as farthing.Coverage(0.9)")
+            return Coverage(1 - self.alpha)
+        if not isinstance(promise, Promise):
+            raise InputError(
+                f"{shown(promise)} is no promise; give one such as farthing.Coverage(0.9)"
+            )
+        return promise
+
+    def _part(self, traces: Traces, what: str, asked: Promise) -> QuestionPart:
+        recorded = traces_of(traces, what).arrays
+        models = bundle_splits.models_of(self.bundle, asked, recorded)
+        some, asked_of = asked_all(recorded, models, traces.dataset.missing)
+        check_costs(some)
+        graded = read_for(asked, some, self.bundle.origin.grade)
+        played = bundle_splits.as_played("these traces", self.bundle, graded)
+        return QuestionPart(graded, played, asked_of=asked_of)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a policy came to on test questions; printed, it is a table."""
+
+    found: "BundleEvaluation"
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Name to value: `cost_usd`, `coverage`, `accuracy` and others."""
+        return self.found.metrics
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """Name to its exact 95 % interval, where there is one."""
+        return self.found.intervals
+
+    @property
+    def value(self) -> "Value":
+        """What it costs and gets right beside the reference; printed, it is a paragraph."""
+        return self.found.value
+
+    def __str__(self) -> str:
+        """Return the table, what came of the promise, and what to doubt."""
+        from farthing.reports.pipeline import measured  # noqa: PLC0415 - only where it is drawn
+
+        return "\n".join([drawn(measured(self.found)), *(f"note: {n}" for n in self.found.notes)])
+
+
+def fit(
+    method: str,
+    train: Traces,
+    alpha: Level = Fraction(1, 10),
+    *,
+    seed: int = 0,
+    features: Sequence[str] = (),
+    grade: str = RIGHT,
+) -> Policy:
+    """Train a method on recorded questions.
+
+    Args:
+        method: its name, such as `lookahead`; `farthing methods` lists them. `auto` tries those
+            that can win and takes the one that is likely to cost least, as `recommend` does; the
+            policy's `method` says which.
+        train: the questions to learn from.
+        alpha: the share of misses to aim at; a float counts as the decimal that it prints.
+        seed: the same seed gives the same policy.
+        features: recorded numbers that the policy is to see beside the built-in features.
+        grade: what answers are judged by: `right`, or `same as MODEL`, which takes no accepted
+            answers.
+
+    Raises:
+        UnknownNameError: there is no such method; the message lists those that there are.
+        InputError: it cannot run on these questions, or costs are not known.
+        TooFewTracesError: there are too few questions to choose a method on.
+        MissingExtraError: training needs a package that is not installed.
+    """
+    level, seed = level_of(alpha, "alpha"), whole_of(seed, "seed", 0)
+    names = names_of(features, "features")
+    known = traces_of(train, "the training questions")
+    check_costs(known.arrays)
+    answers = graded(known.arrays, text_of(grade, "the grade", RIGHT))
+    dataset = replace(known.dataset, traces=answers, features=names).in_common(proving=False)
+    if text_of(method, "the method", "lookahead") == AUTO:
+        method = choose_method(dataset, level, seed=seed)
+    candidate, learner = single_candidate(dataset, method)
+    questions = dataset.arranged(candidate.method.space)
+    fitted = fit_learner(learner, questions, level, seed, Silent())
+    bundle = pipeline.bundle_of(candidate, fitted, questions, dataset, dataset.traces)
+    return Policy(bundle, level, train, candidate.name)
+
+
+def load(folder: str | Path) -> Policy:
+    """Read a bundle.
+
+    Raises:
+        BundleError: it is no bundle, or was changed; the message names the file.
+    """
+    bundle = bundles.load(path_of(folder, "the bundle"))
+    alpha = getattr(bundle.certificate.promise, "alpha", None) if bundle.certificate else None
+    return Policy(bundle, alpha)
+
+
+def _per_question(
+    budget_usd: float | None, largest_usd: Mapping[str, float] | None
+) -> PerQuestion | None:
+    if budget_usd is None:
+        if largest_usd:
+            raise InputError("largest_usd goes with budget_usd; give that too, or leave it out")
+        return None
+    given = {} if largest_usd is None else largest_usd
+    if not isinstance(given, Mapping):
+        raise InputError(f"largest_usd is {shown(given)}; give a dictionary of role to US dollars")
+    largest = {role: nano_of(usd, f"largest_usd of {role}") for role, usd in given.items()}
+    return PerQuestion(nano_of(budget_usd, "budget_usd"), largest or None)

@@ -1,0 +1,94 @@
+"""What to use instead of the model that is paid for today."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farthing.api.arguments import seconds_of, shown, text_of, whole_of
+from farthing.api.policy import Policy
+from farthing.api.questions import Traces, traces_of
+from farthing.api.rendering import drawn
+from farthing.errors import InputError
+from farthing.recommendation import recommend as rooms
+from farthing.recommendation.promises import Promise
+from farthing.recommendation.record import Recommendation as Found
+
+if TYPE_CHECKING:
+    from farthing.promises.base import Certificate
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A method, its promise and what it saves; printed, it is what the terminal shows."""
+
+    found: Found
+    source: str
+
+    @property
+    def policy(self) -> Policy:
+        """The policy, proved, which can be evaluated, saved and asked."""
+        return Policy(self.found.bundle, method=self.found.name)
+
+    @property
+    def certificate(self) -> "Certificate | None":
+        """What is promised."""
+        return self.found.certificate
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bundle.
+
+        Raises:
+            BundleError: the folder holds something else.
+        """
+        self.policy.save(folder)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `farthing recommend --json` prints."""
+        return self.found.to_json()
+
+    def __str__(self) -> str:
+        """Return what `farthing recommend` prints."""
+        from farthing.reports.recommend import screen  # noqa: PLC0415 - only where it is drawn
+
+        return drawn(screen(self.found, self.source, None))
+
+
+def recommend(
+    traces: Traces,
+    promise: Promise | None = None,
+    *,
+    reference: str | None = None,
+    deadline_s: float | None = None,
+    seed: int = 0,
+) -> Recommendation:
+    """Choose the method that keeps a promise for the least money, prove it, and measure it.
+
+    Args:
+        traces: the questions; what each of them does is decided here.
+        promise: Parity, Agreement, Coverage or Selective; None: parity with the reference of a
+            pool, agreement where nobody graded answers, coverage for questions in rounds.
+        reference: the model that is paid for today; None: the promise's, else a guess, the one
+            that most was paid for: the screen and the notes then say so.
+        deadline_s: what 19 of 20 questions may take, in seconds.
+        seed: of the division and of every training.
+
+    Raises:
+        InputError: nothing can be recommended for this promise, or no method can run here; or the
+            promise names another reference.
+        TooFewTracesError: there are too few questions.
+    """
+    dataset = traces_of(traces, "the questions").dataset
+    named = getattr(promise, "reference", None)
+    if reference is not None and named is not None and reference != named:
+        raise InputError(
+            f"the promise is held against {named}, and the reference is {shown(reference)}; name "
+            "one of them, or the same twice"
+        )
+    found = rooms.recommend(
+        dataset,
+        promise,
+        reference=None if reference is None else text_of(reference, "the reference", "gpt-4o"),
+        deadline_s=None if deadline_s is None else seconds_of(deadline_s, "deadline_s"),
+        seed=whole_of(seed, "seed", 0),
+    )
+    return Recommendation(found, dataset.name)

@@ -1,1 +1,0 @@
-"""Arrays in, certificate out; no code here can see a model."""

@@ -1,0 +1,66 @@
+"""A comparison as the JSON list that other programs read."""
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from farthing.recommendation.base import (
+    GAINED,
+    METRICS,
+    PROMISE_METRICS,
+    SAVED,
+    TIMES_OPTIMUM,
+    Comparison,
+    Row,
+)
+
+Value = float | str | None
+
+
+def results(comparison: Comparison) -> list[dict[str, Value]]:
+    """Return one record a row: what the questions are, who, at which alpha, and each metric.
+
+    Metrics are means over the splits. The standard error of metric `m` is `m_se`; what does not
+    exist (the policy could not run, a split has no solvable question) is None. It is the spread
+    over splits that share questions; `saved_low` and `saved_high` are a 95 % interval that is
+    corrected for that, and so are those of `gained`.
+    """
+    measured = METRICS if comparison.promise is None else PROMISE_METRICS
+    metrics = (*measured, TIMES_OPTIMUM, SAVED, GAINED)
+    return [{"source": comparison.origin, **_record(row, metrics)} for row in comparison.rows]
+
+
+def results_json(comparison: Comparison) -> str:
+    """Return `results` as JSON; the same comparison gives the same text."""
+    return json.dumps(results(comparison), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _record(row: Row, metrics: Sequence[str]) -> dict[str, Value]:
+    record: dict[str, Value] = {
+        "policy": row.policy,
+        "label": row.label,
+        "alpha": float(row.alpha),
+        "calibration": row.calibration,
+        "splits": len(row.per_split.get("cost_usd", [])),
+        "note": row.note,
+        "instead": row.instead,
+        "for_one_answer": row.for_one_answer,
+    }
+    for metric in metrics:
+        mean, error = _mean_and_error(row.per_split.get(metric, []))
+        record |= {metric: mean, f"{metric}_se": error}
+    for metric in (SAVED, GAINED):
+        low, high = row.intervals.get(metric, (math.nan, math.nan))
+        ends = {f"{metric}_low": low, f"{metric}_high": high}
+        record |= {name: None if math.isnan(end) else end for name, end in ends.items()}
+    return record
+
+
+def _mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]:
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return None, None
+    error = float(np.std(known, ddof=1) / math.sqrt(len(known))) if len(known) > 1 else None
+    return float(np.mean(known)), error

@@ -1,0 +1,122 @@
+"""Ask a controller one question live: models answer, and the meter pays."""
+
+import asyncio
+from dataclasses import dataclass
+from hashlib import sha256
+
+from farthing.corl.pool import Pool
+from farthing.corl.runner import Controlled, Controller, Sampling
+from farthing.corl.transcript import check_readable
+from farthing.errors import InputError, ModelError
+from farthing.methods.controllers.base import Mode
+from farthing.methods.controllers.episode import Rules
+from farthing.methods.controllers.policy import ControllerPolicy
+from farthing.models.base import Message, Model, Prompt
+from farthing.models.embedded import EmbeddedSettings
+from farthing.models.local import LocalSettings
+from farthing.money import nano_from_usd
+from farthing.runtime.plain_agent import PlainAgent
+from farthing.tasks.base import Question
+
+
+@dataclass(frozen=True)
+class Dearest:
+    """What it had cost to ask the dearest expert instead."""
+
+    expert: str
+    cost_nano: int | None
+    """None where nobody knows."""
+    measured: bool
+    """Whether it was asked this question; else it is the mean of other questions."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """What came of a question, and what the dearest expert had cost."""
+
+    mode: Mode
+    hard_nano: int | None
+    """What could be paid at most, in nano-dollars; None: no limit."""
+    done: Controlled
+    dearest: Dearest
+
+
+def ask(
+    pool: Pool,
+    question: str,
+    mode: str,
+    *,
+    budget_nano: int | None = None,
+    known_usd: dict[str, float] | None = None,
+) -> Live:
+    """Have the pool's controller answer a question.
+
+    Args:
+        pool: with its controller.
+        question: what is asked.
+        mode: the name of one of the pool's modes.
+        budget_nano: the most that may be paid, in nano-dollars; None: no limit.
+        known_usd: what a call of each expert costs on average, where that is known.
+
+    Raises:
+        InputError: the question is empty or none of the pool's, a model cannot be opened, or the
+            controller cannot read its prompts.
+        UnknownNameError: there is no such mode.
+        UnpricedModelError: a model has no price.
+    """
+    if not question.strip():
+        raise InputError("the question is empty; give its text")
+    pool.questions.check(question)
+    check_readable(pool, question)
+    rules = pool.rules
+    chosen = ControllerPolicy(rules, pool.modes).mode(mode)
+    models = pool.models.open()
+    named = Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)
+
+    async def play() -> Live:
+        try:
+            controller = _controller(pool, rules, models)
+            done = await controller.answer(named, chosen, budget_nano=budget_nano)
+            dearest = await _dearest(pool, models, done, known_usd or {})
+            return Live(chosen, budget_nano, done, dearest)
+        finally:
+            await asyncio.gather(*(model.aclose() for model in models.values()))
+
+    return asyncio.run(play())
+
+
+def _controller(pool: Pool, rules: Rules, models: dict[str, Model]) -> Controller:
+    task = pool.grader()
+    return Controller(
+        model=models[pool.controller],
+        experts=[
+            PlainAgent(models[name], name, task.normalise, pool.max_tokens) for name in pool.experts
+        ],
+        rules=rules,
+        task=task,
+        sampling=Sampling(pool.max_tokens),
+        shown="answer" if pool.style == "compact" else "text",
+    )
+
+
+async def _dearest(
+    pool: Pool, models: dict[str, Model], done: Controlled, known_usd: dict[str, float]
+) -> Dearest:
+    """Return what asking the dearest expert costs; one that runs here is asked, others are not."""
+    prompt = Prompt((Message("user", done.episode.question),), max_tokens=pool.max_tokens)
+    known = known_usd if set(pool.experts) <= known_usd.keys() else {}
+
+    def price(name: str) -> tuple[float, int]:
+        return known.get(name, 0.0), models[name].largest_cost_nano(prompt)
+
+    expert = max(pool.experts, key=price)
+    for call in done.episode.calls:
+        if call.expert == expert and call.asked == done.episode.question and not call.error:
+            return Dearest(expert, call.cost_nano, measured=True)
+    if isinstance(pool.models.sections[expert].settings, EmbeddedSettings | LocalSettings):
+        try:
+            return Dearest(expert, (await models[expert].complete(prompt)).cost_nano, measured=True)
+        except ModelError:
+            return Dearest(expert, None, measured=False)
+    mean = known_usd.get(expert)
+    return Dearest(expert, None if mean is None else nano_from_usd(mean), measured=False)

@@ -1,1 +1,0 @@
-"""Train, calibrate and evaluate candidates over many splits of the same traces."""

@@ -1,0 +1,72 @@
+"""Requests that chance drew for an audit, by what became of it, the newest first.
+
+An index has the audits of each outcome in the order of the list; each is joined with its request by
+its id. So a page costs as many look-ups as there are audits of the outcome until it is full.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from farthing.storage.database import Database, Row
+
+Outcome = Literal["failed", "kept", "waiting"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+SCHEMA = (
+    """
+CREATE INDEX IF NOT EXISTS audits_not_kept ON audits (at_us, id)
+WHERE purpose = 'audit' AND value < 0.5""",
+    """
+CREATE INDEX IF NOT EXISTS audits_kept ON audits (at_us, id)
+WHERE purpose = 'audit' AND value >= 0.5""",
+)
+_ARE: dict[Outcome, str] = {
+    "failed": "audits.value < 0.5",
+    "kept": "audits.value >= 0.5",
+    "waiting": "audits.value IS NULL AND audits.state <> 'failed'",
+}
+"""Of parity 0.5 says that the reply was as right as the reference's."""
+_COLUMNS = {"policy": "audits.policy", "model": "request.model", "promise": "request.promise"}
+
+
+@dataclass(frozen=True)
+class Came:
+    """What became of an audit."""
+
+    state: str
+    value: float | None
+    """Its grade in [0, 1]; None: there is none yet."""
+
+
+async def outcomes(database: Database, ids: Iterable[str]) -> dict[str, Came]:
+    """Return what became of some requests' audits; of those that were drawn."""
+    names = tuple(ids)
+    if not names:
+        return {}
+    places = ", ".join(f"${at}" for at in range(1, len(names) + 1))
+    sql = f"SELECT id, state, value FROM audits WHERE id IN ({places}) AND purpose = 'audit'"  # noqa: S608
+    return {name: Came(state, value) for name, state, value in await database.read(sql, *names)}
+
+
+def query(
+    columns: str, outcome: Outcome, wanted: Mapping[str, str], after: tuple[int, str], most: int
+) -> tuple[str, Row]:
+    """Return the statement of a page of requests whose audits came to something, and its values.
+
+    Args:
+        columns: of `traffic_requests`.
+        outcome: what the audits came to.
+        wanted: what else the requests are filtered by.
+        after: the place where the page before ended.
+        most: how many requests are read.
+    """
+    some = {_COLUMNS[name]: value for name, value in wanted.items() if name in _COLUMNS}
+    also = "".join(f" AND {name} = ${at}" for at, name in enumerate(some, start=3))
+    selected = ", ".join(f"request.{name.strip()}" for name in columns.split(","))
+    # A CROSS JOIN has SQLite begin with the audits, whose index has the order.
+    sql = f"""
+    SELECT {selected} FROM audits CROSS JOIN traffic_requests AS request
+    WHERE request.id = audits.id AND audits.purpose = 'audit' AND {_ARE[outcome]}
+        AND (audits.at_us, audits.id) < ($1, $2){also}
+    ORDER BY audits.at_us DESC, audits.id DESC LIMIT {most}"""  # noqa: S608 - values are parameters
+    return sql, (*after, *some.values())

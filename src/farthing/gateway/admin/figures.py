@@ -1,0 +1,171 @@
+"""What the sums of traffic say: money, requests, calls and latencies of a period."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from farthing.gateway.recording.traffic_sums import HOUR_US, REPLY, quantile
+from farthing.storage.database import Database, microseconds, moment
+
+EVER = moment(0)
+HOURS = 24
+_TOTALS = """
+SELECT CAST(coalesce(sum(requests), 0) AS BIGINT), CAST(coalesce(sum(cost_nano), 0) AS BIGINT),
+    CAST(coalesce(sum(later_nano), 0) AS BIGINT), CAST(coalesce(sum(saved_nano), 0) AS BIGINT),
+    CAST(coalesce(sum(compared), 0) AS BIGINT), CAST(coalesce(sum(compared_nano), 0) AS BIGINT)
+FROM traffic_hours WHERE hour >= $1"""
+_DAYS = f"""
+SELECT hour / {HOURS}, CAST(sum(compared_nano) AS BIGINT), CAST(sum(saved_nano) AS BIGINT),
+    CAST(sum(requests) AS BIGINT)
+FROM traffic_hours WHERE hour >= $1 GROUP BY hour / {HOURS}"""  # noqa: S608
+_LATENCIES = """
+SELECT policy, kind, model, bucket, CAST(sum(number) AS BIGINT)
+FROM traffic_hours_latency WHERE hour >= $1 GROUP BY policy, kind, model, bucket"""
+_KINDS = """
+SELECT policy, model, promise, CAST(sum(requests) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
+FROM traffic_hours WHERE hour >= $1 GROUP BY policy, model, promise
+HAVING sum(requests) > 0 ORDER BY policy, model, promise"""
+_CALLS = """
+SELECT policy, model, CAST(sum(calls - failed) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
+FROM traffic_hours_calls WHERE hour >= $1 GROUP BY policy, model
+HAVING sum(calls - failed) > 0 ORDER BY policy, model"""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What requests of a period came to, in nano-dollars."""
+
+    requests: int
+    cost_nano: int
+    """What all of them cost."""
+    later_nano: int
+    """What was asked in the background beside them: trials and audits."""
+    saved_nano: int
+    """What the strongest model would have cost, less what was paid, where that is known."""
+    compared: int
+    """Requests of which it is known."""
+    compared_nano: int
+    """What those cost."""
+
+    @property
+    def strongest_nano(self) -> int:
+        """What the strongest model alone would have cost for the requests of which it is known."""
+        return self.compared_nano + self.saved_nano
+
+    @property
+    def saved_share(self) -> float | None:
+        """The share of that which was saved; None of nothing."""
+        return self.saved_nano / self.strongest_nano if self.strongest_nano > 0 else None
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day in UTC, of the requests of which it is known what the strongest would have cost."""
+
+    at: datetime
+    cost_nano: int
+    saved_nano: int
+    requests: int
+    """All of the day."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """How long a model took, or requests of a policy that asked for it."""
+
+    policy: str
+    """Empty: of no policy."""
+    kind: str
+    """`reply`: whole requests; `call`: single calls to the model."""
+    model: str
+    number: int
+    median_s: float
+    slow_s: float
+    """The 95th percentile."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Requests that are alike: the policy that took them, the model asked for, the promise kept."""
+
+    policy: str
+    """Empty: nobody's."""
+    model: str
+    promise: str
+    requests: int
+    cost_nano: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a model's calls came to under a policy, those in the background among them."""
+
+    policy: str
+    model: str
+    calls: int
+    """Those that did not fail."""
+    cost_nano: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Reads the sums of a database with the tables of `traffic_sums.SCHEMA`."""
+
+    database: Database
+
+    async def totals(self, since: datetime = EVER) -> Totals:
+        """Return what the hours from that of a moment on come to."""
+        (row,) = await self.database.read(_TOTALS, _hour(since))
+        return Totals(*row)
+
+    async def days(self, last: datetime, number: int) -> list[Day]:
+        """Return so many days up to that of a moment, each of them, the oldest first."""
+        first = microseconds(last) // HOUR_US // HOURS - number + 1
+        found = {row[0]: row[1:] for row in await self.database.read(_DAYS, first * HOURS)}
+        days = range(first, first + number)
+        return [Day(moment(day * HOURS * HOUR_US), *found.get(day, (0, 0, 0))) for day in days]
+
+    async def latencies(self, since: datetime) -> list[Latency]:
+        """Return latencies of whole requests by policy and model, and of calls by model."""
+        counted: dict[tuple[str, str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for policy, kind, model, bucket, number in await self.database.read(
+            _LATENCIES, _hour(since)
+        ):
+            counted[kind, policy if kind == REPLY else "", model][bucket] += number
+        return [
+            Latency(
+                policy,
+                kind,
+                model,
+                sum(numbers.values()),
+                quantile(numbers, 0.5) or 0.0,
+                quantile(numbers, 0.95) or 0.0,
+            )
+            for (kind, policy, model), numbers in sorted(counted.items())
+        ]
+
+    async def kinds(self, since: datetime = EVER) -> list[Kind]:
+        """Return which kinds of requests there were."""
+        return [Kind(*row) for row in await self.database.read(_KINDS, _hour(since))]
+
+    async def asked(self, since: datetime = EVER) -> list[Asked]:
+        """Return which models were asked, by policy."""
+        return [Asked(*row) for row in await self.database.read(_CALLS, _hour(since))]
+
+
+def midnight(now: datetime) -> datetime:
+    """Return when the day of a moment began, in UTC.
+
+    >>> midnight(moment(HOUR_US * 30)).isoformat()
+    '1970-01-02T00:00:00+00:00'
+    """
+    return moment(microseconds(now) // (HOURS * HOUR_US) * HOURS * HOUR_US)
+
+
+def week(now: datetime) -> datetime:
+    """Return when the last seven days began, today among them."""
+    return midnight(now) - timedelta(days=6)
+
+
+def _hour(since: datetime) -> int:
+    return microseconds(since) // HOUR_US

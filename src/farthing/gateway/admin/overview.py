@@ -1,0 +1,145 @@
+"""The overview: what was saved, spent and promised, what rang, and how long replies took."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from starlette.responses import Response
+
+from farthing.gateway.admin.charts import Span, bars, span
+from farthing.gateway.admin.figures import Totals, midnight, week
+from farthing.gateway.admin.state import Pages
+from farthing.gateway.admin.view import View
+from farthing.gateway.config_sections import AUDIT, SHADOW
+from farthing.gateway.monitoring.base import PromiseStatus
+from farthing.gateway.monitoring.promises import PARITY
+from farthing.gateway.spending_report import Account, all_limits, charged
+from farthing.storage.ledger.base import Balance, Limit
+
+DAYS = 14
+PACED = 0.02
+"""The share of a window that has to be gone before its pace says anything."""
+NOTES = {
+    "all": "everything together",
+    f"policy:{SHADOW}": "trials in the background",
+    f"policy:{AUDIT}": "audits in the background",
+}
+"""What accounts are that nobody named."""
+Verdict = Literal["kept", "broken", "open", "changed", "no grades"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit, and where its window stands."""
+
+    limit: Limit
+    spent: int
+    """Settled and reserved, in the unit of the limit."""
+    resets_at: datetime | None
+    ends_at: float | None
+    """What the window comes to at its end, at the pace so far; None: too early, or no end."""
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that is spent, at most 1."""
+        return min(1.0, self.spent / self.limit.most) if self.limit.most else 1.0
+
+    @property
+    def ends_share(self) -> float | None:
+        """The share of the limit that the window comes to, where that is known."""
+        if self.ends_at is None or not self.limit.most:
+            return None
+        return self.ends_at / self.limit.most
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How a promise is kept, and what is to be said of it."""
+
+    kept: PromiseStatus
+    verdict: Verdict
+    span: Span | None
+    """None where nothing is known, where no one share fits, and of parity: a difference."""
+
+    def is_group_of(self, whole: "Promise") -> bool:
+        """Return whether this is of a group of the replies that another is of."""
+        one, other = self.kept, whole.kept
+        same = (one.policy, one.mode, one.certificate) == (
+            other.policy,
+            other.mode,
+            other.certificate,
+        )
+        return one.group is not None and same
+
+
+async def overview(view: View) -> Response:
+    """Show the overview."""
+    pages, now = view.pages, view.now
+    figures, house = pages.figures, pages.house
+    periods: list[tuple[str, Totals]] = [
+        ("Today", await figures.totals(midnight(now))),
+        ("Last 7 days", await figures.totals(week(now))),
+        ("In all", await figures.totals()),
+    ]
+    days = await figures.days(now, DAYS)
+    return view.show(
+        "overview.html",
+        periods=periods,
+        days=days,
+        chart=bars(days),
+        budgets=await budgets(pages, now, keys=view.by.is_admin),
+        notes=NOTES,
+        promises=[promise(one) for one in await pages.watch.kept()],
+        alarms=await pages.watch.alarms(only_open=True),
+        disputed=await disputed(pages),
+        latencies=await figures.latencies(now - timedelta(days=1)),
+        strongest=house.config.serve.strongest,
+        records=house.config.record is not None,
+        policies=house.chat.policies,
+        address=f"{view.http.url.scheme}://{view.http.url.netloc}",
+    )
+
+
+async def disputed(pages: Pages) -> list[Account]:
+    """Return the models whose replies claim more than their calls can have taken."""
+    names = [f"model:{name}" for name in pages.house.config.models.sections]
+    found = await charged(pages.house.ledger, names, ())
+    return [one for one in found.accounts if one.disputed.calls]
+
+
+async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
+    """Return the limits of the configuration, and those of keys where they may be seen."""
+    house = pages.house
+    limits = all_limits(house.config, await pages.keys.list() if keys else [], now)
+    accounts = sorted({limit.account for limit in limits})
+    balances = await house.ledger.balances(accounts) if accounts else []
+    return [budget(limit, balances, now) for limit in limits]
+
+
+def budget(limit: Limit, balances: Iterable[Balance], now: datetime) -> Budget:
+    """Return where a limit stands; its pace is what was spent by the time that is gone."""
+    found = next(b for b in balances if (b.account, b.period) == (limit.account, limit.period))
+    spent = found.settled.of(limit.unit) + found.held.of(limit.unit)
+    ends_at = None
+    if found.starts_at is not None and found.resets_at is not None and limit.period != "minute":
+        gone = (now - found.starts_at) / (found.resets_at - found.starts_at)
+        ends_at = spent / gone if gone >= PACED else None
+    return Budget(limit, spent, found.resets_at, ends_at)
+
+
+def promise(kept: PromiseStatus) -> Promise:
+    """Return what is to be said of a promise: kept and broken are proved, the rest is open."""
+    if kept.share is None or kept.low is None or kept.high is None:
+        return Promise(kept, "no grades", None)
+    verdict: Verdict = "open"
+    if kept.changed:
+        verdict = "changed"
+    elif kept.promised is not None:
+        if kept.high < kept.promised:
+            verdict = "broken"
+        elif kept.low >= kept.promised:
+            verdict = "kept"
+    if kept.changed or kept.kind == PARITY:
+        return Promise(kept, verdict, None)
+    return Promise(kept, verdict, span(kept.low, kept.share, kept.high, kept.promised))

@@ -1,0 +1,69 @@
+"""What the administrator's page holds open: a connection to read by, sessions, templates."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from jinja2 import Environment
+
+from farthing.errors import InputError
+from farthing.gateway.admin import certificate_figures, requests_read, sessions
+from farthing.gateway.admin.figures import Figures
+from farthing.gateway.admin.login_throttle import Attempts
+from farthing.gateway.admin.rendering import environment
+from farthing.gateway.admin.sessions import Sessions
+from farthing.gateway.app_state import GatewayState
+from farthing.gateway.monitoring import tables
+from farthing.gateway.monitoring.base import Watch
+from farthing.gateway.monitoring.status import open_watch
+from farthing.gateway.recording import traffic_rows, traffic_sums
+from farthing.storage.database import Database, open_database
+from farthing.storage.keys import Keys
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What pages need."""
+
+    house: GatewayState
+    keys: Keys
+    database: Database
+    """Reads what is recorded, by a connection of its own: it holds no writer up."""
+    sessions: Sessions
+    watch: Watch
+    """What is known of promises in live traffic."""
+    templates: Environment
+    attempts: Attempts = field(default_factory=Attempts)
+
+    @property
+    def figures(self) -> Figures:
+        """The sums of what is recorded."""
+        return Figures(self.database)
+
+
+@contextlib.asynccontextmanager
+async def opened_pages(house: GatewayState, watch: Watch | None = None) -> AsyncIterator[Pages]:
+    """Open the page of a gateway while the block runs.
+
+    Args:
+        house: the gateway.
+        watch: says how promises are kept; None: the gateway's database.
+
+    Raises:
+        InputError: the gateway has no keys, or its database cannot be opened.
+    """
+    if house.keys is None:
+        raise InputError("the page is opened by keys, and none are needed here; set keys = true")
+    where = house.config.serve.database
+    recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
+    schema = (*recorded, *requests_read.SCHEMA, *certificate_figures.SCHEMA)
+    async with contextlib.AsyncExitStack() as stack:
+        database = await open_database(where, schema)
+        stack.push_async_callback(database.aclose)
+        writing = await open_database(where, sessions.SCHEMA)
+        stack.push_async_callback(writing.aclose)
+        if watch is None:
+            watch = stored = await open_watch(where)
+            stack.push_async_callback(stored.aclose)
+        logged_in = Sessions(writing, house.keys)
+        yield Pages(house, house.keys, database, logged_in, watch, environment())

@@ -1,0 +1,122 @@
+"""Bundles that were read, and which of them answers under a request's budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from farthing.bundle.base import Bundle
+from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.kinds.none import NoPromise
+from farthing.runtime.base import Turn
+from farthing.runtime.cost_bound import cost_bound
+from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.rounds import Plan
+from farthing.tasks.base import Question
+from farthing.traces.system import Provenance, unrecorded
+
+_ASKED_WITH: Mapping[Provenance, str] = {
+    "same": "as its traces were",
+    "changed": "otherwise than its traces were",
+    "unknown": "unknown",
+}
+
+
+@dataclass(frozen=True)
+class ServedBundle:
+    """A bundle that decides, with the agents that it decides about."""
+
+    mode: str
+    bundle: Bundle
+    orchestrator: Orchestrator
+    certificate_id: str | None
+    """A mark of the certificate's JSON; None where nothing is certified."""
+
+    @property
+    def reliability(self) -> Fraction | None:
+        """The least share of answers that is promised to be right, or to be the reference's.
+
+        Parity promises neither: its epsilon is a difference of accuracies. None: nothing of it is
+        promised.
+        """
+        certificate = self.bundle.certificate
+        if certificate is None or not certificate.promises or self.ended:
+            return None
+        promise = certificate.promise
+        if isinstance(promise, AgreementPromise):
+            return 1 - promise.epsilon
+        alpha = getattr(promise, "alpha", None)
+        return 1 - alpha if isinstance(alpha, Fraction) else None
+
+    @property
+    def ended(self) -> str:
+        """Why nothing that was proved holds of what answers now; empty where it does."""
+        return "; ".join(self.orchestrator.doubts)
+
+    @property
+    def asked_with(self) -> str:
+        """Say whether requests are made as those of its traces were, for its owner to read."""
+        if self.orchestrator.provenance != "unknown":
+            return _ASKED_WITH[self.orchestrator.provenance]
+        lacks = " and ".join(unrecorded(self.bundle.origin.system))
+        return f"{_ASKED_WITH['unknown']}: the traces say nothing of their {lacks}"
+
+    @property
+    def unproved(self) -> bool:
+        """Whether a promise was asked for and not proved: it is not for this bundle to decide."""
+        certificate = self.bundle.certificate
+        if certificate is None or isinstance(certificate.promise, NoPromise):
+            return False
+        return not certificate.promises
+
+    @property
+    def question_budget_nano(self) -> int | None:
+        """The budget that its promise was calibrated under."""
+        certificate = self.bundle.certificate
+        return certificate.question_budget_nano if certificate else None
+
+
+@dataclass(frozen=True)
+class BundleChoice:
+    """Which bundle answers a request, and under which budget."""
+
+    loaded: ServedBundle | None
+    """None: the strongest model answers."""
+    budget_nano: int | None = None
+    why: str = ""
+    """Why nothing is promised of it; empty where something may be."""
+    ended: str = ""
+    """Why what its certificate promised is promised no more; empty where it is."""
+
+
+def select_bundle(
+    some: list[ServedBundle], budget_nano: int | None, most_nano: int | None
+) -> BundleChoice:
+    """Return the cheapest bundle, or the one whose calibrated budget fits best.
+
+    Args:
+        some: the bundles, the cheapest first.
+        budget_nano: what the request may cost; None: it does not say.
+        most_nano: the most that can be spent on it; a budget of so much binds nothing.
+    """
+    if budget_nano is None or (most_nano is not None and budget_nano >= most_nano):
+        free = [one for one in some if one.question_budget_nano is None]
+        first = (free or some)[0]
+        return BundleChoice(first, first.question_budget_nano)
+    budgets = {one.question_budget_nano: one for one in some}
+    fitting = [nano for nano in budgets if nano is not None and nano <= budget_nano]
+    if fitting:
+        return BundleChoice(budgets[max(fitting)], max(fitting))
+    why = "nothing was calibrated under a budget that fits into this one"
+    return BundleChoice(some[0], budget_nano, why)
+
+
+async def most_nano(plan: Plan, question: Question, tries: int) -> int | None:
+    """Return the most that a policy over a plan can spend on a question, in nano-dollars.
+
+    It asks each agent once at most, and one more time where it passes the question on; each call is
+    tried so often at most, and a try of unknown outcome counts as the dearest. None where a model
+    has no price.
+    """
+    bounds = [await cost_bound(agent, Turn(question, number)) for number, agent in plan.acts()]
+    known = [nano for nano in bounds if nano is not None]
+    return None if len(known) < len(bounds) else tries * (sum(known) + max(known))

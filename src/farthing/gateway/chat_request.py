@@ -1,0 +1,291 @@
+"""Requests for chat completions: what is checked, what Farthing itself is asked for, what is plain.
+
+Checked is what the gateway reads. Everything else goes to the provider unchanged, fields that
+nobody knows yet included.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from farthing.gateway.deadline import Deadline
+from farthing.gateway.options import RequestError, RequestOptions, read_options
+from farthing.storage.keys import KeyRecord
+
+__all__ = [
+    "ChatRequest",
+    "CompletionContext",
+    "RequestError",
+    "RequestOptions",
+    "conversation_of",
+    "read_chat",
+]
+
+MOST_DEPTH = 64
+"""Most objects and lists inside each other."""
+MOST_CHOICES = 128
+_INTEGERS = range(-(2**63), 2**64)
+_LIMITS = ("max_completion_tokens", "max_tokens")
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_SPOKEN = frozenset({"system", "developer", "user", "assistant"})
+_SAID = frozenset({"role", "content"})
+"""Fields of a message that is text alone."""
+_SAMPLING = frozenset(
+    {"model", "messages", "temperature", "top_p", "stop", "seed", "stream", "stream_options"}
+    | {"user", "metadata", "store", "prompt_cache_key", "safety_identifier", *_LIMITS}
+)
+"""Parameters that leave a request plain, whatever their value."""
+_NO_EFFECT: tuple[Any, ...] = (None, False, 0, [], {}, "none", "auto", {"type": "text"})
+"""Values with which every other parameter leaves it plain as well."""
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """A request for a chat completion, checked as far as the gateway reads it."""
+
+    body: Mapping[str, Any]
+    """As it came, without `farthing`."""
+    model: str
+    """Who is asked, as the client calls it."""
+    stream: bool
+    """The reply is wanted in pieces."""
+    include_usage: bool
+    """A stream ends with what was used."""
+    n: int
+    """Choices to return."""
+    limit: int | None
+    """Most output tokens of a choice, where it names a limit."""
+    wishes: RequestOptions
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages as they came."""
+        messages: list[dict[str, Any]] = self.body["messages"]
+        return messages
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is text messages and sampling parameters alone, and wants one choice."""
+        others = (value for name, value in self.body.items() if name not in _SAMPLING | {"n"})
+        return (
+            self.n == 1
+            and all(value in _NO_EFFECT for value in others)
+            and all(map(_is_spoken, self.messages))
+        )
+
+    @property
+    def opaque(self) -> bool:
+        """Whether it may be read as more tokens than it has bytes: images, audio, searches."""
+        return bool(self.body.get("web_search_options")) or not all(map(_is_text, self.messages))
+
+
+@dataclass(frozen=True)
+class CompletionContext:
+    """A request as it came in: who asks, under which name, and until when."""
+
+    request: ChatRequest
+    key: KeyRecord | None
+    """None where no keys are needed."""
+    trace: str
+    """Its id in the recorded traffic."""
+    deadline: Deadline
+
+
+def read_chat(
+    body: bytes, headers: Mapping[str, str], *, most_depth: int = MOST_DEPTH
+) -> ChatRequest:
+    """Read the body of `POST /v1/chat/completions` and the headers `X-Farthing-...`.
+
+    Args:
+        body: the request as it came.
+        headers: of the request; what `farthing` in the body says goes before them.
+        most_depth: objects and lists that may stand inside each other.
+
+    Raises:
+        RequestError: it is not such a request, or a value is out of its range.
+
+    >>> said = b'{"model": "m", "messages": [{"role": "user", "content": "a=4;a?"}], "new": 1}'
+    >>> request = read_chat(said, {"X-Farthing-Budget": "0.002"})
+    >>> request.model, request.wishes.budget_nano, request.plain
+    ('m', 2000000, False)
+    """
+    raw = _decoded(body, most_depth)
+    wishes = read_options(raw.pop("farthing", None), headers)
+    _check_messages(raw.get("messages"))
+    for name, check in _CHECKS.items():
+        if raw.get(name) is not None:
+            check(raw[name], name)
+    model = _model(raw.get("model"))
+    options = raw.get("stream_options") or {}
+    return ChatRequest(
+        body=raw,
+        model=model,
+        stream=bool(raw.get("stream")),
+        include_usage=bool(options.get("include_usage")),
+        n=raw.get("n") or 1,
+        limit=next((raw[name] for name in _LIMITS if raw.get(name)), None),
+        wishes=wishes,
+    )
+
+
+def conversation_of(request: ChatRequest) -> str:
+    """Return a mark of the conversation that a request belongs to: 16 hexadecimal digits.
+
+    It is that of the conversation's name where the request wishes for one. Otherwise it is that of
+    the messages up to the first of the user, and of the field `user`: later turns repeat them.
+    Two conversations that begin alike for the same user have the same mark.
+
+    >>> first = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
+    >>> later = first.replace(b"}]", b'}, {"role": "assistant", "content": "Hello"}]')
+    >>> conversation_of(read_chat(first, {})) == conversation_of(read_chat(later, {}))
+    True
+    """
+    named = request.wishes.conversation
+    beginning = ["named", named] if named is not None else ["begun", *_beginning(request)]
+    said = msgspec.json.encode(beginning, order="sorted")
+    return hashlib.sha256(said).hexdigest()[:16]
+
+
+def _beginning(request: ChatRequest) -> list[Any]:
+    messages = request.messages
+    users = (at for at, message in enumerate(messages) if message["role"] == "user")
+    return [request.body.get("user"), *messages[: next(users, 0) + 1]]
+
+
+def _decoded(body: bytes, most_depth: int) -> dict[str, Any]:
+    try:
+        raw = msgspec.json.decode(body)
+    except RecursionError:
+        problem = _too_deep(most_depth)
+    except UnicodeDecodeError:
+        problem = "is not text in UTF-8"
+    except msgspec.DecodeError as error:
+        problem = f"is not JSON: {error}"
+    else:
+        if isinstance(raw, dict):
+            _check_values(raw, most_depth)
+            return raw
+        problem = "must be a JSON object"
+    raise RequestError(f"the body {problem}")
+
+
+def _check_values(raw: dict[str, Any], most_depth: int) -> None:
+    """Refuse depth and whole numbers that no reader of JSON needs to take; level by level."""
+    level: list[Any] = [raw]
+    for _ in range(most_depth):
+        nested: list[Any] = []
+        for outer in level:
+            for value in outer.values() if isinstance(outer, dict) else outer:
+                if isinstance(value, dict | list):
+                    nested.append(value)
+                elif isinstance(value, int) and value not in _INTEGERS:
+                    raise RequestError("the body has a whole number of more than 64 bits")
+        if not nested:
+            return
+        level = nested
+    raise RequestError(f"the body {_too_deep(most_depth)}")
+
+
+def _too_deep(most_depth: int) -> str:
+    return f"has more than {most_depth} objects and lists inside each other"
+
+
+def _model(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise RequestError(
+            "'model' must be the name of a model; GET /v1/models lists them", "model"
+        )
+    return name
+
+
+def _check_messages(messages: Any) -> None:
+    if not isinstance(messages, list) or not messages:
+        raise RequestError("'messages' must be a list of at least one message", "messages")
+    for at, message in enumerate(messages):
+        place = f"messages[{at}]"
+        if not isinstance(message, dict):
+            raise RequestError(f"'{place}' must be an object", place)
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(role, str) or role not in _ROLES:
+            known = ", ".join(sorted(_ROLES))
+            raise RequestError(f"'{place}.role' must be one of {known}", f"{place}.role")
+        parts = content if isinstance(content, list) else []
+        if not isinstance(content, str | list | None) or not all(
+            isinstance(part, dict) for part in parts
+        ):
+            where = f"{place}.content"
+            raise RequestError(f"'{where}' must be a text or a list of objects", where)
+
+
+def _is_spoken(message: Mapping[str, Any]) -> bool:
+    others = (value for name, value in message.items() if name not in _SAID)
+    return (
+        message["role"] in _SPOKEN
+        and message.get("content") is not None
+        and all(value in _NO_EFFECT for value in others)
+        and _is_text(message)
+    )
+
+
+def _is_text(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return not message.get("audio") and all(
+        part.get("type") in ("text", "refusal") and isinstance(part.get(part["type"]), str)
+        for part in parts
+    )
+
+
+Check = Callable[[Any, str], None]
+
+
+def _whole(least: int, most: int) -> Check:
+    def check(value: Any, name: str) -> None:
+        if type(value) is not int or not least <= value <= most:
+            raise RequestError(f"'{name}' must be a whole number from {least} to {most}", name)
+
+    return check
+
+
+def _between(least: float, most: float) -> Check:
+    def check(value: Any, name: str) -> None:
+        if type(value) not in (int, float) or not least <= value <= most:
+            raise RequestError(f"'{name}' must be a number from {least:g} to {most:g}", name)
+
+    return check
+
+
+def _truth(value: Any, name: str) -> None:
+    if not isinstance(value, bool):
+        raise RequestError(f"'{name}' must be true or false", name)
+
+
+def _texts(value: Any, name: str) -> None:
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        raise RequestError(f"'{name}' must be a text or a list of texts", name)
+
+
+def _options(value: Any, name: str) -> None:
+    if not isinstance(value, dict):
+        raise RequestError(f"'{name}' must be an object", name)
+    if value.get("include_usage") is not None:
+        _truth(value["include_usage"], f"{name}.include_usage")
+
+
+_CHECKS: dict[str, Check] = {
+    "n": _whole(1, MOST_CHOICES),
+    "max_completion_tokens": _whole(1, 2**31 - 1),
+    "max_tokens": _whole(1, 2**31 - 1),
+    "temperature": _between(0, 2),
+    "top_p": _between(0, 1),
+    "logprobs": _truth,
+    "top_logprobs": _whole(0, 20),
+    "stop": _texts,
+    "stream": _truth,
+    "stream_options": _options,
+}
+"""What is checked where it is given and not null."""

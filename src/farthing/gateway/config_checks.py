@@ -1,0 +1,110 @@
+"""Whether the sections of a gateway's configuration fit one another; all that is wrong at once."""
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from farthing import plugins
+from farthing.errors import ConfigError, InputError
+from farthing.gateway.config_sections import (
+    ALL,
+    AUDIT,
+    PREFIX,
+    SHADOW,
+    PolicySection,
+)
+
+if TYPE_CHECKING:
+    from farthing.gateway.config import ServeConfig
+
+_OWNERS = ("key:", "team:", "model:", "policy:")
+_Wrong = tuple[str, str]
+"""A field, and what is wrong with it."""
+
+
+def check(config: "ServeConfig") -> None:
+    """Refuse sections that do not fit one another.
+
+    Raises:
+        ConfigError: the first thing that is wrong, and in its text the others.
+    """
+    found = list(dict.fromkeys(_wrong(config)))
+    if found:
+        (field, problem), *others = found
+        also = "".join(f"; and {other}: {said}" for other, said in others)
+        raise ConfigError(config.file, field, problem + also)
+
+
+def _wrong(config: "ServeConfig") -> Iterator[_Wrong]:
+    models = config.models.sections
+    if not models:
+        yield "models", "is missing; give a section [models.NAME] or more"
+        return
+    for name in models:
+        if name.startswith(PREFIX):
+            yield f"models.{name}", f"begins with {PREFIX}, as policies do"
+    yield from _no_model(models, "serve.strongest", [config.serve.strongest])
+    for model, others in config.serve.fallbacks.items():
+        yield from _no_model(models, f"serve.fallbacks.{model}", [model, *others])
+    for name, policy in config.policies.items():
+        yield from _of_policy(models, name, policy)
+    for at, budget in enumerate(config.budgets):
+        yield from _of_owner(config, f"budgets[{at}].of", budget.of)
+
+
+def _of_policy(models: Iterable[str], name: str, policy: PolicySection) -> Iterator[_Wrong]:
+    field = f"policies.{name}"
+    if not name.isprintable() or not name or any(one.isspace() for one in name):
+        yield field, "is no name that clients can ask for; give one without spaces"
+    if name in {SHADOW, AUDIT}:
+        yield field, "is what background calls are charged to; rename it"
+    yield from _no_model(models, f"{field}.pool", policy.pool)
+    yield from _no_model(models, f"{field}.trial", policy.trial)
+    yield from _no_model(models, f"{field}.answers_for", policy.answers_for)
+    yield from _of_bundles(field, policy)
+    yield from _of_plugin(field, "tasks", policy.task)
+    if policy.pacing is not None:
+        yield from _of_plugin(f"{field}.pacing", "pacers", policy.pacing.pacer)
+
+
+def _of_plugin(field: str, group: str, name: str) -> Iterator[_Wrong]:
+    try:
+        plugins.load(group, name)
+    except InputError as error:
+        yield field, str(error)
+
+
+def _of_bundles(field: str, policy: PolicySection) -> Iterator[_Wrong]:
+    if bool(policy.pool) == (policy.job is not None):
+        yield field, "give either a pool of models or a job"
+    if policy.bundle is not None and policy.modes:
+        yield field, "give either a bundle or modes"
+    if policy.job is not None and not policy.bundles:
+        yield field, "lacks a bundle, which says who is asked when"
+    if policy.pacing is not None and len(policy.bundles) < 2:
+        yield f"{field}.pacing", "needs two modes or more to choose from"
+
+
+def _of_owner(config: "ServeConfig", field: str, account: str) -> Iterator[_Wrong]:
+    kind, _, name = account.partition(":")
+    known = {
+        "model": list(config.models.sections),
+        "policy": [*config.policies, SHADOW, AUDIT],
+    }.get(kind)
+    if account != ALL and not account.startswith(_OWNERS):
+        yield field, f"is '{account}'; write {ALL}, or one of {', '.join(_OWNERS)} and a name"
+    elif known is not None and name not in known:
+        yield field, f"is '{account}', and there is no {kind} '{name}'{_meant(name, known)}"
+
+
+def _no_model(models: Iterable[str], field: str, names: Iterable[str]) -> Iterator[_Wrong]:
+    known = list(models)
+    for name in names:
+        if name not in known:
+            yield field, f"names '{name}', which is no model here{_meant(name, known)}"
+
+
+def _meant(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean '{close[0]}'?" if close else ":"
+    return f"{hint} there are {', '.join(known)}" if close else f"{hint} {', '.join(known)}"

@@ -1,0 +1,78 @@
+"""Opens the policies of a configuration: a pool of models, or the agents of a job."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from farthing import plugins
+from farthing.gateway.chat_agent import ChatAgent
+from farthing.gateway.config import ServeConfig
+from farthing.gateway.config_sections import PolicySection
+from farthing.gateway.policies import GatewayPolicy
+from farthing.models.base import Model
+from farthing.runtime.job import Job, read_job, sold
+from farthing.runtime.rounds import Independent
+from farthing.runtime.system import system_of
+from farthing.tasks.base import Task
+
+
+def open_policies(
+    config: ServeConfig, models: Mapping[str, Model]
+) -> tuple[dict[str, GatewayPolicy], list[Any]]:
+    """Return the policies of a configuration, and what is to be closed after them.
+
+    Args:
+        config: of the gateway.
+        models: by section.
+
+    Raises:
+        InputError: a job, a bundle or a prompt cannot be read.
+    """
+    found, closing = {}, []
+    for name, section in config.policies.items():
+        if section.job is None:
+            policy = _of_pool(name, section, config, models)
+        else:
+            policy, opened = _of_job(name, section, config)
+            closing += opened
+        policy.load()
+        found[name] = policy
+    return found, closing
+
+
+def pool_agents(
+    names: Sequence[str],
+    section: PolicySection,
+    config: ServeConfig,
+    models: Mapping[str, Model],
+) -> tuple[ChatAgent, ...]:
+    """Return agents of a policy's task, each of which asks as the client did."""
+    most = section.max_tokens or config.serve.default_max_output
+    temperature = ChatAgent.temperature if section.temperature is None else section.temperature
+    return tuple(
+        ChatAgent(models[name], name, str.strip, section.system, most, temperature)
+        for name in names
+    )
+
+
+def _of_pool(
+    name: str, section: PolicySection, config: ServeConfig, models: Mapping[str, Model]
+) -> GatewayPolicy:
+    task: Task = plugins.load("tasks", section.task)
+    plan = Independent(pool_agents(section.pool, section, config, models), 1, task)
+    system = system_of(plan, {one: sold(config.models, one) for one in section.pool})
+    most = section.max_tokens or config.serve.default_max_output
+    tried = pool_agents((*section.pool, *section.trial), section, config, models)
+    tries = max(config.models.sections[one].patience.tries for one in section.pool)
+    return GatewayPolicy(name, section, task, plan, system, most, tried, tries)
+
+
+def _of_job(
+    name: str, section: PolicySection, config: ServeConfig
+) -> tuple[GatewayPolicy, list[Any]]:
+    job: Job = read_job(Path(str(section.job)))
+    recording, closing = job.open(workers=config.serve.workers)
+    most = section.max_tokens or config.serve.default_max_output
+    tried = tuple(agent for number, agent in recording.plan.acts() if number == 1)
+    policy = GatewayPolicy(name, section, recording.task, recording.plan, job.system(), most, tried)
+    return policy, list(closing)

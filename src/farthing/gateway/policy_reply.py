@@ -1,0 +1,224 @@
+"""A policy answers a request: the episode is played in `runtime`, its calls paid by the ledger.
+
+Where a model fails the policy decides what to do about it, as it was calibrated. Where it asked
+nobody else after that, the model's fallbacks are asked, and nothing is promised of what they say.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from farthing.errors import AuthenticationError, BudgetError, InputError, ModelError
+from farthing.gateway.attempts import attempts_json, failed_calls, unanswered
+from farthing.gateway.bundles import BundleChoice
+from farthing.gateway.charging import ChargeAttempt, ChargingJournal, RequestCharges
+from farthing.gateway.chat_request import CompletionContext
+from farthing.gateway.completions import PolicyReply, Receipt, build_reply, tokens
+from farthing.gateway.errors import ApiError, nobody_answered, over_request_budget
+from farthing.gateway.proxy import Proxy
+from farthing.gateway.recording.record import FALLBACK
+from farthing.gateway.reply_usage import text_in
+from farthing.gateway.task_match import text_of
+from farthing.gateway.upstream import Reply
+from farthing.models.base import Usage
+from farthing.models.prices import Price
+from farthing.money import dollars, usd_from_nano
+from farthing.runtime.answer import Answer
+from farthing.runtime.meter import Meter
+from farthing.storage.ledger.base import LimitError
+from farthing.tasks.base import Question
+from farthing.traces.base import Call
+
+_WRONG_KEY = AuthenticationError.kind
+"""A failure that ends an episode without a call in its trace."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The model that savings are counted against."""
+
+    name: str
+    price: Price | None
+
+    def would_cost(self, calls: list[Call]) -> int | None:
+        """Return what it would have cost in nano-dollars, at the tokens of the last reply.
+
+        What it really would have written nobody knows: this is an estimate, but where it was asked.
+        """
+        own = [call for call in calls if call.role == self.name and call.input_tokens is not None]
+        counted = own or [call for call in calls if call.input_tokens is not None]
+        if not counted or self.price is None:
+            return None
+        last = counted[-1]
+        usage = Usage(last.input_tokens or 0, last.output_tokens or 0)
+        return self.price.cost_nano(usage, last.latency_s or 0.0)
+
+
+async def answer_with_policy(
+    asked: CompletionContext,
+    chosen: BundleChoice,
+    payer: RequestCharges,
+    passing: Proxy,
+    strongest: Baseline,
+    group: str | None = None,
+) -> tuple[PolicyReply, Answer]:
+    """Answer a request under a policy's bundle; return what the client gets, and the answer.
+
+    Args:
+        asked: of the policy's task, as the task asks it.
+        chosen: the bundle, and the budget of the request.
+        payer: whose money is spent; its note is the id of the trace.
+        passing: the models by themselves, which a fallback is asked through.
+        strongest: the model that savings are counted against.
+        group: that of the trace, as it is recorded, since policies may decide by it.
+
+    Raises:
+        RefusedError, LimitError: nothing could be bought.
+    """
+    if chosen.loaded is None:
+        raise InputError("no bundle was chosen")
+    request = asked.request
+    journal = ChargingJournal(payer, passing.sections, passing.cooling.skips)
+    question = Question(payer.note, text_of(request.messages[-1]), group=group)
+    try:
+        done = await chosen.loaded.orchestrator.answer(
+            question, budget_nano=chosen.budget_nano, meter=Meter(journal, disputes=True)
+        )
+    finally:
+        await asyncio.shield(journal.close())
+    before = len(payer.tries)
+    fallback = await _fallback(asked, done, journal, passing)
+    if fallback is None:
+        _check(done, journal, request.wishes.budget_nano)
+        made = build_reply(done, chosen.loaded, request.model, 0.0, chosen.why, chosen.ended)
+        done = _with(done, _unseen(payer.tries, before, passing.sections))
+    else:
+        own = fallback.call(payer.tries[before:], passing.sections)
+        done = _with(done, [*_unseen(payer.tries, before, passing.sections), own])
+        made = fallback.given(done, request.model, chosen.loaded.mode)
+    cost, would = payer.spent_nano, strongest.would_cost(list(done.trace.calls))
+    receipt = replace(
+        made.receipt,
+        cost_nano=cost,
+        estimated=payer.estimated,
+        latency_s=asked.deadline.took_s,
+        calls=attempts_json(payer.tries),
+        saved_nano=None if would is None else would - cost,
+    )
+    return replace(made, receipt=receipt), done
+
+
+@dataclass(frozen=True)
+class _FallbackReply:
+    """The reply of a model that was asked in another one's place."""
+
+    name: str
+    instead_of: str
+    reply: Reply
+
+    def call(self, tries: Sequence[ChargeAttempt], sections: Mapping[str, str]) -> Call:
+        """Return it as a trace's call, under its own name; `tries` are those of fallbacks."""
+        text = text_in(self.reply.body)
+        return Call(
+            round=1,
+            role=self.name,
+            model=sections.get(self.name),
+            answer=text.strip() or None,
+            text=text or None,
+            input_tokens=self.reply.usage.input_tokens,
+            output_tokens=self.reply.usage.output_tokens,
+            latency_s=self.reply.latency_s,
+            cost_usd=usd_from_nano(sum(one.cost_nano for one in tries if one.model == self.name)),
+            extra={FALLBACK: 1.0},
+        )
+
+    def given(self, done: Answer, model: str, mode: str) -> PolicyReply:
+        """Return what the client gets, of which nothing is promised."""
+        said = f"{self.instead_of} failed, and its fallback {self.name} answered in its place"
+        receipt = Receipt(
+            trace=done.id,
+            model=model,
+            answered_by=self.name,
+            cost_nano=None,
+            latency_s=0.0,
+            says=f"Nothing is promised: {said}; no certificate is about that.",
+            mode=mode,
+        )
+        return PolicyReply((text_in(self.reply.body),), receipt, tokens(_calls(done)))
+
+
+async def _fallback(
+    asked: CompletionContext, done: Answer, journal: ChargingJournal, passing: Proxy
+) -> _FallbackReply | None:
+    """Ask the fallbacks of the models whose failure nobody's answer came after.
+
+    None: there are none, or they failed as well, or no money is left for them. So the policy's own
+    reply is what there is, or its refusal.
+    """
+    payer = journal.payer
+    nothing = all(call.error is not None for call in _calls(done))
+    failed = unanswered(payer.tries, nothing=nothing)
+    line = passing.instead(failed, {one.model for one in payer.tries})
+    if not line:
+        return None
+    try:
+        name, reply = await passing.send(list(line), asked.request, payer, asked.deadline)
+    except LimitError as error:
+        journal.refused = error
+    except (ModelError, BudgetError):
+        pass
+    else:
+        return _FallbackReply(name, line[name], reply)
+    return None
+
+
+def _unseen(tries: Sequence[ChargeAttempt], before: int, sections: Mapping[str, str]) -> list[Call]:
+    """Return the failures that an episode's trace lacks: wrong keys, and those of fallbacks.
+
+    Args:
+        tries: of the request.
+        before: how many of them the policy made.
+        sections: what clients call a model to what its provider calls it.
+    """
+    own = [one for one in tries[:before] if one.error and one.error.type == _WRONG_KEY]
+    return failed_calls([*own, *tries[before:]], sections, {one.model for one in own})
+
+
+def _with(done: Answer, calls: Sequence[Call]) -> Answer:
+    trace = msgspec.structs.replace(done.trace, calls=[*done.trace.calls, *calls])
+    return replace(done, trace=trace)
+
+
+def _calls(done: Answer) -> list[Call]:
+    return [*done.trace.calls, *([done.escalated] if done.escalated else [])]
+
+
+def _check(done: Answer, journal: ChargingJournal, budget_nano: int | None) -> None:
+    """Refuse where nothing was answered since money or every model failed.
+
+    Raises:
+        LimitError: a limit allowed no call.
+        RefusedError: the request's own budget allowed none, or every model failed.
+    """
+    calls = _calls(done)
+    if any(call.error is None for call in calls) or done.abstained:
+        return
+    if journal.refused is not None:
+        raise journal.refused
+    failures = [call.error for call in calls if call.error is not None]
+    if failures:
+        slow = all(one.type == "timeout" for one in failures)
+        limited = all(one.type == "rate_limit" for one in failures)
+        status = 504 if slow else 429 if limited else 502
+        said = nobody_answered(journal.payer.failed)
+        again = {"Retry-After": str(journal.payer.again_s)} if limited else {}
+        code = f"upstream_{failures[-1].type}"
+        raise ApiError(status, said, "api_error", code, headers=again)
+    why = next(iter(done.caveats), "nothing could be asked")
+    if done.ended_by == "failure":
+        raise ApiError(502, "no model could be asked", "api_error", "upstream_authentication")
+    if budget_nano is not None:
+        why += f"; this request allows {dollars(budget_nano)}: allow more, or name no budget"
+    raise over_request_budget(why)

@@ -1,0 +1,216 @@
+"""A model answers a request as it came: it is asked, paid for, and its reply passed on unchanged.
+
+Each try is reserved before it is sent. Where a model fails its fallbacks are asked in turn; once a
+stream has begun it is too late for that.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from farthing.errors import BadRequestError, BudgetError, ContentRefusedError, ModelError
+from farthing.gateway.charging import ChargeAttempt, RequestCharges
+from farthing.gateway.chat_request import ChatRequest
+from farthing.gateway.circuit_breaker import CircuitBreaker
+from farthing.gateway.deadline import Deadline
+from farthing.gateway.upstream import (
+    AroundSend,
+    AroundStream,
+    Call,
+    Reply,
+    StreamedReply,
+    StreamTry,
+    Upstream,
+    send,
+    stream,
+)
+from farthing.models.base import Usage
+from farthing.models.prices import unpriced
+from farthing.money import dollars
+from farthing.storage.ledger.base import Amount
+
+LOG = logging.getLogger("farthing.gateway")
+_AT_FAULT = frozenset({BadRequestError.kind, ContentRefusedError.kind})
+"""Failures of the request itself: no other model is asked."""
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """The upstream models, and who stands in for whom."""
+
+    upstreams: Mapping[str, Upstream]
+    default_max_output: int
+    fallbacks: Mapping[str, Sequence[str]]
+    cooling: CircuitBreaker
+    """Which models are left alone now."""
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """What clients call a model, its section, to what its provider calls it."""
+        return {name: upstream.model for name, upstream in self.upstreams.items()}
+
+    @cached_property
+    def noting(self) -> frozenset[str]:
+        """The models whose calls note when they are written."""
+        return frozenset(name for name, one in self.upstreams.items() if one.notes_sending)
+
+    def line(self, name: str) -> list[str]:
+        """Return a model and those that stand in for it, in turn."""
+        return list(dict.fromkeys((name, *self.fallbacks.get(name, ()))))
+
+    def instead(self, failed: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
+        """Return who may stand in for models that failed, in turn, to the model it is for.
+
+        Args:
+            failed: model to how it failed.
+            asked: who was asked already, and is not asked again.
+        """
+        found: dict[str, str] = {}
+        for name, kind in failed.items():
+            if kind not in _AT_FAULT:
+                for other in self.fallbacks.get(name, ()):
+                    found.setdefault(other, name)
+        return {other: name for other, name in found.items() if other not in asked}
+
+    async def send(
+        self, line: Sequence[str], request: ChatRequest, payer: RequestCharges, deadline: Deadline
+    ) -> tuple[str, Reply]:
+        """Return who of a line answered, and the reply.
+
+        Raises:
+            LimitError: a limit does not allow it.
+            BudgetError: it can cost more than the request allows.
+            ModelError: the model failed, and so did its fallbacks; it names them all.
+        """
+        for call, last in self._calls(line, request, payer, deadline):
+            try:
+                return call.upstream.name, await send(call, self._around(call, payer))
+            except ModelError as error:
+                if not _should_fall_back(error, call, payer) or last:
+                    raise
+        raise AssertionError("a model was asked")
+
+    @asynccontextmanager
+    async def stream(
+        self, line: Sequence[str], request: ChatRequest, payer: RequestCharges, deadline: Deadline
+    ) -> AsyncIterator[tuple[str, StreamedReply]]:
+        """Open a reply in pieces while the block runs; raises like `send`, also amid the pieces."""
+        try:
+            async with AsyncExitStack() as stack:
+                yield await self._open(stack, self._calls(line, request, payer, deadline), payer)
+        except ModelError as error:
+            if not error.failed:  # it broke amid its pieces
+                _note(error, payer)
+            raise
+
+    async def _open(
+        self, stack: AsyncExitStack, calls: Iterator[tuple[Call, bool]], payer: RequestCharges
+    ) -> tuple[str, StreamedReply]:
+        for call, last in calls:
+            try:
+                opening = stream(call, self._around_stream(call, payer))
+                return call.upstream.name, await stack.enter_async_context(opening)
+            except ModelError as error:
+                if not _should_fall_back(error, call, payer) or last:
+                    raise
+        raise AssertionError("a model was asked")
+
+    def _calls(
+        self, line: Sequence[str], request: ChatRequest, payer: RequestCharges, deadline: Deadline
+    ) -> Iterator[tuple[Call, bool]]:
+        """Yield the call to each model of a line that is not left alone, and whether it is last."""
+        ready = self.cooling.ready(line)
+        for one in line:
+            if one in ready:
+                self.cooling.begin(one)
+                call = Call(self.upstreams[one], request, self.default_max_output, deadline.until)
+                yield call, one == ready[-1]
+            else:
+                payer.skip(one)
+
+    def _around(self, call: Call, payer: RequestCharges) -> AroundSend:
+        async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
+            async with payer.trying(call.upstream.name, _largest(call, payer)) as held:
+                reply = await attempt()
+                await held.settle(reply.cost_nano, reply.usage)
+                return held.bounded(reply)
+
+        return paid
+
+    def _around_stream(self, call: Call, payer: RequestCharges) -> AroundStream:
+        @asynccontextmanager
+        async def paid(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
+            trying = payer.trying(call.upstream.name, _largest(call, payer))
+            async with trying as held, attempt() as streamed:
+                try:
+                    yield streamed
+                except (GeneratorExit, asyncio.CancelledError):
+                    await _left(held, streamed)
+                    raise
+                except ModelError:
+                    held.counted = _counted(streamed)
+                    raise
+                if streamed.ended:
+                    await held.settle(streamed.reply.cost_nano, streamed.reply.usage)
+
+        return paid
+
+
+def _largest(call: Call, payer: RequestCharges) -> Amount:
+    """Return the most that a try can cost, which what is left of the request's budget must allow.
+
+    Raises:
+        BudgetError: it does not.
+        UnpricedModelError: the model has no price.
+    """
+    bound = call.upstream.largest(call.request, call.default_max_output)
+    if bound.nano is None:
+        raise unpriced(call.upstream.model)
+    most, spent = call.request.wishes.budget_nano, payer.spent_nano
+    if most is not None and spent + bound.nano > most:
+        before = f", of which tries that failed took {dollars(spent)}" if spent else ""
+        raise BudgetError(
+            f"{call.upstream.name} can cost {dollars(bound.nano)} here, and this request allows "
+            f"{dollars(most)}{before}; allow more, or ask for fewer tokens (max_completion_tokens)"
+        )
+    return Amount(bound.nano, bound.tokens, 1)
+
+
+def _note(error: ModelError, payer: RequestCharges) -> None:
+    """Say which models failed, in the error, and to the operator also how the last one did."""
+    error.failed = payer.failed
+    name = next(reversed(payer.failed), "a model")
+    LOG.warning("%s failed: %s", name, error.plain or error.kind)
+
+
+def _should_fall_back(error: ModelError, call: Call, payer: RequestCharges) -> bool:
+    """Say what failed, and return whether another model is asked."""
+    _note(error, payer)
+    return error.kind not in _AT_FAULT and time.monotonic() < call.until
+
+
+def _counted(streamed: StreamedReply) -> tuple[int, Usage] | None:
+    """Return what a stream that broke took, where its provider's count came before."""
+    took = streamed.so_far
+    if took is None or took.cost_nano is None or took.usage.estimated:
+        return None
+    return took.cost_nano, took.usage
+
+
+async def _left(held: ChargeAttempt, streamed: StreamedReply) -> None:
+    """Settle a stream that is left before its end, where what came of it bounds its cost."""
+    most = streamed.so_far
+    if most is not None and most.cost_nano is not None:
+        await asyncio.shield(held.settle(most.cost_nano, most.usage))

@@ -1,0 +1,163 @@
+"""What is kept of a request that was answered, as a trace; and which are tried on other models."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from farthing.gateway.attempts import failed_calls
+from farthing.gateway.charging import RequestCharges
+from farthing.gateway.chat_request import ChatRequest, conversation_of
+from farthing.gateway.completions import Receipt
+from farthing.gateway.monitoring.auditor import Auditor
+from farthing.gateway.monitoring.promises import replied, watched
+from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.recording import audit_sampling
+from farthing.gateway.recording.record import FALLBACK, STOPPED, PolicyDecision, RequestRecord
+from farthing.gateway.recording.shadow import Shadow, ShadowRequest
+from farthing.gateway.recording.traffic import Traffic
+from farthing.gateway.reply_usage import text_in
+from farthing.gateway.task_match import text_of
+from farthing.gateway.upstream import Reply
+from farthing.money import usd_from_nano
+from farthing.runtime.answer import Answer
+from farthing.traces.base import Call, CallError, Trace
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Writes down what was answered, without holding it up."""
+
+    traffic: Traffic
+    shadow: Shadow
+    auditor: Auditor
+    sections: dict[str, str]
+    """What clients call a model to what its provider calls it."""
+
+    def passed(
+        self,
+        request: ChatRequest,
+        policy: GatewayPolicy | None,
+        payer: RequestCharges,
+        receipt: Receipt,
+        reply: Reply | None,
+        text: str | None = None,
+    ) -> None:
+        """Record a model's own reply; of a policy's task, maybe try its other models on it.
+
+        Models that failed before it answered in their place are part of it.
+
+        Args:
+            request: what was asked.
+            policy: whose task it is; None: nobody's.
+            payer: who paid.
+            receipt: what is said of the reply.
+            reply: the reply; None: it was stopped, and nothing bounds what it took.
+            text: what it says, where it came in pieces.
+        """
+        said = text_in(reply.body) if text is None and reply is not None else text
+        name = receipt.answered_by or receipt.model
+        asked = payer.tries[0].model
+        own = [one for one in payer.tries if one.model == name]
+        failed = [one for one in payer.tries if one.model != name]
+        others = failed_calls(failed, self.sections, {asked})
+        call = Call(
+            round=1,
+            role=name,
+            model=self.sections.get(name),
+            answer=None if receipt.stopped else (said or "").strip() or None,
+            text=said or None,
+            input_tokens=None if reply is None else reply.usage.input_tokens,
+            output_tokens=None if reply is None else reply.usage.output_tokens,
+            latency_s=receipt.latency_s if reply is None else reply.latency_s,
+            cost_usd=usd_from_nano(sum(one.cost_nano for one in own)),
+            error=CallError(STOPPED, receipt.says) if receipt.stopped else None,
+            extra={} if name == asked else {FALLBACK: 1.0},
+        )
+        trace = Trace(
+            id=receipt.trace,
+            question=text_of(request.messages[-1]),
+            calls=[*others, call],
+            task=policy.task.name if policy else "text",
+            group=policy.name if policy else None,
+            independent=True,
+        )
+        self._put(request, policy, payer, receipt, trace, _Drawn())
+        if policy is not None and not receipt.stopped:
+            self.shadow.consider(ShadowRequest(policy, trace, conversation_of(request)))
+
+    def decided(
+        self,
+        request: ChatRequest,
+        policy: GatewayPolicy,
+        payer: RequestCharges,
+        receipt: Receipt,
+        answer: Answer,
+    ) -> None:
+        """Record what a policy bought; chance may draw it for an audit, all at once."""
+        calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
+        if not calls:
+            return
+        trace = msgspec.structs.replace(answer.trace, calls=calls, group=policy.name)
+        passed = self._put(request, policy, payer, receipt, trace, _drawn(policy, receipt, answer))
+        if passed.decided is not None and (passed.audited or passed.decided.explored):
+            self.auditor.remember(passed)
+        self.shadow.consider(ShadowRequest(policy, trace, conversation_of(request)))
+
+    def _put(
+        self,
+        request: ChatRequest,
+        policy: GatewayPolicy | None,
+        payer: RequestCharges,
+        receipt: Receipt,
+        trace: Trace,
+        drawn: "_Drawn",
+    ) -> RequestRecord:
+        passed = RequestRecord(
+            id=receipt.trace,
+            at=datetime.now(UTC),
+            key=payer.key.id if payer.key else None,
+            conversation=conversation_of(request),
+            policy=policy.name if policy else None,
+            model=request.model,
+            messages=request.messages,
+            trace=trace,
+            promise=receipt.promise,
+            saved_nano=receipt.saved_nano,
+            latency_s=receipt.latency_s,
+            system=policy.system if policy else None,
+            certificate=receipt.under,
+            mode=receipt.mode,
+            answered_by=receipt.answered_by,
+            group=request.wishes.group,
+            audit=drawn.audit,
+            audited=drawn.audited,
+            decided=drawn.decided,
+        )
+        self.traffic.put(passed)
+        return passed
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What is watched of a reply under a promise, and what chance drew it for."""
+
+    audit: float | None = None
+    audited: bool = False
+    decided: PolicyDecision | None = None
+
+
+def _drawn(policy: GatewayPolicy, receipt: Receipt, answer: Answer) -> _Drawn:
+    """Draw a reply for an audit; nothing where no promise decided.
+
+    What was passed on is not up for one: what is promised of answers is of those given by itself.
+    """
+    if receipt.under is None or answer.certificate is None:
+        return _Drawn()
+    section, up = policy.section, answer.escalated is None
+    audit, explore = (section.audit, section.explore) if up else (0.0, 0.0)
+    draw = audit_sampling.draw(receipt.trace, audit, explore)
+    pool = tuple(one.role for one in policy.to_audit)
+    promise = msgspec.structs.replace(watched(answer.certificate, pooled=policy.pooled), pool=pool)
+    decided = replied(promise, answer, draw, explore, policy.task)
+    return _Drawn(audit or None, draw.audited, decided)

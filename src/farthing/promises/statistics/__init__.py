@@ -1,0 +1,1 @@
+"""The tests and intervals that proofs rest on: pure functions of arrays."""

@@ -1,0 +1,191 @@
+"""Sentences that several guarantees share: what must hold, what ends a promise, how it is said."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from farthing.promises.base import AS_RECORDED, Certificate, Population
+from farthing.promises.levels import exact_text, usd
+
+EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
+INDEPENDENT = "The calibration questions and a new one are independent draws of one kind."
+HELD_OUT = "No calibration question was used in training or in choosing the policy."
+SAME_SYSTEM = "Models, prompts, prices and the version of the features are those of the traces."
+ORDERED = "The operating points and their order were chosen without the calibration questions."
+CAPPED = "The policy acts with min(kappa, 1)."
+MENU = (INDEPENDENT, HELD_OUT, ORDERED, SAME_SYSTEM)
+"""What a proof of one of several operating points rests on."""
+LOT = "Chance alone drew the questions to be graded, before any of their grades was known."
+
+DRIFT = "The kind or mix of questions changes."
+NEW_SYSTEM = "A model, prompt, price, tool, or the version of the features changes."
+RETRAINED = "The policy is trained again or its weights change."
+
+
+def ends(question_budget_nano: int | None) -> tuple[str, ...]:
+    """Return what ends a promise that was calibrated under a budget a question, or without one."""
+    return (DRIFT, NEW_SYSTEM, RETRAINED, cut_short(question_budget_nano))
+
+
+def as_recorded(lacks: Sequence[str]) -> str:
+    """Say that requests must be made as those were of which nobody knows how.
+
+    >>> print(as_recorded(["parameters"]))
+    Requests are made as the recorded ones were, whose parameters were not recorded.
+    """
+    were = "was" if list(lacks) == ["system prompt"] else "were"
+    named = " and ".join(lacks)
+    return f"{AS_RECORDED}{named} {were} not recorded."
+
+
+def by_lot(drawn: bool) -> tuple[str, ...]:  # noqa: FBT001 - says whether, and no more
+    """Return what a proof by a sample rests on beside; nothing where there was none."""
+    return (LOT,) if drawn else ()
+
+
+def cut_short(question_budget_nano: int | None) -> str:
+    """Say that episodes must end as they did in calibration."""
+    if question_budget_nano is None:
+        stopped = "A budget or a failed call stops"
+    else:
+        stopped = f"Another budget than {usd(question_budget_nano)} or a failed call stops"
+    return f"{stopped} an episode that the policy would have continued."
+
+
+def covered(alpha: Fraction, population: Population = "all") -> str:
+    """Say that a question is covered with probability 1 - alpha; `meaning` says what that is.
+
+    >>> print(covered(Fraction(1, 10)))
+    A new question is covered with probability at least 0.9
+    """
+    subject = "A new question" if population == "all" else "A new solvable question"
+    return f"{subject} is covered with probability at least {exact_text(1 - alpha)}"
+
+
+def meaning(population: Population = "all") -> str:
+    """Say what a covered question is, as the end of a sentence."""
+    or_none = ", or no model had one" if population == "all" else ""
+    return f"a right answer is in the returned set{or_none}."
+
+
+def counted(of: Certificate, what: str = "questions") -> str:
+    """Say how many questions a certificate comes from, and that they are distinct.
+
+    >>> from farthing.promises.kinds import none
+    >>> print(counted(Certificate(promise=none.NoPromise(), n=400, requests=2_000)))
+    400 distinct questions
+    """
+    if of.requests is None:
+        return f"{of.n} {what}"
+    return f"{of.n:,} distinct {what}"
+
+
+def units(of: Certificate) -> str:
+    """Return what a promise counts: questions, or requests."""
+    return "requests" if of.per_request else "questions"
+
+
+def too_few(of: Certificate, alpha: Fraction) -> str:
+    """Say that nothing tighter than everything is promised."""
+    pays = "" if of.question_budget_nano is None else " that the budget pays for"
+    return (
+        f"{counted(of, 'calibration questions')} are too few to promise anything tighter than "
+        f"everything at alpha = {exact_text(alpha)}, so every answer{pays} is returned."
+    )
+
+
+def confident(delta: Fraction, of: Certificate, claim: str) -> str:
+    """Say a claim that is made with confidence 1 - delta.
+
+    >>> from farthing.promises.kinds import none
+    >>> print(confident(Fraction(1, 20), none.certify(0, fingerprint=""), "It is so."))
+    With confidence 0.95 in the draw of 0 questions, it is so.
+    """
+    sure = exact_text(1 - delta)
+    return f"With confidence {sure} in the draw of {counted(of)}, {claim[0].lower()}{claim[1:]}"
+
+
+def unproved(delta: Fraction, of: Certificate, claim: str) -> str:
+    """Say that a claim about operating points could not be proved at confidence 1 - delta."""
+    sure = exact_text(1 - delta)
+    whom = counted(of, "calibration questions")
+    return f"{whom} do not prove at confidence {sure} that {claim}"
+
+
+def chosen(point: int, points: int, threshold: float | None = None) -> str:
+    """Name one of several operating points, by its threshold of confidence where it has one.
+
+    >>> print(chosen(0, 3), chosen(0, 3, threshold=0.75), sep="; ")
+    operating point 1 of 3; a confidence of 0.75 or more
+    """
+    if threshold is not None:
+        return f"a confidence of {threshold:.3g} or more"
+    return f"operating point {point + 1} of {points}"
+
+
+def candidate(name: str, number: int) -> str:
+    """Name the candidate that is promised, as a sentence of its own; empty where it has no name.
+
+    >>> print(candidate("gpt-4o, by its confidence", 12))
+     Of 12 candidates that were tested this is gpt-4o, by its confidence.
+    """
+    if not name:
+        return ""
+    return (
+        f" Of {number} candidates that were tested this is {name}."
+        if number > 1
+        else (f" This is {name}.")
+    )
+
+
+def side_by_side(candidates: int | None) -> str:
+    """Say that delta was shared, as a sentence of its own; empty where one candidate has it all.
+
+    >>> print(side_by_side(2))
+     It was one of 2 candidates, each proved at its share of what may fail.
+    """
+    if candidates is None:
+        return ""
+    return f" It was one of {candidates} candidates, each proved at its share of what may fail."
+
+
+def everything(of: Certificate) -> str:
+    """Say in plain language that nothing tighter than everything is promised."""
+    if of.question_budget_nano is None:
+        return "Nothing is left out to save money: every answer is paid for and returned."
+    return "Nothing is promised: every answer that the budget pays for is returned."
+
+
+ON_AVERAGE = "on average over what chance gives one to calibrate on"
+
+
+def of_hundred_covered(
+    alpha: Fraction,
+    population: Population = "all",
+    questions: str = "new questions of the same kind",
+    how_sure: str = ON_AVERAGE,
+) -> str:
+    """Say in plain language how many of a hundred questions are covered."""
+    solvable = " that can be solved" if population == "solvable" else ""
+    or_none = ", or had none to find" if population == "all" else ""
+    return (
+        f"At least {of_hundred(1 - alpha)} of 100 {questions}{solvable} get a right answer among "
+        f"those returned{or_none}, {how_sure}."
+    )
+
+
+def of_hundred(share: Fraction | float) -> str:
+    """Write a share as a number of a hundred.
+
+    >>> of_hundred(Fraction(1, 20)), of_hundred(1 / 3)
+    ('5', '33.3')
+    """
+    return f"{float(100 * share):.3g}"
+
+
+def how_sure(delta: Fraction) -> str:
+    """Say in plain language how sure a promise with confidence 1 - delta is.
+
+    >>> print(how_sure(Fraction(1, 20)))
+    and you may be 95 % sure of that
+    """
+    return f"and you may be {of_hundred(1 - delta)} % sure of that"

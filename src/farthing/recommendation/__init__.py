@@ -1,0 +1,1 @@
+"""The product's core: which method keeps a promise for the least money, proved and measured."""

@@ -1,0 +1,108 @@
+"""Does a certificate still apply? A test of new questions against those that calibrated."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.methods.selective.policy import as_trained
+from farthing.process.base import Policy
+from farthing.process.batch_replay import NestedReplay, PointReplay, followed, replay
+from farthing.promises.statistics.label_shift import scores_p_value
+from farthing.recommendation import bundle_splits, warnings
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.question_hashes import question_hashes
+
+LEVEL = 0.01
+"""The p-value below which the mix of questions counts as changed: one false alarm in a hundred."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What a comparison of scores found."""
+
+    p_value: float
+    n_old: int
+    """Questions that calibrated."""
+    n_new: int
+
+    @property
+    def applies(self) -> bool:
+        """Whether nothing speaks against the certificate."""
+        return self.p_value >= LEVEL
+
+    def sentence(self) -> str:
+        """Say in one sentence whether the certificate still applies.
+
+        >>> print(Drift(0.4, 200, 50).sentence())
+        The scores of 50 new questions look like those of the 200 that calibrated (p = 0.4), so \
+nothing speaks against the certificate.
+        """
+        these = f"The scores of {self.n_new:,} new questions"
+        those = f"those of the {self.n_old:,} that calibrated (p = {self.p_value:.2g})"
+        if self.applies:
+            return f"{these} look like {those}, so nothing speaks against the certificate."
+        return (
+            f"{these} differ from {those}, so the certificate does not apply to them: calibrate "
+            "on such questions, or with --promise shift."
+        )
+
+
+def check(
+    folder: str | Path,
+    traces: TraceArrays,
+    new: TraceArrays,
+    *,
+    split: bundle_splits.Split = bundle_splits.DEFAULT,
+) -> Drift:
+    """Compare a policy's scores on new questions with those on its calibration questions.
+
+    A question's score is that of going on after round 1, which no grade is needed for. A change
+    that leaves these scores alone goes unnoticed.
+
+    Args:
+        folder: a calibrated bundle.
+        traces: the questions that it was calibrated on, among others.
+        new: questions of the same kind, graded or not.
+        split: as it was calibrated with; its seed is also that of the permutations.
+
+    Raises:
+        InputError: the bundle was not calibrated on these questions, or scores them all alike.
+        TooFewTracesError: there are fewer questions than the sizes ask for.
+        BundleError: the folder is no bundle.
+    """
+    bundle, arrays, parts = bundle_splits.open_bundle(folder, traces, split)
+    old = arrays.take(parts.calibrate)
+    if question_hashes(old) != bundle.questions.get("calibrate"):
+        raise InputError(
+            f"{folder}: it was not calibrated on the calibration part of these traces; calibrate "
+            f"it, and {warnings.SAME_OPTIONS}"
+        )
+    before = _scores(bundle.policy, old)
+    after = _scores(bundle.policy, bundle_splits.as_played(folder, bundle, new))
+    if (np.concatenate([before, after]) == before[0]).all():
+        raise InputError(f"the policy '{bundle.kind}' scores every question alike; nothing to test")
+    p_value = scores_p_value(before, after, np.random.default_rng(split.seed))
+    return Drift(p_value, len(before), len(after))
+
+
+def _scores(policy: Policy, traces: TraceArrays) -> FloatArray:
+    """Return the score of going on after round 1, [n]; where there is one round, the best one.
+
+    A policy that says how sure it is goes on or does not, so that of the one below it is taken.
+    """
+    policy, _ = as_trained(policy, "")
+    if policy.parameters is not None:
+        return _mean_calls(replay(policy, traces))
+    found = followed(policy, traces).scores
+    first: FloatArray = found[:, 0, -1] if found.shape[1] > 1 else found[:, 0, :-1].max(axis=1)
+    return first
+
+
+def _mean_calls(played: NestedReplay | PointReplay) -> FloatArray:
+    """Return how many calls each question takes, averaged over the operating points, [n]."""
+    kappas = played.thresholds()
+    calls = [played.act(float(kappa)).length for kappa in kappas]
+    mean: FloatArray = np.mean(calls, axis=0, dtype=np.float64)
+    return mean

@@ -1,0 +1,89 @@
+"""Where a policy is not sure enough the reference answers: what that costs, and what is right."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from farthing.errors import InputError, UnknownNameError
+from farthing.process.budget import CASCADE
+from farthing.process.operating_points import OperatingPoints
+from farthing.process.replay import Outcome
+from farthing.recommendation.played import QuestionPart
+from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
+
+
+@dataclass(frozen=True)
+class EscalationModel:
+    """The first call of a role on some questions."""
+
+    role: str
+    right: BoolArray
+    """[n]"""
+    answers: BoolArray
+    """[n] whether it gave an answer at all."""
+    cost_nano: IntArray
+    """[n]"""
+    place: int
+    """Which call of the questions as they are played it is, t * L + l."""
+
+    @classmethod
+    def of(cls, part: QuestionPart, role: str) -> "EscalationModel":
+        """Find it.
+
+        Raises:
+            UnknownNameError: there is no such role.
+            InputError: the questions are played one model after another, and two have its name.
+        """
+        recorded = part.recorded
+        if role not in recorded.roles:
+            raise UnknownNameError("role", role, recorded.roles)
+        at = recorded.roles.index(role)
+        return cls(
+            role,
+            recorded.correct[:, 0, at],
+            recorded.answer[:, 0, at] != NO_ANSWER,
+            recorded.cost_nano[:, 0, at],
+            _place(part.played, role, recorded.models[at] or role),
+        )
+
+    def extra_nano(self, made: BoolArray) -> IntArray:
+        """Return what asking it costs, [n]: nothing where its call was made already.
+
+        Args:
+            made: [n, T * L] which calls the policy makes before it ends.
+        """
+        return np.where(made[:, self.place], 0, self.cost_nano)
+
+    def added(self, points: OperatingPoints, made: BoolArray) -> OperatingPoints:
+        """Return operating points with the cost of the reference where nothing is answered."""
+        extra = np.where(points.answered, 0, self.extra_nano(made)[:, None])
+        return replace(points, cost_nano=points.cost_nano + extra)
+
+    def whole(self, found: Outcome, made: BoolArray) -> Outcome:
+        """Return what comes of each question once those without an answer are passed on."""
+        passed = found.set_size == 0
+        given, right = passed & self.answers, passed & self.right
+        in_set = found.in_set | right
+        return replace(
+            found,
+            cost_nano=found.cost_nano + np.where(passed, self.extra_nano(made), 0),
+            in_set=in_set,
+            covered=in_set | ~found.solvable,
+            solvable=found.solvable | right,  # of who is asked by itself, and of the reference
+            best_correct=found.best_correct | right,
+            length=found.length + (passed & ~made[:, self.place]).astype(np.int16),
+            set_size=found.set_size + given.astype(np.int16),
+            set_size_leaves=found.set_size_leaves + given.astype(np.int16),
+        )
+
+
+def _place(played: TraceArrays, role: str, model: str) -> int:
+    if played.roles != CASCADE:
+        return played.roles.index(role)
+    line = played.models[0].split(" -> ")
+    if line.count(model) != 1:
+        raise InputError(
+            f"{line.count(model)} models of {', '.join(line)} are called {model}, so it is not "
+            "clear whom to pass questions on to; record a pool whose models are named apart"
+        )
+    return line.index(model)

@@ -1,0 +1,333 @@
+"""How a bundle does on its test questions: of arrays in memory, or of a Parquet file of any length.
+
+Both take the same way, batch by batch; in memory there is one batch. Of a question of a file
+nothing is kept but its part and what came of it, some 30 bytes, and 9 to 17 for each single model.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
+from farthing.errors import TooFewTracesError
+from farthing.methods.base import Progress, Silent
+from farthing.process.replay import Outcome
+from farthing.process.value import Figures, Value
+from farthing.promises.base import Certificate
+from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.kinds.escalated import EscalatedPromise
+from farthing.promises.kinds.parity import ParityPromise
+from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.statistics.clusters import Clusters, clustered_share
+from farthing.recommendation.bundle_run import run_bundle, with_escalation
+from farthing.recommendation.bundle_splits import (
+    DEFAULT,
+    Split,
+    check_kind,
+    models_of,
+    open_bundle,
+    sizes_of,
+    split_bundle_questions,
+)
+from farthing.recommendation.certify import NO_MARKS
+from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.prove import reference_right
+from farthing.recommendation.realised import Judged, judge
+from farthing.recommendation.replayed_candidate import metrics, stream
+from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
+from farthing.recommendation.significance import clopper_pearson
+from farthing.recommendation.warnings import AS_BEFORE, doubts, other_models
+from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
+from farthing.traces.copies import Content, check_every_request, note, one_of_each
+from farthing.traces.costs import check_costs, refuse_unpriced
+from farthing.traces.eligibility import Missing, alike, asked_all
+from farthing.traces.grades.named import check_graded, graded, same_as
+from farthing.traces.parquet import CHUNK_ROWS, count_rows
+from farthing.traces.parquet_file import ChunkedTraces
+from farthing.traces.question_hashes import question_hashes, seen_before
+from farthing.traces.splits import Parts
+
+UNTOLD = "the bundle does not say which questions trained it: make sure that none of these did"
+MEETINGS = {
+    "train": "trained the policy",
+    "choose": "chose the method",
+    "calibrate": "set its threshold",
+}
+"""What the questions that a bundle keeps marks of have done."""
+
+
+@dataclass(frozen=True)
+class BundleEvaluation:
+    """What was found on the test part."""
+
+    bundle: Bundle
+    metrics: Mapping[str, float]
+    """Metric to value, by the names of `METRICS`: of the whole, where questions are passed on; of a
+    policy that may give no answer also `answered` and `accuracy_answered`, of it alone."""
+    intervals: Mapping[str, tuple[float, float]]
+    """95 % interval of `coverage`, and of `coverage_solvable` where it exists: exact; of requests
+    valid by question."""
+    sizes: Mapping[str, int]
+    notes: tuple[str, ...]
+    """What to doubt."""
+    judged: Judged | None
+    """What came of the promise; None where nothing was promised of a new question."""
+    value: Value
+    """What it costs and gets right beside the reference."""
+    alone: Mapping[str, Figures | None]
+    """Role to what it came to by itself; None where it was not recorded alone."""
+
+
+def evaluate(
+    folder: str | Path,
+    traces: TraceArrays,
+    *,
+    split: Split = DEFAULT,
+    missing: Missing | None = None,
+) -> BundleEvaluation:
+    """Measure a bundle on the test part, with its threshold or, where it has none, as it acts.
+
+    A recommended bundle divided the questions in a way of its own. Where no sizes are asked for, it
+    is measured on all that it has not met.
+
+    Args:
+        folder: the bundle.
+        traces: the questions, of the kind that it was trained on.
+        split: as in `train`; its seed is also that of the lots that a policy without a threshold
+            draws.
+        missing: what to take of calls that were not made; None: what the traces say.
+
+    Raises:
+        InputError: the traces have other roles or rounds than the bundle's, or costs are not known.
+        TooFewTracesError: there are fewer questions than the sizes ask for.
+        BundleError: the folder is no bundle.
+    """
+    bundle = bundles.load(folder)
+    traces, asked_of = asked_all(traces, models_of(bundle, None, traces), missing)
+    check_costs(traces)
+    traces = graded_for(bundle, traces)
+    bundle, arrays, parts = open_bundle(folder, traces, split)
+    if _divides_by_itself(bundle, split):
+        parts = _unmet(bundle, [arrays])
+    parts = replace(parts, test=alike(traces, parts.test))
+    parts, copies = _counted(bundle, parts, traces.content)
+    test = QuestionPart(traces.take(parts.test), arrays.take(parts.test))
+    about = () if asked_of is None else (asked_of.note(),)
+    notes = (*about, *doubts(bundle, traces, arrays, parts), *copies)
+    return _evaluated(bundle, [test], split.seed, parts, notes)
+
+
+def evaluate_in_memory(bundle: Bundle, test: QuestionPart, *, seed: int = 0) -> BundleEvaluation:
+    """Measure a bundle on test questions that are in memory.
+
+    Args:
+        bundle: a policy with its threshold.
+        test: questions that it has not met; where it has, a note says how many.
+        seed: of the lots that a policy without a threshold draws.
+    """
+    check_graded(test.played)
+    rows = np.arange(len(test.played))
+    parts, copies = _counted(bundle, Parts(rows[:0], rows[:0], rows), test.recorded.content)
+    test = QuestionPart(test.recorded.take(parts.test), test.played.take(parts.test))
+    return _evaluated(bundle, [test], seed, parts, copies)
+
+
+def evaluate_file(
+    folder: str | Path,
+    path: str | Path,
+    *,
+    split: Split = DEFAULT,
+    rows: int = CHUNK_ROWS,
+    progress: Progress | None = None,
+) -> BundleEvaluation:
+    """Measure a bundle on a Parquet file's test part: the figures of `evaluate`, to the last bit.
+
+    Args:
+        folder: the bundle.
+        path: a file that `write_parquet` wrote.
+        split: as in `evaluate`.
+        rows: questions that are read at a time.
+        progress: is told how far it is.
+
+    Raises:
+        TraceFormatError: the file is not Parquet or not of traces.
+        InputError, TooFewTracesError, BundleError: as in `evaluate`.
+    """
+    bundle = bundles.load(folder)
+    told = _counting(progress or Silent(), 2 * count_rows(path))
+    file = ChunkedTraces.open(path, rows, told, side_by_side=bundle.origin.is_pool)
+    first = file.first
+    check_kind(folder, bundle, first)
+    refuse_unpriced(first)
+    outline = file.outline()
+    parts = split_bundle_questions(outline, split)
+    if _divides_by_itself(bundle, split):
+        every = np.arange(count_rows(path))
+        parts = _unmet(bundle, map(file.played, file.batches(every)))
+    parts, copies = _counted(bundle, parts, outline.content)
+    unknown = () if "train" in bundle.questions else (UNTOLD,)
+    notes = (*unknown, *other_models(bundle, first.models), *copies)
+    batches = (graded_for(bundle, batch) for batch in file.batches(parts.test))
+    test = (QuestionPart(batch, file.played(batch)) for batch in batches)
+    return _evaluated(bundle, test, split.seed, parts, notes)
+
+
+def _counted(bundle: Bundle, parts: Parts, content: Content) -> tuple[Parts, tuple[str, ...]]:
+    """Return parts whose test questions are distinct, and a note where copies were left out.
+
+    What is promised per request is measured per request.
+    """
+    asked = content[parts.test]
+    rows = one_of_each(asked)
+    copies = tuple(filter(None, [note(len(asked), len(rows))]))
+    if bundle.certificate is not None and bundle.certificate.per_request:
+        return parts, copies
+    return replace(parts, test=parts.test[rows]), copies
+
+
+def _divides_by_itself(bundle: Bundle, split: Split) -> bool:
+    return "choose" in bundle.questions and not split.sizes
+
+
+def _unmet(bundle: Bundle, pieces: Iterable[TraceArrays]) -> Parts:
+    """Return the complete questions that a bundle has not met as its test part.
+
+    Raises:
+        TooFewTracesError: it has met all of them.
+    """
+    known = frozenset().union(*bundle.questions.values())
+    fresh = [piece.complete & ~seen_before(piece, known) for piece in pieces]
+    rows = np.flatnonzero(np.concatenate(fresh))
+    if not rows.size:
+        raise TooFewTracesError(
+            "the bundle has met every one of these questions, so they cannot judge it; give others"
+        )
+    return Parts(rows[:0], rows[:0], rows)
+
+
+def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
+    """Return questions graded by what a bundle promises, else by what it was trained on.
+
+    A parity that was proved of questions that nobody graded is measured as it was proved: what is
+    not the reference's answer counts as wrong.
+
+    Raises:
+        InputError: that is what is right, and nobody graded some answers.
+        UnknownNameError: the bundle's reference is no role of the traces.
+    """
+    certificate = bundle.certificate
+    promise = certificate.promise if certificate and certificate.promises else None
+    if isinstance(promise, AgreementPromise):
+        return graded(traces, same_as(promise.reference))
+    if isinstance(promise, ParityPromise) and bundle.value and bundle.value.grade != RIGHT:
+        return graded(traces, bundle.value.grade)
+    if promise is None and bundle.origin.grade != RIGHT:
+        return graded(traces, bundle.origin.grade)
+    check_graded(traces)
+    return traces
+
+
+def _counting(progress: Progress, total: int) -> Callable[[int], None]:
+    """Add up the questions that were read, and pass on how many it is so far."""
+    done = 0
+
+    def add(read: int) -> None:
+        nonlocal done
+        done += read
+        progress.update(done, total, {})
+
+    return add
+
+
+def _evaluated(
+    bundle: Bundle, test: Iterable[QuestionPart], seed: int, parts: Parts, notes: tuple[str, ...]
+) -> BundleEvaluation:
+    rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
+    wholes, asked = [], []
+    meetings = dict.fromkeys(MEETINGS, NO_MARKS)
+    by_request = bundle.certificate is not None and bundle.certificate.per_request
+    for batch in test:
+        if by_request:
+            check_every_request(batch.recorded)
+        outcomes.append(run_bundle(bundle, batch.played, rng))
+        singles.append(SingleModels.of(batch.recorded))
+        asked.append(batch.recorded.content)
+        references.append(_reference(bundle, batch.recorded))
+        wholes.append(with_escalation(bundle, batch, outcomes[-1]))
+        ours = question_hashes(batch.played) if bundle.questions else NO_MARKS
+        meetings = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in meetings.items()}
+    found, whole = Outcome.joined(outcomes), Outcome.joined(wholes)
+    overlap = _met({which: len(those) for which, those in meetings.items()}, len(parts.test))
+    alone, promised = SingleModels.joined(singles), promised_by(bundle.certificate)
+    clusters = requests_of(bundle.certificate, np.concatenate(asked))
+    return BundleEvaluation(
+        bundle,
+        metrics(whole) | _answered(bundle, found),
+        _intervals(whole, clusters),
+        sizes_of(parts),
+        (*notes, *overlap),
+        _judged(
+            bundle.certificate,
+            judge(
+                bundle.certificate,
+                found,
+                np.concatenate(references),
+                clusters,
+            ),
+            alone.grade,
+        ),
+        savings_of(whole, alone, bundle.reference, "test", promised=promised, clusters=clusters),
+        alone.figures(),
+    )
+
+
+def _judged(certificate: Certificate | None, judged: Judged | None, grade: str) -> Judged | None:
+    """Return what came of a promise; a parity without grades is known at worst."""
+    parity = certificate is not None and isinstance(certificate.promise, ParityPromise)
+    if judged is None or not parity or grade == RIGHT:
+        return judged
+    return replace(judged, what=f"{judged.what}, at worst,")
+
+
+def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, SelectivePromise | EscalatedPromise):
+        return {}
+    given = found.set_size > 0
+    right = float(found.best_correct[given].mean()) if given.any() else np.nan
+    return {"answered": float(given.mean()), "accuracy_answered": right}
+
+
+def _intervals(found: Outcome, clusters: Clusters | None) -> dict[str, tuple[float, float]]:
+    """Return the intervals of shares: exact, or valid by question where requests count."""
+    shares = {"coverage": np.ones_like(found.solvable)}
+    if found.solvable.any():
+        shares["coverage_solvable"] = found.solvable
+    right = {"coverage": found.covered, "coverage_solvable": found.in_set}
+    return {
+        name: clopper_pearson(int(right[name][of].sum()), int(of.sum()))
+        if clusters is None
+        else clustered_share(right[name][of], clusters.of(of), 0.05)[1]
+        for name, of in shares.items()
+    }
+
+
+def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
+    """Return whether the reference of a parity is right, [n]; [0] where there is none."""
+    promise = bundle.certificate and bundle.certificate.promise
+    if not isinstance(promise, ParityPromise | EscalatedPromise) or promise.reference is None:
+        return np.zeros(0, dtype=bool)
+    return reference_right(recorded, promise.reference)
+
+
+def _met(met: Mapping[str, int], n: int) -> list[str]:
+    """Say how many of the test questions the bundle has met."""
+    return [
+        f"{met[which]:,} of the {n:,} test questions {did}, so these figures flatter it; "
+        f"{AS_BEFORE}"
+        for which, did in MEETINGS.items()
+        if met[which]
+    ]

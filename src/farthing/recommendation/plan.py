@@ -1,0 +1,122 @@
+"""What a recommendation works on: who may be asked, which questions do what, for which promise."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from farthing.bundle.base import Bundle
+from farthing.errors import InputError, TooFewTracesError, UnknownNameError
+from farthing.methods.base import Dataset
+from farthing.recommendation import bundle_splits
+from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.promised_grade import read_for
+from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise, Selective
+from farthing.recommendation.record import FourWaySplit
+from farthing.recommendation.savings import paid_most
+from farthing.recommendation.splits import FEWEST, split_four_ways
+from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.eligibility import Eligibility
+from farthing.traces.grades.named import check_graded, ungraded_questions
+from farthing.traces.pool import is_pool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Questions graded by what is promised, what each of them does, and what is asked for."""
+
+    dataset: Dataset
+    asked: Promise
+    parts: FourWaySplit
+    reference: str | None
+    seed: int
+    guessed: bool = False
+    """Whether nobody named the reference."""
+
+    def part(self, rows: IntArray) -> Callable[[Bundle], QuestionPart]:
+        """Return how a bundle plays some questions."""
+        traces = self.dataset.traces
+
+        def played(bundle: Bundle) -> QuestionPart:
+            arrays = bundle_splits.as_played("these traces", bundle, traces)
+            return QuestionPart(traces.take(rows), arrays.take(rows))
+
+        return played
+
+
+def plans_of(dataset: Dataset, asked: Promise, played: Eligibility, seed: int) -> list[Plan]:
+    """Return a plan for each set of models, all with the same division of the questions.
+
+    A set that leaves too few questions for one of the parts is left out.
+    """
+    paired = isinstance(asked, Parity | Agreement)
+    sets = played.sets if paired else played.sets[-1:]
+    parts = split_four_ways(played.of(sets[0]), seed)
+    among = [parts.among(some.rows) for some in sets]
+    if played.missing == "worst":  # a policy learns from nothing that is unknown
+        whole = np.flatnonzero(played.traces.made.all(axis=(1, 2)))
+        among = [replace(some, train=np.intersect1d(some.train, whole)) for some in among]
+    enough = [i for i, some in enumerate(among) if min(map(len, vars(some).values())) >= FEWEST]
+    if not enough:
+        sizes = ", ".join(f"{len(rows):,} to {name}" for name, rows in vars(among[-1]).items())
+        raise TooFewTracesError(
+            f"what was asked of every model leaves {sizes}, and {FEWEST} of each are the least; "
+            "record more"
+        )
+    if isinstance(asked, Parity | Agreement):
+        asked = replace(asked, candidates=len(enough))
+    plans = []
+    for i in enough:
+        traces, asked_of = played.of(sets[i]), played.asked_of(sets[i], dataset.reference)
+        some = replace(dataset, traces=traces, asked_of=asked_of)
+        plans.append(plan_of(some, asked, seed, among[i]))
+    return plans
+
+
+def plan_of(dataset: Dataset, asked: Promise, seed: int, parts: FourWaySplit) -> Plan:
+    """Return the plan for questions that every model was asked; who is paid for may be a guess."""
+    traces = dataset.traces
+    named = getattr(asked, "reference", None) or dataset.reference
+    if named is None and isinstance(asked, Parity):
+        check_graded(traces.take(parts.choose))
+    reference = named
+    if named is None and (isinstance(asked, Parity | Agreement) or traces.independent.all()):
+        reference = paid_most(traces.take(who_say(len(traces), parts)))
+    asked = _asked(asked, reference)
+    if reference is not None and reference not in traces.roles:
+        raise UnknownNameError("role", reference, traces.roles)
+    graded = read_for(asked, traces, dataset.traces.grade)
+    known = replace(dataset, traces=graded, reference=reference)
+    return Plan(known, asked, parts, reference, seed, named is None and reference is not None)
+
+
+def who_say(n: int, parts: FourWaySplit) -> IntArray:
+    """Return the questions that may say who is paid for: who choose, and who take no part.
+
+    Not those that prove or measure, nor those that train, which may be unlike all others.
+    """
+    idle = np.ones(n, dtype=bool)
+    for rows in (parts.train, parts.prove, parts.report):
+        idle[rows] = False
+    idle[parts.choose] = True
+    return np.flatnonzero(idle)
+
+
+def _asked(asked: Promise, reference: str | None) -> Promise:
+    """Return a promise that names its reference."""
+    if isinstance(asked, Parity | Agreement):
+        return replace(asked, reference=reference)
+    if not isinstance(asked, Parity | Agreement | Coverage | Selective):
+        kind = type(asked).__name__.lower()
+        raise InputError(
+            f"nothing can be recommended for a promise of {kind}; ask for coverage, parity, "
+            "agreement or selective"
+        )
+    return asked
+
+
+def default(traces: TraceArrays) -> Coverage | Agreement | Parity:
+    """Return what is promised where nobody says: see `recommend`."""
+    if not is_pool(traces):
+        return Coverage("0.9")
+    return Agreement() if ungraded_questions(traces).any() else Parity()

@@ -1,0 +1,103 @@
+"""What a policy answers and costs on some questions, at a row of its thresholds."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from farthing.methods.baselines.llm_replies import replies_of
+from farthing.process.base import Policy
+from farthing.process.batch_replay import Replayed, replay
+from farthing.process.budget import PerQuestion
+from farthing.process.operating_points import OperatingPoints
+from farthing.promises.base import About, AskedOf
+from farthing.promises.kinds.agreement import Checks
+from farthing.recommendation.partial_grades import RightAt, SampledGrades
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.copies import one_of_each
+from farthing.traces.fingerprint import fingerprint
+
+SETTINGS = 50
+"""Largest number of thresholds in a row."""
+
+
+@dataclass(frozen=True)
+class QuestionPart:
+    """Some questions, as they were recorded and as the policy plays them."""
+
+    recorded: TraceArrays
+    played: TraceArrays
+    """The same questions; a pool of models as a cascade."""
+    by: SampledGrades | Checks | None = None
+    """Of calibration questions: how chance drew what is graded, or how a judge who says what is the
+    same was checked; None: grades are the truth, and unknown ones count at worst."""
+    asked_of: AskedOf | None = None
+    """Which of the recorded questions these are of, where others lack calls; None: all of them."""
+    requests: int | None = None
+    """How many requests these distinct questions stand for; None: each for itself."""
+
+    def distinct(self) -> Self:
+        """Return one of those that ask the same, which chance draws, whatever its answers."""
+        rows = one_of_each(self.recorded.content)
+        if len(rows) == len(self.recorded):
+            return self
+        by = self.by
+        if isinstance(by, SampledGrades):
+            by = replace(by, recorded=by.recorded.take(rows), played=by.played.take(rows))
+        recorded, played = self.recorded.take(rows), self.played.take(rows)
+        return replace(self, recorded=recorded, played=played, by=by, requests=len(self.recorded))
+
+
+@dataclass(frozen=True)
+class PlayedPolicy:
+    """How questions are played when a promise about them is made."""
+
+    policy: Policy
+    empty: str
+    budget: PerQuestion | None
+
+    def replay(self, questions: TraceArrays) -> Replayed:
+        """Play questions at every threshold."""
+        limit, replies = self.budget, replies_of(self.policy)
+        budget = None if limit is None else limit.of(questions, replies)
+        return replay(self.policy, questions, self.empty, budget)
+
+    def right_at(self, kappas: FloatArray) -> RightAt:
+        """Return what says of questions whether the answers at these thresholds are correct."""
+        return lambda questions: operating_points_of(self.replay(questions), kappas).correct
+
+    def about(self, part: TraceArrays) -> About:
+        """Say which questions a certificate comes from, and under which budget."""
+        nano = self.budget.nano if self.budget else None
+        return About(fingerprint=fingerprint(part), question_budget_nano=nano)
+
+
+def grid(trained: Replayed, most: int = SETTINGS) -> FloatArray:
+    """Return falling thresholds, [G]: from where the policy does least to 0, where it does all.
+
+    They are quantiles of the scores at which something changes on training questions.
+    """
+    steps = trained.thresholds()
+    picked = np.unique(np.quantile(steps, np.linspace(0, 1, most - 1), method="nearest"))
+    return np.concatenate([picked[::-1], [0.0]])
+
+
+def operating_points_of(replayed: Replayed, kappas: FloatArray) -> OperatingPoints:
+    """Return what the policy costs and answers at each threshold; `covered` is that of its set."""
+    acted = [replayed.act(float(kappa)) for kappa in kappas]
+    return OperatingPoints(
+        values=kappas,
+        cost_nano=np.stack([found.cost_nano for found in acted], axis=1),
+        correct=np.stack([found.best_correct for found in acted], axis=1),
+        answered=np.stack([found.set_size > 0 for found in acted], axis=1),
+        covered=np.stack([found.covered for found in acted], axis=1),
+        calls=np.stack([found.length for found in acted], axis=1),
+        set_size=np.stack([found.set_size for found in acted], axis=1),
+        answers=np.stack([found.set_size_leaves for found in acted], axis=1),
+    )
+
+
+def trained_points(plays: PlayedPolicy, train: QuestionPart) -> OperatingPoints:
+    """Return what a policy costs and answers at a row of thresholds on its training questions."""
+    trained = plays.replay(train.played)
+    return operating_points_of(trained, grid(trained))

@@ -1,0 +1,238 @@
+"""Calibrate a bundle anew on later questions: the same policy, the same promise, new evidence."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from farthing.bundle.base import Bundle
+from farthing.errors import InputError, TooFewTracesError
+from farthing.money import NANO_PER_USD
+from farthing.process.budget import PerQuestion
+from farthing.process.replay import Outcome
+from farthing.promises.base import Certificate
+from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.kinds.budget import BudgetPromise
+from farthing.promises.kinds.escalated import EscalatedPromise
+from farthing.promises.kinds.groups import GroupsPromise
+from farthing.promises.kinds.pac import PacPromise
+from farthing.promises.kinds.parity import ParityPromise
+from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.kinds.split import SplitPromise
+from farthing.recommendation.bundle_run import run_bundle, with_escalation
+from farthing.recommendation.bundle_splits import as_played
+from farthing.recommendation.certify import Serving, tried
+from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.promised_grade import read_for
+from farthing.recommendation.promises import (
+    Agreement,
+    Budget,
+    Coverage,
+    Parity,
+    Per,
+    Promise,
+    Selective,
+)
+from farthing.recommendation.prove import counted
+from farthing.recommendation.replayed_candidate import stream
+from farthing.recommendation.savings import about_sets
+from farthing.recommendation.warnings import other_models, other_system
+from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
+from farthing.traces.copies import Content, Together, n_distinct, note
+from farthing.traces.question_hashes import seen_before
+from farthing.traces.system import System
+
+LAID_OUT, SHARE = 100, 4
+"""Most questions that lay out the thresholds to test, and of how many that is one."""
+FEWEST = 8
+_WITH_ROW = (Agreement, Parity, Selective, Budget)
+"""Promises of which thresholds are tested in an order that other questions laid out."""
+
+
+@dataclass(frozen=True)
+class PointSummary:
+    """What a threshold came to on the questions that prove."""
+
+    cost_nano: float
+    """Mean of a question, in nano-dollars."""
+    good: float
+    """The share of questions that keep the promise: whose answer, or of a promise about sets one of
+    whose answers, has its grade."""
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """What came of calibrating a bundle anew."""
+
+    bundle: Bundle
+    """With the new threshold and certificate; not to be used where nothing is proved."""
+    certificate: Certificate
+    outlook: str
+    """Where nothing was proved: what would probably be."""
+    laid_out: int
+    """Questions that laid the thresholds out, and prove nothing."""
+    proving: int
+    """All others."""
+    new: PointSummary
+    old: PointSummary
+    """Of the bundle as it decides now, on the same questions."""
+    alone_nano: dict[str, float]
+    """Mean cost of each model that answers everything alone, in nano-dollars."""
+    notes: tuple[str, ...]
+    """What to doubt."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether the promise is proved at its level."""
+        return self.certificate.promises
+
+
+def recalibrate(
+    folder: str | Path,
+    bundle: Bundle,
+    traces: TraceArrays,
+    *,
+    system: System | None = None,
+    seed: int = 0,
+) -> Recalibrated:
+    """Prove a bundle's promise again, at the same level, on questions that came after it.
+
+    Promises whose thresholds are tested in an order spend a quarter of the questions, a hundred at
+    most, to lay that order out: chance draws them. All others prove.
+
+    Args:
+        folder: where the bundle is, for the messages.
+        bundle: as it decides now; where a reference answers in its place, what was trained.
+        traces: complete questions, drawn by chance from those that are to come.
+        system: what they were made with; None where nobody knows.
+        seed: of the draw.
+
+    Raises:
+        InputError: it promises nothing that can be proved anew, the questions are of other models
+            or not graded, or some of them trained the policy or chose it.
+        TooFewTracesError: there are fewer than eight.
+    """
+    certificate = bundle.certificate
+    asked = asked_again(certificate)
+    trained = bundle.trained or bundle
+    if (n := n_distinct(traces.content)) < FEWEST:
+        raise TooFewTracesError(
+            f"{n} distinct questions are too few to prove anything; it takes {FEWEST} or more"
+        )
+    recorded = read_for(asked, traces, trained.origin.grade)
+    played = as_played(folder, trained, recorded)
+    if known := int(_met(trained, played).sum()):
+        raise InputError(
+            f"{known:,} of the {len(played):,} questions trained the policy or chose it, so "
+            "nothing could be promised; take later ones"
+        )
+    lay, rows = divided(recorded.content, asked, seed)
+    train, prove = (QuestionPart(recorded.take(some), played.take(some)) for some in (lay, rows))
+    parts = {"lay": n_distinct(recorded.content[lay]), "prove": n_distinct(prove.recorded.content)}
+    nano = certificate.question_budget_nano if certificate else None
+    budget = None if nano is None else PerQuestion(nano, trained.origin.largest_nano)
+    made, proof, outlook = tried(trained, asked, train, prove, Serving(budget, system))
+    before = counted(
+        asked, QuestionPart(prove.recorded, as_played(folder, bundle, recorded).take(rows))
+    )
+    prove = counted(asked, prove)
+    return Recalibrated(
+        bundle=made,
+        certificate=proof,
+        outlook=outlook,
+        laid_out=parts["lay"],
+        proving=parts["prove"],
+        new=_kept(made, prove),
+        old=_kept(bundle, before),
+        alone_nano=_alone(prove.recorded),
+        notes=(
+            *filter(None, [note(len(traces), n)]),
+            *other_models(trained, played.models),
+            *other_system(trained, made.origin.system),
+        ),
+    )
+
+
+def divided(content: Content, asked: Promise, seed: int) -> tuple[IntArray, IntArray]:
+    """Return the rows that lay thresholds out, and those that prove, in ascending order.
+
+    >>> twelve = np.arange(1, 13, dtype=np.uint64)
+    >>> lay, rows = divided(twelve, Agreement("large"), 0)
+    >>> len(lay), len(rows), sorted([*lay.tolist(), *rows.tolist()]) == list(range(12))
+    (3, 9, True)
+    """
+    together = Together.of(content, np.arange(len(content)))
+    n = len(together.distinct)
+    number = min(LAID_OUT, n // SHARE) if isinstance(asked, _WITH_ROW) else 0
+    order = np.random.default_rng(seed).permutation(together.distinct)
+    return together.all_of(order[:number]), together.all_of(order[number:])
+
+
+def asked_again(certificate: Certificate | None) -> Promise:
+    """Return the promise of a certificate, to be proved once more.
+
+    Raises:
+        InputError: there is none, or it takes more than questions to prove it.
+    """
+    promise = None if certificate is None else certificate.promise
+    match promise:
+        case AgreementPromise(judge=None):
+            per = _per(promise)
+            return Agreement(promise.reference, promise.epsilon, promise.delta, per=per)
+        case ParityPromise(reference=str(reference)):
+            return Parity(reference, promise.epsilon, promise.delta, per=_per(promise))
+        case BudgetPromise(budget_nano=nano, most_nano=most):
+            return Budget(Fraction(nano, NANO_PER_USD), Fraction(most, NANO_PER_USD), promise.delta)
+        case SelectivePromise() | EscalatedPromise():
+            return _selective(promise)
+        case SplitPromise() | PacPromise() | GroupsPromise():
+            return _coverage(promise)
+    kind = "nothing" if promise is None else f"'{promise_kind(promise)}'"
+    raise InputError(
+        f"the bundle promises {kind}, which audits alone cannot prove anew; "
+        "use `farthing traffic export` and `farthing recommend` or `farthing calibrate`"
+    )
+
+
+def _per(promise: AgreementPromise | ParityPromise) -> Per:
+    return "question" if promise.per_request is None else "request"
+
+
+def _selective(promise: SelectivePromise | EscalatedPromise) -> Selective:
+    level, delta = 1 - promise.alpha, promise.delta
+    if isinstance(promise, SelectivePromise):
+        return Selective(level, delta)
+    return Selective(level, delta, promise.reference, promise.epsilon)
+
+
+def _coverage(promise: SplitPromise | PacPromise | GroupsPromise) -> Coverage:
+    return Coverage(
+        1 - promise.alpha,
+        promise.delta if isinstance(promise, PacPromise) else None,
+        promise.population,
+        within_groups=isinstance(promise, GroupsPromise),
+    )
+
+
+def promise_kind(promise: object) -> str:
+    """Return the registered name of a promise's kind."""
+    return str(promise.__class__.__struct_config__.tag)  # type: ignore[attr-defined]
+
+
+def _met(bundle: Bundle, played: TraceArrays) -> BoolArray:
+    known = bundle.questions.get("train", frozenset()) | bundle.questions.get("choose", frozenset())
+    return seen_before(played, known)
+
+
+def _kept(bundle: Bundle, part: QuestionPart) -> PointSummary:
+    done: Outcome = with_escalation(
+        bundle, part, run_bundle(bundle, part.played, stream(bundle.kind, 0))
+    )
+    good = done.covered if about_sets(bundle.certificate) else done.best_correct
+    return PointSummary(float(done.cost_nano.mean()), float(good.mean()))
+
+
+def _alone(recorded: TraceArrays) -> dict[str, float]:
+    mean = recorded.cost_nano[:, 0].mean(axis=0).tolist()
+    return dict(zip(recorded.roles, mean, strict=True)) if recorded.independent.all() else {}

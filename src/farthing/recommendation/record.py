@@ -1,0 +1,114 @@
+"""The record of a recommendation: what to use, what it saves, and on what evidence."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from farthing.bundle.base import Bundle
+from farthing.process.value import Figures
+from farthing.promises.base import Certificate
+from farthing.recommendation.evaluate import BundleEvaluation
+from farthing.recommendation.trial import Trial
+from farthing.traces.arrays import IntArray
+from farthing.traces.copies import Content, n_distinct
+
+
+@dataclass(frozen=True)
+class FourWaySplit:
+    """What each question does, as row numbers in ascending order, without overlap."""
+
+    train: IntArray
+    choose: IntArray
+    prove: IntArray
+    report: IntArray
+
+    def distinct(self, content: Content) -> dict[str, int]:
+        """Return the number of distinct questions in each part."""
+        return {name: n_distinct(content[rows]) for name, rows in vars(self).items()}
+
+    def among(self, rows: IntArray) -> "FourWaySplit":
+        """Return what of each part is among some questions."""
+        return FourWaySplit(*(np.intersect1d(part, rows) for part in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to do, what it costs, and what is proved."""
+
+    bundle: Bundle
+    name: str
+    """The chosen method, or `always-REFERENCE`."""
+    found: BundleEvaluation
+    """What it did on questions that neither trained, chose nor proved it."""
+    trials: tuple[Trial, ...]
+    """Who was tried, the cheapest expected first; of the questions that chose."""
+    skipped: tuple[tuple[str, str], ...]
+    """Who could not run here, and why."""
+    models: dict[str, Figures | None]
+    """What each model alone came to on the questions that measure; None: not recorded alone."""
+    reference: str | None
+    guessed: bool
+    """Whether nobody named the reference, so that it is the model that most was paid for."""
+    sizes: dict[str, int]
+    """Distinct questions in each part."""
+    notes: tuple[str, ...]
+    """What to doubt."""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What is promised."""
+        return self.bundle.certificate
+
+    @property
+    def measure(self) -> str:
+        """What `accuracy` is: agreement with the reference where nobody graded answers."""
+        return self.found.value.measure
+
+    @property
+    def nothing_cheaper(self) -> bool:
+        """Whether nothing cheaper than the reference is proved, so that it answers."""
+        return self.reference is not None and self.name == f"always-{self.reference}"
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise came true on the questions that measure; a reference keeps it."""
+        return self.found.judged is None or self.found.judged.verdict == "kept"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values; `cost_usd` is a question's mean."""
+        metrics, value = self.found.metrics, self.found.value
+        certificate = self.certificate
+        theirs = self.models.get(self.reference or "")
+        return {
+            "measure": self.measure,
+            "reference": theirs
+            and {"name": self.reference, "guessed": self.guessed, **_in_short(theirs)},
+            "chosen": {
+                "method": self.name,
+                "cost_usd": metrics["cost_usd"],
+                "accuracy": metrics["accuracy"],
+                "promise": certificate.sentence() if certificate else None,
+                "kept": self.kept,
+                "verdict": self.found.judged and self.found.judged.sentence(),
+            },
+            "saved": value.saved,
+            "saved_interval": value.saved_interval,
+            "models": {name: each and _in_short(each) for name, each in self.models.items()},
+            "candidates": [
+                {"method": one.name, "cost_usd": one.expected_usd, "accuracy": one.accuracy}
+                for one in self.trials
+            ],
+            "skipped": dict(self.skipped),
+            "questions": self.sizes,
+            "certificate": certificate.to_json() if certificate else None,
+            "notes": list(self.notes),
+        }
+
+
+def _in_short(figures: Figures) -> dict[str, Any]:
+    return {
+        "cost_usd": figures.cost_usd,
+        "accuracy": figures.accuracy,
+        "latency_s": figures.latency_s,
+    }

@@ -1,0 +1,290 @@
+"""What a policy is worth: what it costs and gets right, beside each single model alone.
+
+A role was recorded *alone* where no call of any question saw another one; its first call is then
+what it says by itself. The reference is chosen on training questions or by name, never on the
+questions that judge.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+from msgspec import structs
+
+from farthing.process import latency
+from farthing.process.replay import Outcome
+from farthing.process.value import Figures, Value
+from farthing.promises.base import Certificate
+from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.kinds.none import NoPromise
+from farthing.promises.kinds.parity import ParityPromise
+from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.statistics.binomial import binomial_interval
+from farthing.promises.statistics.clusters import Clusters, PerRequest, clustered_p_values
+from farthing.promises.statistics.paired_test import loss_p_value
+from farthing.recommendation.significance import (
+    accuracy_difference,
+    difference_by_request,
+    proved_positive,
+    ratio_interval,
+)
+from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.copies import Content, asked_first
+
+NOT_ALONE = "No model was recorded alone, so nothing can be said of what is saved"
+UNNAMED = "The bundle does not say which single model was best in training"
+LEVEL = 0.05
+"""How often a policy may be said to be dominated by chance, over all single models."""
+MARGIN = 0.02
+"""Accuracy that a model is proved not to lose where it is called at least as often right."""
+MANY = 20_000
+"""Questions beyond which the exact test takes too much memory, and intervals are as good."""
+
+Promised = Literal["answer", "sets", "given"]
+"""What is promised to be right: one answer a question, one of a set, or each that is given."""
+_OF_ONE_ANSWER = (AgreementPromise, ParityPromise, SelectivePromise, NoPromise, type(None))
+
+
+@dataclass(frozen=True)
+class SingleModels:
+    """What each role's first call cost and said on n questions."""
+
+    roles: tuple[str, ...]
+    cost_nano: IntArray
+    """[n, L]"""
+    right: BoolArray
+    """[n, L]"""
+    latency_s: FloatArray | None
+    """[n, L] seconds, NaN where unknown; None where nothing was recorded."""
+    alone: bool
+    """Whether none of these calls saw another one."""
+    grade: str = RIGHT
+    """What is called right."""
+
+    @classmethod
+    def of(cls, recorded: TraceArrays) -> Self:
+        """Look the first calls of recorded questions up."""
+        seconds, cost_nano = latency.of_calls(recorded), recorded.cost_nano[:, 0]
+        if recorded.at_worst:  # a call that was not made costs as much as the most expensive one
+            cost_nano = np.where(recorded.made[:, 0], cost_nano, cost_nano.max(axis=0, initial=0))
+        return cls(
+            recorded.roles,
+            cost_nano,
+            recorded.correct[:, 0],
+            None if seconds is None else seconds[:, : recorded.n_roles],
+            bool(recorded.independent.all()),
+            recorded.grade,
+        )
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Self]) -> Self:
+        """Return those of the questions of several pieces, one piece after another."""
+        seconds = [piece.latency_s for piece in pieces if piece.latency_s is not None]
+        return cls(
+            pieces[0].roles,
+            np.concatenate([piece.cost_nano for piece in pieces]),
+            np.concatenate([piece.right for piece in pieces]),
+            np.concatenate(seconds) if len(seconds) == len(pieces) else None,
+            all(piece.alone for piece in pieces),
+            pieces[0].grade,
+        )
+
+    def figures(self) -> dict[str, Figures | None]:
+        """Return what each role by itself came to; None where it was not recorded alone."""
+        if not self.alone:
+            return dict.fromkeys(self.roles)
+        return {role: self.of_role(place) for place, role in enumerate(self.roles)}
+
+    def of_role(self, place: int) -> Figures:
+        """Return what one role came to."""
+        seconds = None if self.latency_s is None else self.latency_s[:, place]
+        return figures(self.cost_nano[:, place], self.right[:, place], seconds)
+
+
+def paid_most(log: TraceArrays) -> str:
+    """Return the model that a log shows as paid for most: a guess at who is paid for today.
+
+    It is the one of most dollars; of equals the one that was asked most often, then the first.
+    Where every model was asked every question it is the dearest one. No grade is read, so the guess
+    favours nobody's answers.
+
+    Args:
+        log: questions, as recorded; what a model's first answers cost is added up.
+    """
+    paid, calls = log.cost_nano[:, 0].sum(axis=0), log.made[:, 0].sum(axis=0)
+    return log.roles[max(range(log.n_roles), key=lambda place: (paid[place], calls[place]))]
+
+
+def guessed(reference: str) -> str:
+    """Say that a reference was not named, but guessed by `paid_most`, and how to name it."""
+    return (
+        f"nobody named the model that is paid for today; {reference} is a guess, the one that most "
+        "was paid for here: name yours with --reference"
+    )
+
+
+def figures(cost_nano: IntArray, right: BoolArray, latency_s: FloatArray | None) -> Figures:
+    """Add up what one answer a question came to, each [n]; at least one question."""
+    known = np.zeros(0) if latency_s is None else latency_s[~np.isnan(latency_s)]
+    return Figures(
+        questions=len(right),
+        cost_nano=int(cost_nano.sum()),
+        right=int(right.sum()),
+        latency_s=_typical(known) if known.size else None,
+    )
+
+
+def _typical(seconds: FloatArray) -> tuple[float, float]:
+    median, slow = np.quantile(seconds, (0.5, 0.95)).tolist()
+    return median, slow
+
+
+def savings_of(
+    found: Outcome,
+    singles: SingleModels,
+    reference: str | None,
+    part: Literal["calibrate", "test"],
+    *,
+    promised: Promised = "answer",
+    clusters: Clusters | None = None,
+) -> Value:
+    """Hold what a policy did against single models on the same questions.
+
+    Args:
+        found: what it did.
+        singles: what each role said by itself.
+        reference: the role that it is to save money on; None where nobody chose one.
+        part: whether these questions set its threshold.
+        promised: of what it is promised that it is right. Beside sets a model dominates the policy
+            for good only if it is right as often as they are; beside answers that are given a model
+            that answers everything promises something else, and dominates nothing.
+        clusters: of a promise per request: which of these requests ask the same, so that only
+            their questions are independent draws; None: all of them are.
+    """
+    of_sets = (
+        dominating_model(found, singles, found.in_set, clusters) if promised == "sets" else None
+    )
+    of_one = (
+        None
+        if promised == "given"
+        else dominating_model(found, singles, found.best_correct, clusters)
+    )
+    instead = of_sets or of_one
+    one_answer = promised == "sets" and of_sets is None and instead is not None
+    yours = structs.replace(
+        figures(found.cost_nano, found.best_correct, found.latency_s),
+        unanswered=int((found.set_size == 0).sum()),
+    )
+    if not singles.alone or reference not in singles.roles:
+        missing = UNNAMED if singles.alone else NOT_ALONE
+        return Value(
+            part=part,
+            yours=yours,
+            missing=missing,
+            instead=instead,
+            one_answer=one_answer,
+            grade=singles.grade,
+        )
+    place = singles.roles.index(reference)
+    cost = singles.cost_nano[:, place]
+    right = found.best_correct, singles.right[:, place]
+    gained, gained_interval = (
+        difference_by_request(*right, clusters) if clusters else accuracy_difference(*right)
+    )
+    costs = _of_draws(found.cost_nano, clusters), _of_draws(cost, clusters)
+    ratio = ratio_interval(*costs) if cost.any() else None
+    return Value(
+        part=part,
+        yours=yours,
+        reference=reference,
+        theirs=singles.of_role(place),
+        saved=1 - int(found.cost_nano.sum()) / int(cost.sum()) if cost.any() else None,
+        saved_interval=None if ratio is None else (1 - ratio[1], 1 - ratio[0]),
+        gained=gained,
+        gained_interval=gained_interval,
+        instead=instead,
+        one_answer=one_answer,
+        grade=singles.grade,
+    )
+
+
+def _of_draws(values: IntArray, clusters: Clusters | None) -> IntArray | FloatArray:
+    """Return what each independent draw came to: a request, or all that ask the same question."""
+    return clusters.sums(values) if clusters else values
+
+
+def about_sets(certificate: Certificate | None) -> bool:
+    """Return whether a right answer in the set is promised, rather than one right answer."""
+    promise = certificate and certificate.promise
+    return not isinstance(promise, _OF_ONE_ANSWER)
+
+
+def requests_of(certificate: Certificate | None, content: Content) -> Clusters | None:
+    """Return which requests ask the same, of a promise per request; None of any other.
+
+    Args:
+        certificate: the promise.
+        content: [n] what is asked.
+    """
+    kept = getattr(certificate and certificate.promise, "per_request", None)
+    return Clusters(asked_first(content), kept.most) if isinstance(kept, PerRequest) else None
+
+
+def promised_by(certificate: Certificate | None) -> Promised:
+    """Return of what it is promised that it is right."""
+    promise = certificate and certificate.promise
+    if isinstance(promise, SelectivePromise) and promise.promises:
+        return "given"
+    return "sets" if about_sets(certificate) else "answer"
+
+
+def dominating_model(
+    found: Outcome, singles: SingleModels, right: BoolArray, clusters: Clusters | None = None
+) -> str | None:
+    """Return a single model that is cheaper and at least as often right; None where none is proved.
+
+    A model dominates where a paired t-test proves that it costs less, it is right at least as often
+    on these questions, and the exact paired test of parity proves that it loses less than two
+    points of accuracy. Each test is at the level 0.05 divided by the number of models, so that a
+    policy that no model dominates is said to be dominated with probability 0.05 at most.
+
+    Args:
+        found: what the policy did.
+        singles: what each role said by itself, on the same questions.
+        right: [n] whether the policy is right: its best answer, or one of its set.
+        clusters: which of these requests ask the same, as in `savings_of`; the tests are then by
+            question.
+
+    Returns:
+        Of several the cheapest.
+    """
+    if not singles.alone:
+        return None
+    level = LEVEL / len(singles.roles)
+    proved = [
+        place
+        for place in range(len(singles.roles))
+        if singles.right[:, place].sum() >= right.sum()
+        and proved_positive(
+            _of_draws(found.cost_nano - singles.cost_nano[:, place], clusters), level
+        )
+        and _loses_little(singles.right[:, place], right, level, clusters)
+    ]
+    if not proved:
+        return None
+    return singles.roles[min(proved, key=lambda place: int(singles.cost_nano[:, place].sum()))]
+
+
+def _loses_little(
+    ours: BoolArray, theirs: BoolArray, level: float, clusters: Clusters | None
+) -> bool:
+    """Return whether it is proved that ours are less often right by less than the margin."""
+    if clusters:
+        loss = theirs.astype(np.float64) - ours.astype(np.float64)
+        return bool(clustered_p_values(loss[:, None], clusters, MARGIN)[0] <= level)
+    lost, won, n = int((theirs & ~ours).sum()), int((~theirs & ours).sum()), len(ours)
+    if n <= MANY:
+        return loss_p_value(lost, won, n, MARGIN) <= level
+    low = binomial_interval(won, n, level)[0] - binomial_interval(lost, n, level)[1]
+    return low > -MARGIN

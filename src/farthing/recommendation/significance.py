@@ -1,0 +1,207 @@
+"""Is one policy really cheaper? Paired differences over splits, with an interval."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from farthing.promises.statistics.beta import beta_quantile
+from farthing.promises.statistics.clusters import Clusters, clustered_interval, mean_loss
+from farthing.recommendation.base import OPTIMUM, Difference, Row
+from farthing.recommendation.promises import Promise
+from farthing.recommendation.ranking import beside_cost, ranked
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+
+METRICS = ("cost_usd", "coverage")
+"""What is compared in pairs."""
+CLAIM = (("ccpo", "cpo-batch"), ("ccpo", "cpo-online"))
+"""The pairs that the paper's claim is about."""
+
+
+def differences(
+    rows: Sequence[Row], test_share: float, promise: Promise | None = None
+) -> list[Difference]:
+    """Return paired differences in cost and coverage, at each alpha.
+
+    Every row with a threshold is held against the cheapest one with an exact promise, and CCPO
+    against those that the paper holds it against. Rows without a threshold are left out: to cost
+    less at a lower coverage is no saving. Under another promise than coverage every row is held
+    against the winner, in cost and in what counts beside it.
+
+    Args:
+        rows: all rows of a comparison, played on the same splits.
+        test_share: as in `paired_interval`.
+        promise: what they promise; None: coverage.
+    """
+    found = []
+    metrics = METRICS if promise is None else ("cost_usd", beside_cost(promise))
+    for alpha in dict.fromkeys(row.alpha for row in rows):
+        played = {row.policy: row for row in rows if row.alpha == alpha and row.per_split}
+        pairs = _pairs(played) if promise is None else _with_winner(played, promise)
+        for ours, theirs in pairs:
+            for metric in metrics:
+                interval = paired_interval(
+                    played[ours].per_split[metric], played[theirs].per_split[metric], test_share
+                )
+                found.append(Difference(alpha, ours, theirs, metric, *interval))
+    return found
+
+
+def _pairs(played: Mapping[str, Row]) -> Iterator[tuple[str, str]]:
+    rivals = [r for r in played.values() if r.calibration == "split" and r.policy != OPTIMUM]
+    if not rivals:
+        return
+    cheapest = min(rivals, key=lambda r: (np.mean(r.per_split["cost_usd"]), r.policy)).policy
+    thresholded = [name for name, row in played.items() if row.calibration != "none"]
+    yield from ((name, cheapest) for name in thresholded if name != cheapest)
+    yield from (pair for pair in CLAIM if cheapest not in pair and set(pair) <= set(played))
+
+
+def _with_winner(played: Mapping[str, Row], promise: Promise) -> Iterator[tuple[str, str]]:
+    first = next(iter(ranked(list(played.values()), promise)), None)
+    if first is not None:
+        yield from ((name, first.policy) for name in played if name != first.policy)
+
+
+def paired_interval(
+    ours: Sequence[float], theirs: Sequence[float], test_share: float, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Return the mean of ours - theirs and the ends of its interval.
+
+    Splits redraw the same questions, so their differences are not independent and the usual
+    variance / J is far too small. The correction is variance (1 / J + n_test / n_other).
+
+    Args:
+        ours: one value a split.
+        theirs: the other policy's, on the same splits.
+        test_share: the share of the redrawn questions that a split tests on, in (0, 1).
+        level: probability that the interval is to hold the true difference with.
+
+    Returns:
+        NaN for what too few splits cannot tell: everything of none, the interval of one.
+
+    Source: Nadeau and Bengio 2003, equation 9.
+
+    >>> [round(x, 3) for x in paired_interval([3.0, 2.0, 4.0], [1.0, 1.0, 1.0], 0.5)]
+    [2.0, -2.968, 6.968]
+    """
+    difference = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
+    difference = difference[~np.isnan(difference)]
+    n = len(difference)
+    if n == 0:
+        return math.nan, math.nan, math.nan
+    mean = float(difference.mean())
+    if n == 1:
+        return mean, math.nan, math.nan
+    variance = float(difference.var(ddof=1)) * (1 / n + test_share / (1 - test_share))
+    half = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
+    return mean, mean - half, mean + half
+
+
+def ratio_interval(
+    ours: IntArray | FloatArray, theirs: IntArray | FloatArray, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the interval of mean(ours) / mean(theirs), of the same questions.
+
+    It holds the ratios r at which the paired t-test does not reject that ours - r theirs has mean
+    0: Fieller's theorem. Its level is as near as means of so many questions are to normal.
+
+    Args:
+        ours: [n] costs of independent draws; of requests, of which some ask the same, their sum
+            for each question (`Clusters.sums`).
+        theirs: [n] costs, not all 0.
+        level: probability that the interval is to hold the true ratio with.
+
+    Returns:
+        None of one question, or where the mean of theirs may well be 0: any ratio is possible.
+
+    Source: Fieller 1954.
+
+    >>> ratio_interval(np.array([1, 1, 1, 1]), np.array([2, 2, 2, 2]))
+    (0.5, 0.5)
+    >>> low, high = ratio_interval(np.array([1, 2, 1, 2]), np.array([4, 4, 4, 4]))
+    >>> round(low, 3), round(high, 3)
+    (0.145, 0.605)
+    """
+    n = len(ours)
+    if n < 2:
+        return None
+    x, y = (np.asarray(values, dtype=np.float64) for values in (ours, theirs))
+    scale = y.mean()
+    x, y = x / scale, y / scale
+    spread = t_quantile((1 + level) / 2, n - 1) ** 2 / n * np.cov(x, y)
+    a, b, c = 1 - spread[1, 1], x.mean() - spread[0, 1], x.mean() ** 2 - spread[0, 0]
+    if a <= 0:
+        return None
+    half = math.sqrt(max(b * b - a * c, 0.0))
+    return float((b - half) / a), float((b + half) / a)
+
+
+def accuracy_difference(ours: BoolArray, theirs: BoolArray) -> tuple[float, tuple[float, float]]:
+    """Return how much more often ours are right, and an interval of at least 95 %, exact.
+
+    The interval joins those of the shares lost and won, at half the error each.
+
+    Args:
+        ours: [n] whether one answer a question is right.
+        theirs: [n] the same of somebody else, on the same questions.
+    """
+    n = len(ours)
+    lost = clopper_pearson(int((theirs & ~ours).sum()), n, 0.975)
+    won = clopper_pearson(int((~theirs & ours).sum()), n, 0.975)
+    gained = (int(ours.sum()) - int(theirs.sum())) / n  # of means it would not be exact
+    return gained, (won[0] - lost[1], won[1] - lost[0])
+
+
+def difference_by_request(
+    ours: BoolArray, theirs: BoolArray, clusters: Clusters
+) -> tuple[float, tuple[float, float]]:
+    """Return what `accuracy_difference` does where only distinct questions are independent draws.
+
+    Args:
+        ours: [n] whether the answer to each request is right.
+        theirs: [n] the same of somebody else, on the same requests.
+        clusters: which requests ask the same.
+    """
+    loss = theirs.astype(np.float64) - ours.astype(np.float64)
+    least, most = clustered_interval(loss, clusters, 0.05)
+    return 0.0 - mean_loss(loss, clusters), (0.0 - most, 0.0 - least)
+
+
+def proved_positive(difference: IntArray | FloatArray, level: float) -> bool:
+    """Return whether a one-sided t-test rejects that the mean difference is 0 or less.
+
+    >>> proved_positive(np.array([3, 4, 5, 4]), 0.05), proved_positive(np.array([3, -4, 5]), 0.05)
+    (True, False)
+    """
+    n = len(difference)
+    if n < 2:
+        return False
+    error = float(difference.std(ddof=1)) / math.sqrt(n)
+    return float(difference.mean()) > t_quantile(1 - level, n - 1) * error
+
+
+def t_quantile(probability: float, degrees: int) -> float:
+    """Return x with Pr[t <= x] = probability, for Student's t and a probability above 1/2.
+
+    It is the Beta quantile in disguise: degrees / (degrees + t^2) is Beta(degrees / 2, 1 / 2).
+
+    >>> round(t_quantile(0.975, 99), 6)
+    1.984217
+    """
+    x = beta_quantile(2 * (1 - probability), degrees / 2, 0.5)
+    return math.sqrt(degrees * (1 / x - 1))
+
+
+def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the exact binomial interval of a share.
+
+    Source: Clopper and Pearson 1934.
+
+    >>> [round(end, 4) for end in clopper_pearson(90, 100)]
+    [0.8238, 0.951]
+    """
+    tail = (1 - level) / 2
+    low = beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0
+    high = beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
+    return low, high

@@ -1,0 +1,102 @@
+"""Where the proof of parity or agreement begins: at which of a policy's operating points.
+
+They are tested from there to cheaper ones, until one is not proved. Beginning too cheap proves
+nothing: the first one fails. Dearer points lose less, so beginning at one of those costs little. It
+is decided by questions that prove nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.process.operating_points import OperatingPoints
+from farthing.promises.base import BoolArray
+from farthing.promises.levels import exact_level, exact_margin
+from farthing.promises.statistics.expected_cost import (
+    Allowed,
+    Prospect,
+    agreement_allows,
+    expected_cost,
+    parity_allows,
+)
+from farthing.recommendation.played import PlayedPolicy, QuestionPart, grid, operating_points_of
+from farthing.recommendation.promises import Agreement, Parity
+from farthing.traces.arrays import FloatArray
+
+NEAR = 0.2
+"""What may be paid more, in expectation, to begin testing at a dearer point."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A policy's operating points on some questions, and where their proof is to begin."""
+
+    points: OperatingPoints
+    lost: BoolArray
+    """[n, G] whether a point loses the question against the reference."""
+    won: BoolArray
+    """[n, G] whether it wins it."""
+    expected_usd: FloatArray
+    """[G] what a question costs after the proof, in expectation, by where testing begins."""
+    start: int
+
+    @property
+    def row(self) -> FloatArray:
+        """The thresholds to test, from the last one on to the first."""
+        return self.points.values[: self.start + 1]
+
+
+def allows(asked: Parity | Agreement, n: int) -> Allowed:
+    """Return how many losses a promise allows on n questions."""
+    epsilon = float(exact_margin(asked.epsilon))
+    delta = float(exact_level(asked.delta) / asked.candidates)
+    of = agreement_allows if isinstance(asked, Agreement) else parity_allows
+    return of(n, epsilon, delta)
+
+
+def beginning(
+    asked: Parity | Agreement,
+    plays: PlayedPolicy,
+    part: QuestionPart,
+    reference: str,
+    n: int,
+    seed: int = 0,
+) -> Beginning:
+    """Lay operating points out, and begin at the dearest from which not much more is expected.
+
+    The proof is run on questions drawn from these (`prospects`). Questions that trained the policy
+    flatter its cheap points: all of them seem proved then, and testing begins at a dear one.
+
+    Args:
+        asked: the promise.
+        plays: the policy.
+        part: questions that prove nothing.
+        reference: the role that answers are held against.
+        n: questions that will prove.
+        seed: of the draws.
+    """
+    replayed = plays.replay(part.played)
+    points = operating_points_of(replayed, grid(replayed))
+    place, recorded = part.recorded.roles.index(reference), part.recorded
+    right = recorded.correct[:, 0, place]
+    theirs = np.ones_like(right) if isinstance(asked, Agreement) else right
+    lost, won = theirs[:, None] & ~points.correct, ~theirs[:, None] & points.correct
+    alone = bool(recorded.independent.all())  # else its call saw those before it, and costs them
+    paid = recorded.cost_nano[:, 0, place if alone else 0 : place + 1].sum(axis=1)
+    prospect = Prospect(points.cost_nano / 1e9, lost, won, paid / 1e9)
+    rng = np.random.default_rng(seed)
+    expected = expected_cost(prospect, n, allows(asked, n), rng)
+    useful = prospect.cost.mean(axis=0) < prospect.fallback.mean()
+    if not alone or exact_margin(asked.epsilon) <= 0:
+        useful[:] = True  # then a point may cost more
+    start = _begin(np.where(useful, expected, np.inf)) if useful.any() else 0
+    return Beginning(points, lost, won, expected, start)
+
+
+def _begin(expected: FloatArray) -> int:
+    """Return where testing begins: the dearest point from which not much more is expected.
+
+    >>> _begin(np.array([2.0, 1.0, 1.01, 1.2, 3.0]))
+    3
+    """
+    return int(np.flatnonzero(expected <= expected.min() * (1 + NEAR))[-1])

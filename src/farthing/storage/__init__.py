@@ -1,0 +1,1 @@
+"""The databases of a gateway: SQLite for one machine, PostgreSQL for several."""

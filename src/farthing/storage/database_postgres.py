@@ -1,0 +1,123 @@
+"""PostgreSQL as the database of a gateway, through asyncpg."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import asyncpg
+
+from farthing.storage.database import PATIENCE_S, Row, Step
+from farthing.storage.ledger.postgres import TRIES, WAIT_S, explained
+
+if TYPE_CHECKING:
+    Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+
+T = TypeVar("T")
+MOST_CONNECTIONS = 4
+"""Connections that one process holds at most."""
+MAKING_TABLES = 0x46746867
+"""Number of the lock under which tables are made: PostgreSQL lets two makers collide."""
+_MADE = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) IF NOT EXISTS (\w+)")
+_LACKING = """
+SELECT number FROM unnest(CAST($1 AS text[])) WITH ORDINALITY AS made (name, number)
+WHERE to_regclass(format('%I.%I', current_schema(), name)) IS NULL ORDER BY number"""
+CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""What becomes of one of several writers that wait for each other: nothing of it was written."""
+
+
+class PostgresDatabase:
+    """A few connections to a server."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", url: str) -> None:
+        self._pool = pool
+        self._url = url
+
+    @classmethod
+    async def open(cls, url: str, schema: Sequence[str]) -> "PostgresDatabase":
+        """Connect to a server; see `open_database`."""
+        async with _explaining(url):
+            pool = await asyncpg.create_pool(
+                url, min_size=1, max_size=MOST_CONNECTIONS, timeout=PATIENCE_S
+            )
+        opened = cls(pool, url)
+        try:
+            if schema:
+                await opened._in_transaction(partial(_make, schema))
+        except BaseException:
+            await opened.aclose()
+            raise
+        return opened
+
+    async def write(self, *steps: Step) -> int:
+        """Run the steps in one transaction; see `Database`."""
+        return await self._in_transaction(partial(_run, steps))
+
+    async def read(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of a query; see `Database`."""
+        async with self._connection() as connection:
+            return [tuple(row) for row in await connection.fetch(sql, *values)]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._pool.close()
+
+    async def _in_transaction(self, work: "Callable[[Connection], Awaitable[T]]") -> T:
+        """Do something in a transaction; one that a deadlock ended is begun again."""
+        attempt = 0
+        while True:
+            attempt += 1
+            async with self._connection() as connection:
+                try:
+                    async with connection.transaction():
+                        return await work(connection)
+                except CONFLICTS:
+                    if attempt == TRIES:
+                        raise
+            await asyncio.sleep(WAIT_S * 2**attempt)
+
+    @asynccontextmanager
+    async def _connection(self) -> "AsyncIterator[Connection]":
+        async with _explaining(self._url), self._pool.acquire(timeout=PATIENCE_S) as connection:
+            yield connection
+
+
+@asynccontextmanager
+async def _explaining(url: str) -> AsyncIterator[None]:
+    """Turn what asyncpg or the network says into a StoreError with a remedy."""
+    try:
+        yield
+    except (ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as problem:
+        raise explained(url, problem) from None  # what it came from may quote the password
+
+
+async def _run(steps: Sequence[Step], connection: "Connection") -> int:
+    """Run steps; return how many rows the last one changed."""
+    changed = 0
+    for step in steps:
+        if len(step.rows) == 1:
+            changed = _changed(await connection.execute(step.sql, *step.rows[0]))
+        else:
+            await connection.executemany(step.sql, step.rows)
+            changed = len(step.rows)
+    return changed
+
+
+async def _make(schema: Sequence[str], connection: "Connection") -> None:
+    """Run the statements whose table or index lacks, one maker at a time.
+
+    A statement that finds it there would lock its table all the same: it would wait for those who
+    write to it, and they for it.
+    """
+    await connection.execute("SELECT pg_advisory_xact_lock($1)", MAKING_TABLES)
+    names = [_MADE.findall(statement)[0] for statement in schema]
+    for (number,) in await connection.fetch(_LACKING, names):
+        await connection.execute(schema[number - 1])
+
+
+def _changed(status: str) -> int:
+    """Return the number at the end of what PostgreSQL says of a statement, such as `DELETE 5`."""
+    last = status.rpartition(" ")[2]
+    return int(last) if last.isdigit() else 0

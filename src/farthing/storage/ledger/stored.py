@@ -1,0 +1,287 @@
+"""Accounts in a database: checks what is asked, and gathers what waits into one transaction.
+
+While one transaction is under way, whatever is asked waits and goes into the next one. So a
+hundred tasks cost little more than one, and each goes on once what it asked for is committed.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from secrets import token_hex
+from typing import cast
+
+from farthing.errors import InputError, StoreError
+from farthing.storage.ledger.arguments import checked_amount, checked_name, checked_names
+from farthing.storage.ledger.base import (
+    NOTHING,
+    Amount,
+    Balance,
+    Claimed,
+    Different,
+    Done,
+    Hold,
+    LeaseError,
+    Limit,
+    LimitError,
+    New,
+    Swept,
+    UnderWay,
+    Unknown,
+)
+from farthing.storage.ledger.operations import (
+    Abandon,
+    Balances,
+    Broken,
+    Check,
+    Claim,
+    Closed,
+    Count,
+    Database,
+    Extend,
+    Finish,
+    Forget,
+    Gone,
+    HoldRow,
+    Holds,
+    Key,
+    Mark,
+    Operation,
+    Outcome,
+    Reserve,
+    Sent,
+    Settle,
+    Sweep,
+    Unknowns,
+    WindowRow,
+    Windows,
+)
+from farthing.storage.ledger.periods import (
+    PERIODS,
+    Now,
+    Period,
+    read,
+    resets,
+    starts,
+    utc_now,
+    window,
+    written,
+)
+
+AT_ONCE = 200
+"""Operations in one transaction at most, so that other processes have their turn."""
+
+
+class StoredAccounts:
+    """Accounts in a database; see `Accounts`. Belongs to one event loop."""
+
+    def __init__(self, database: Database, now: Now = utc_now) -> None:
+        """Keep accounts in a database.
+
+        Args:
+            database: carries out what is asked.
+            now: the clock; those of several machines should agree within a second.
+        """
+        self._database = database
+        self._now = now
+        self._waiting: list[tuple[Operation, asyncio.Future[Outcome]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def reserve(
+        self,
+        accounts: Sequence[str],
+        amount: Amount,
+        limits: Sequence[Limit],
+        *,
+        lease_s: float,
+        sent: bool = False,
+        note: str = "",
+    ) -> Hold:
+        """Set aside the most that a call can cost; see `Accounts`."""
+        now = self._now()
+        hold = Hold(token_hex(16), checked_amount(amount), checked_names(accounts), now)
+        ours = [limit for limit in limits if limit.account in hold.accounts]
+        row = HoldRow(
+            hold.id,
+            list(hold.accounts),
+            [window(period, now) for period in PERIODS],
+            amount.nano,
+            amount.tokens,
+            amount.calls,
+            written(now),
+            _later(now, lease_s),
+            "sent" if sent else "reserved",
+            note.replace("\0", "").encode(errors="replace").decode(),
+        )
+        try:
+            outcome = await self._ask(Reserve(row, [_check(one, amount, now) for one in ours]))
+        except asyncio.CancelledError:
+            # The hold may be written all the same, and nobody would ever close it.
+            if not self._closed:
+                self._put(_settle(hold.id, NOTHING)).cancel()
+            raise
+        if isinstance(outcome, Broken):
+            raise _refusal(ours, outcome, amount, now)
+        return hold
+
+    async def sent(self, hold: Hold) -> None:
+        """Say that the call is about to be sent; see `Accounts`."""
+        await self._close(Sent(hold.id), hold)
+
+    async def extend(self, hold: Hold, lease_s: float) -> None:
+        """Let the lease end so many seconds from now; see `Accounts`."""
+        await self._close(Extend(hold.id, _later(self._now(), lease_s)), hold)
+
+    async def settle(self, hold: Hold, amount: Amount) -> None:
+        """Put what a call really cost in place of its reservation; see `Accounts`."""
+        await self._close(_settle(hold.id, checked_amount(amount)), hold)
+
+    async def release(self, hold: Hold) -> None:
+        """Give a hold back; see `Accounts`."""
+        await self._close(_settle(hold.id, NOTHING), hold)
+
+    async def unknown(self, hold: Hold) -> None:
+        """Charge a hold in full and mark it; see `Accounts`."""
+        await self._close(Mark(hold.id, written(self._now())), hold)
+
+    async def sweep(self) -> Swept:
+        """Close holds whose lease has ended; see `Accounts`."""
+        closed = cast("Closed", await self._ask(Sweep(written(self._now()))))
+        return Swept(closed.returned, closed.charged)
+
+    async def unknowns(self) -> list[Unknown]:
+        """Return the calls of unknown outcome; see `Accounts`."""
+        return [_unknown(row) for row in cast("Holds", await self._ask(Unknowns())).rows]
+
+    async def reconcile(self, hold_id: str, amount: Amount) -> None:
+        """Put the real cost in place of a full charge; see `Accounts`."""
+        outcome = await self._ask(
+            _settle(checked_name(hold_id), checked_amount(amount), marked=True)
+        )
+        if isinstance(outcome, Gone):
+            raise InputError(
+                f"no call of unknown outcome has the id {hold_id}; list those that there are"
+            )
+
+    async def balances(self, accounts: Sequence[str]) -> list[Balance]:
+        """Return where accounts stand now; see `Accounts`."""
+        now, names = self._now(), checked_names(accounts)
+        asked = Balances(list(names), [window(period, now) for period in PERIODS])
+        rows = cast("Windows", await self._ask(asked)).rows
+        found = {(row.account, row.window): row for row in rows}
+        return [_balance(name, period, now, found) for name in names for period in PERIODS]
+
+    async def claim(self, key: str, fingerprint: str, *, lease_s: float) -> Claimed:
+        """Ask to run a request under an idempotency key; see `Accounts`."""
+        now = self._now()
+        ends = _later(now, lease_s)
+        asked = Claim(
+            checked_name(key), checked_name(fingerprint), token_hex(16), written(now), ends
+        )
+        outcome = await self._ask(asked)
+        if not isinstance(outcome, Key):
+            return New()
+        if outcome.fingerprint != fingerprint:
+            return Different()
+        if outcome.status is None:
+            return UnderWay(read(outcome.lease_ends))
+        return Done(outcome.status, outcome.body or b"")
+
+    async def finish(self, key: str, status: int, body: bytes) -> None:
+        """Keep the answer to a request; see `Accounts`."""
+        await self._ask(Finish(checked_name(key), status, body))
+
+    async def abandon(self, key: str) -> None:
+        """Free a key whose request was not answered; see `Accounts`."""
+        await self._ask(Abandon(checked_name(key)))
+
+    async def forget(self, before: datetime) -> int:
+        """Drop what nobody asks for any more; see `Accounts`."""
+        asked = Forget(written(before), written(self._now()))
+        return cast("Count", await self._ask(asked)).number
+
+    async def aclose(self) -> None:
+        """Finish what waits, and close the database; a second time does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._writer is not None:
+            await self._writer
+        await self._database.aclose()
+
+    async def _close(self, operation: Operation, hold: Hold) -> None:
+        if isinstance(await self._ask(operation), Gone):
+            raise LeaseError(hold.id)
+
+    async def _ask(self, operation: Operation) -> Outcome:
+        """Carry out an operation; it is carried out even if the caller is cancelled meanwhile."""
+        return await self._put(operation)
+
+    def _put(self, operation: Operation) -> asyncio.Future[Outcome]:
+        if self._closed:
+            raise StoreError("the ledger was closed; open it again")
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((operation, future))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write())
+        return future
+
+    async def _write(self) -> None:
+        """Carry out what waits, until nothing does."""
+        while self._waiting:
+            batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+            asked = self._database.apply([operation for operation, _ in batch])
+            [outcomes] = await asyncio.gather(asked, return_exceptions=True)
+            for k, (_, future) in enumerate(batch):
+                if future.done():  # its task was cancelled; what it asked for stays
+                    continue
+                if isinstance(outcomes, BaseException):
+                    future.set_exception(outcomes)
+                else:
+                    future.set_result(outcomes[k])
+
+
+def _later(now: datetime, seconds: float) -> str:
+    return written(now + timedelta(seconds=seconds))
+
+
+def _settle(hold_id: str, amount: Amount, *, marked: bool = False) -> Settle:
+    return Settle(hold_id, amount.nano, amount.tokens, amount.calls, marked)
+
+
+def _check(limit: Limit, amount: Amount, now: datetime) -> Check:
+    span = window(limit.period, now)
+    return Check(limit.account, span, limit.unit, limit.most, amount.of(limit.unit))
+
+
+def _refusal(limits: list[Limit], broken: Broken, amount: Amount, now: datetime) -> LimitError:
+    """Return the broken limit that resets last: before that no such call can succeed."""
+    errors = []
+    for index, used in broken.used:
+        limit = limits[index]
+        left = max(0, limit.most - used)
+        needed, again = amount.of(limit.unit), resets(limit.period, now)
+        errors.append(LimitError(limit, needed, left, again))
+    return max(errors, key=lambda error: PERIODS.index(error.limit.period))
+
+
+def _unknown(row: HoldRow) -> Unknown:
+    amount = Amount(row.nano, row.tokens, row.calls)
+    made, marked = read(row.made_at), read(row.marked_at or row.made_at)
+    return Unknown(row.id, amount, tuple(row.accounts), row.note, made, marked)
+
+
+def _balance(
+    account: str, period: Period, now: datetime, found: dict[tuple[str, str], WindowRow]
+) -> Balance:
+    span = window(period, now)
+    row = found.get((account, span)) or WindowRow(account, span, 0, 0, 0, 0, 0, 0, 0)
+    return Balance(
+        account,
+        period,
+        Amount(row.settled_nano, row.settled_tokens, row.settled_calls),
+        Amount(row.held_nano, row.held_tokens, row.held_calls),
+        row.overcharged_nano,
+        starts(period, now),
+        resets(period, now),
+    )

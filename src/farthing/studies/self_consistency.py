@@ -1,0 +1,192 @@
+"""How many samples each question gets before a vote: what that brings at equal samples.
+
+Recorded samples are drawn in many orders. Whatever has to be learned is learned from the other half
+of the questions. Intervals are over questions: orders of the same question are averaged first.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.methods.allocators.pets.allocator import FIRST, Pets, Plan
+from farthing.methods.base import Progress
+from farthing.promises.statistics.binomial import binomial_cdf
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.grades.named import ungraded_questions
+from farthing.traces.samples import leaders, sampled
+
+UNIFORM, ADAPTIVE = "the same for each", "adaptive consistency"
+BATCH, STREAM = "PETS, as one batch", "PETS, one by one"
+WIDE = 1.96
+"""Standard errors of a 95 % interval."""
+THRESHOLDS = 1.0 - np.geomspace(0.5, 1e-6, 80)
+"""Of adaptive consistency: how sure it has to be that the leader stays."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What one way of sampling came to, each a value a question, [n], averaged over orders."""
+
+    name: str
+    samples: FloatArray
+    cost_nano: FloatArray
+    right: FloatArray
+    """NaN where a sample of the question was not graded."""
+    same: FloatArray
+    """Whether the vote is that of all recorded samples."""
+
+    def lead(self, other: "Sampled") -> tuple[float, float]:
+        """Return how many more answers are right than another's, and half its 95 % interval."""
+        differences = self.right - other.right
+        return float(differences.mean()), _half(differences)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All ways of sampling, and the plan that was learned from all questions."""
+
+    results: tuple[Sampled, ...]
+    every: Sampled
+    """All recorded samples of each question."""
+    plan: Plan | None
+    """None where a question gets too few samples to plan by."""
+    per_question: int
+    orders: int
+
+
+Taken = Callable[[IntArray, IntArray], IntArray]
+"""From other questions' samples, [m, K], and these, [n, K], to how many each of these gets, [n]."""
+
+
+def compare(
+    traces: TraceArrays, per_question: int, *, orders: int, seed: int, progress: Progress
+) -> Comparison:
+    """Take samples in each way, in many orders, with so many a question at most on average.
+
+    Raises:
+        InputError: these are no samples, or fewer were recorded.
+    """
+    answer, right, cost = sampled(traces)
+    most = answer.shape[1]
+    if not traces.complete.all():
+        raise InputError("some questions lack samples; record as many for each question")
+    if not 1 <= per_question < most or len(answer) < 4:
+        raise InputError(
+            f"{per_question} samples a question cannot be compared on {len(answer)} questions with "
+            f"{most} each; give fewer than {most}, and at least 4 questions"
+        )
+    ways = _ways(per_question)
+    rng = np.random.default_rng(seed)
+    graded = np.where(ungraded_questions(traces)[:, None], np.nan, _grades(answer, right))
+    vote = leaders(answer)[:, -1]
+    sums = {name: np.zeros((4, len(answer))) for name in ways}
+    for order in range(orders):
+        drawn = _permuted(rng, answer.shape)
+        mixed, paid = np.take_along_axis(answer, drawn, 1), np.take_along_axis(cost, drawn, 1)
+        lead, spent = leaders(mixed), np.cumsum(paid, axis=1)
+        first, second = np.array_split(rng.permutation(len(answer)), 2)
+        for name, taken in ways.items():
+            k = np.zeros(len(answer), dtype=np.int64)
+            for ours, others in ((first, second), (second, first)):
+                k[ours] = taken(mixed[others], mixed[ours])
+            rows = np.arange(len(answer)), k - 1
+            sums[name] += k, spent[rows], graded[rows[0], lead[rows]], lead[rows] == vote
+        progress.update(order + 1, orders, {})
+    every = Sampled(
+        "all that were recorded",
+        *np.array(
+            [
+                np.full(len(answer), most),
+                cost.sum(axis=1),
+                graded[np.arange(len(answer)), vote],
+                np.ones(len(answer)),
+            ],
+            dtype=np.float64,
+        ),
+    )
+    results = tuple(Sampled(name, *(sums[name] / orders)) for name in ways)
+    plan = Pets().plan(answer, per_question) if per_question >= FIRST else None
+    return Comparison(results, every, plan, per_question, orders)
+
+
+def interval(values: FloatArray) -> tuple[float, float]:
+    """Return a mean over questions and half its 95 % interval."""
+    return float(values.mean()), _half(values)
+
+
+def adaptive(answer: IntArray, sure: float) -> IntArray:
+    """Return when adaptive consistency stops, [n]: once the leader is likely enough to stay.
+
+    With v1 votes of the leader and v2 of the next, P(p1 > p2) under a uniform prior is that of a
+    Beta(v1 + 1, v2 + 1) variable above a half.
+
+    Source: Aggarwal and others 2023, "Let's Sample Step by Step" (arXiv 2305.11860), its Beta rule.
+    """
+    return _first(surety(answer) >= sure)
+
+
+def surety(answer: IntArray) -> FloatArray:
+    """Return P(p1 > p2) after k samples, k = 1 to K, [n, K]."""
+    n, most = answer.shape
+    table = np.array(
+        [[binomial_cdf(a, a + b + 1, 0.5) for b in range(most + 1)] for a in range(most + 1)]
+    )
+    counts = np.zeros((n, int(answer.max(initial=0)) + 3), dtype=np.int64)
+    found = np.zeros((n, most))
+    for k in range(most):
+        counts[np.arange(n), answer[:, k]] += answer[:, k] != NO_ANSWER
+        top = np.partition(counts, -2, axis=1)[:, -2:]
+        found[:, k] = table[top[:, 1], top[:, 0]]
+    return found
+
+
+def _ways(per_question: int) -> dict[str, Taken]:
+    pets = Pets()
+
+    def one_batch(_: IntArray, ours: IntArray) -> IntArray:
+        streams: list[Iterator[int]] = [iter(row) for row in ours.tolist()]
+        got = pets.buy(
+            lambda i: next(streams[i]), len(ours), per_question * len(ours), ours.shape[1]
+        )
+        return np.array([len(answers) for answers in got])
+
+    def stream(others: IntArray, ours: IntArray) -> IntArray:
+        return pets.plan(others, per_question).stream(ours, per_question * len(ours))
+
+    def adapted(others: IntArray, ours: IntArray) -> IntArray:
+        sure = surety(others)
+        means = np.array([_first(sure >= one).mean() for one in THRESHOLDS])
+        within = np.flatnonzero(means <= per_question)
+        return adaptive(ours, float(THRESHOLDS[within[-1] if within.size else 0]))
+
+    ways: dict[str, Taken] = {
+        UNIFORM: lambda _, ours: np.full(len(ours), per_question),
+        ADAPTIVE: adapted,
+        BATCH: one_batch,
+    }
+    return ways | ({STREAM: stream} if per_question >= FIRST else {})
+
+
+def _first(stops: BoolArray) -> IntArray:
+    """Return the number of the first sample after which it stops; of the last where never."""
+    found: IntArray = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, stops.shape[1])
+    return found
+
+
+def _grades(answer: IntArray, right: BoolArray) -> BoolArray:
+    """Return whether each answer of a question is right, [n, A + 1]; the last is no answer."""
+    found = np.zeros((len(answer), int(answer.max(initial=0)) + 2), dtype=bool)
+    found[np.arange(len(answer))[:, None], answer] = right
+    found[:, NO_ANSWER] = False
+    return found
+
+
+def _permuted(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
+    found: IntArray = rng.permuted(np.broadcast_to(np.arange(shape[1]), shape), axis=1)
+    return found
+
+
+def _half(values: FloatArray) -> float:
+    return float(WIDE * values.std(ddof=1) / np.sqrt(len(values)))

@@ -1,0 +1,277 @@
+"""The shapes of a trace: the paper's protocol, a pool, samples, or a controller's episode.
+
+The paper's has base and guide in each round; a pool asks every model in round 1. Samples are calls
+of one role alone, one a round, none of which saw another. An episode has the controller's own call
+in each round, its turn, and beside it at most one call of an expert.
+
+Roles `policy-NAME` and `exit-NAME` are no answers: they are replies of an LLM that was asked what
+to do, and they may accompany either shape.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Self
+
+from farthing.tasks.base import is_answer
+from farthing.traces.base import Call, Trace
+from farthing.traces.grades.codes import gold_problems
+
+Shape = Literal["paper", "pool", "samples", "controlled"]
+Problem = tuple[str, str]
+"""The field that is wrong, and what is wrong with it and how to mend it."""
+
+PROTOCOL_ROLES = ("base", "guide")
+CONTROLLER = "controller"
+"""The role that makes a trace an episode of a controller."""
+REPLY_PREFIXES = ("policy-", "exit-")
+_PAIR = frozenset(PROTOCOL_ROLES)
+
+
+def is_reply(role: str) -> bool:
+    """Return whether calls of this role say what to do instead of answering the question.
+
+    >>> is_reply("policy-gpt-4o"), is_reply("exit-guide"), is_reply("guide")
+    (True, True, False)
+    """
+    return role.startswith(REPLY_PREFIXES)
+
+
+def answering(trace: Trace) -> list[Call]:
+    """Return the calls that answer the question, in the order of the file."""
+    return [call for call in trace.calls if not is_reply(call.role)]
+
+
+def shape_of(trace: Trace) -> Shape:
+    """Return the shape of one trace: a controller makes it an episode, base or guide the paper's.
+
+    Independent calls of one role alone are samples, where there are several rounds of them; and of
+    base or guide also where there is one, unless more was to come.
+
+    >>> calls = [Call(round=n, role="gpt-4o", answer="4", correct=True) for n in (1, 2)]
+    >>> shape_of(Trace(id="q", calls=calls[:1])), shape_of(Trace(id="q", calls=calls))
+    ('pool', 'pool')
+    >>> shape_of(Trace(id="q", calls=calls, independent=True))
+    'samples'
+    """
+    roles = {call.role for call in trace.calls}
+    if CONTROLLER in roles:
+        return "controlled"
+    in_pair = not _PAIR.isdisjoint(roles)
+    if trace.independent and len(roles) == 1:
+        later = any(call.round > 1 for call in trace.calls)
+        if not trace.truncated if in_pair else later:
+            return "samples"
+    return "paper" if in_pair else "pool"
+
+
+def rounds_of(trace: Trace) -> int:
+    """Return the last round in which the question was answered."""
+    return max(call.round for call in answering(trace))
+
+
+def recorded_rounds(trace: Trace) -> int:
+    """Return how many rounds, from the first, were recorded in full.
+
+    A truncated pool has none: which models would have been asked next is not known. Of an episode
+    all were, as far as it went.
+    """
+    if not trace.truncated or shape_of(trace) == "controlled":
+        return rounds_of(trace)
+    if shape_of(trace) == "samples":
+        return rounds_of(trace)
+    if shape_of(trace) == "pool":
+        return 0
+    present = {(call.round, call.role) for call in trace.calls}
+    full = 0
+    while all((full + 1, role) in present for role in PROTOCOL_ROLES):
+        full += 1
+    return full
+
+
+@dataclass
+class Checker:
+    """Checks traces one after another, each by itself and against those before it.
+
+    >>> call = Call(round=2, role="gpt-4o", answer="4", correct=True)
+    >>> print(*Checker().problems(Trace(id="q", calls=[call]), line=1))
+    (1, 'calls[0].round', 'is 2; a pool asks all in round 1; samples say "independent": true')
+    """
+
+    before: str = ""
+    """What line 0 is: where the traces come from that were there before the file."""
+    _ids: dict[str, int] = field(default_factory=dict)
+    _shape: tuple[Shape, int] | None = None
+    _complete: tuple[int, int] | None = None
+    """Rounds and line of the first trace that is not truncated."""
+    _longest: tuple[int, int] = (0, 0)
+    """Rounds and line of the longest truncated trace."""
+
+    @classmethod
+    def after(cls, traces: Iterable[Trace], before: str) -> Self:
+        """Return a checker of traces that are to stand beside others, which are sound.
+
+        Args:
+            traces: the others; they are read up to the first that is not truncated.
+            before: what messages call them.
+        """
+        checker = cls(before)
+        for trace in traces:
+            checker._shape = (shape_of(trace), 0)
+            if not trace.truncated:
+                checker._complete = (rounds_of(trace), 0)
+                break
+            checker._longest = max(checker._longest, (rounds_of(trace), 0))
+        return checker
+
+    def problems(self, trace: Trace, line: int) -> Iterator[tuple[int, str, str]]:
+        """Yield (line, field, problem) for what is wrong with the next trace."""
+        if trace.id in self._ids:
+            yield line, "id", f"'{trace.id}' is that of line {self._ids[trace.id]}; ids are unique"
+        self._ids[trace.id] = line
+        found = list(trace_problems(trace))
+        yield from ((line, where, problem) for where, problem in found)
+        if not found:
+            yield from self._against_others(trace, line)
+
+    def _against_others(self, trace: Trace, line: int) -> Iterator[tuple[int, str, str]]:
+        shape = shape_of(trace)
+        self._shape = self._shape or (shape, line)
+        if shape != self._shape[0]:
+            yield line, "calls", self._other_shape(shape)
+            return
+        rounds = rounds_of(trace)
+        if trace.truncated:
+            self._longest = max(self._longest, (rounds, line))
+        else:
+            self._complete = self._complete or (rounds, line)
+            yield from self._fewer_rounds((rounds, line), self._complete)
+        if self._complete:
+            yield from self._fewer_rounds(self._complete, max(self._longest, (rounds, line)))
+
+    def _other_shape(self, shape: Shape) -> str:
+        first, line = self._shape or (shape, 0)
+        return (
+            f"have the shape '{shape}', but {self._at(line)} has '{first}'; "
+            f"use one {'store' if line == 0 else 'file'} for each shape"
+        )
+
+    def _fewer_rounds(
+        self, ours: tuple[int, int], theirs: tuple[int, int]
+    ) -> Iterator[tuple[int, str, str]]:
+        """Yield a problem where the trace of one (rounds, line) has fewer rounds than another."""
+        if ours[0] >= theirs[0]:
+            return
+        if ours[1] == 0:
+            problem = f"have {theirs[0]} rounds, but {self.before} has {ours[0]}; use another store"
+            yield theirs[1], "calls", problem
+        else:
+            problem = (
+                f"round {ours[0] + 1} is missing, but {self._at(theirs[1])} has it; "
+                'record it or mark the trace "truncated": true'
+            )
+            yield ours[1], "calls", problem
+
+    def _at(self, line: int) -> str:
+        return f"line {line}" if line else self.before
+
+
+def trace_problems(trace: Trace) -> Iterator[Problem]:
+    """Yield what is wrong with one trace beyond the types and bounds of its fields."""
+    if not answering(trace):
+        yield "calls", "hold no answer to the question; record at least one call that answers it"
+        return
+    yield from _repeated(trace)
+    yield from _dearer_than_possible(trace)
+    yield from _ungradable(trace)
+    yield from _PROBLEMS[shape_of(trace)](trace)
+
+
+def _repeated(trace: Trace) -> Iterator[Problem]:
+    seen: dict[tuple[int, str], int] = {}
+    for i, call in enumerate(trace.calls):
+        first = seen.setdefault((call.round, call.role), i)
+        if first != i:
+            yield (
+                f"calls[{i}].role",
+                f"'{call.role}' answers round {call.round} already in calls[{first}]; keep one",
+            )
+
+
+def _dearer_than_possible(trace: Trace) -> Iterator[Problem]:
+    for i, call in enumerate(trace.calls):
+        cost, largest = call.cost_usd, call.largest_cost_usd
+        if cost is not None and largest is not None and largest < cost:
+            yield (
+                f"calls[{i}].largest_cost_usd",
+                f"is {largest:g}, below cost_usd, {cost:g}; give the most that it could have cost",
+            )
+
+
+def _ungradable(trace: Trace) -> Iterator[Problem]:
+    """Yield what keeps accepted answers from grading; a question may also have none at all."""
+    calls = answering(trace)
+    if trace.gold and any(call.correct is None and is_answer(call.answer) for call in calls):
+        yield from gold_problems(trace)
+
+
+def _pool_problems(trace: Trace) -> Iterator[Problem]:
+    for i, call in enumerate(trace.calls):
+        if call.round != 1:
+            problem = 'a pool asks all in round 1; samples say "independent": true'
+            yield f"calls[{i}].round", f"is {call.round}; {problem}"
+
+
+def _sample_problems(trace: Trace) -> Iterator[Problem]:
+    present = {call.round for call in trace.calls}
+    for number in range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1):
+        if number not in present:
+            yield "calls", f"sample {number} is missing; number the rounds of samples from 1 on"
+
+
+def _paper_problems(trace: Trace) -> Iterator[Problem]:
+    last = rounds_of(trace)
+    for i, call in enumerate(trace.calls):
+        if is_reply(call.role):
+            if call.round > last:
+                yield f"calls[{i}].round", f"is {call.round}; no answer was recorded in that round"
+        elif call.role not in _PAIR:
+            yield (
+                f"calls[{i}].role",
+                f"is '{call.role}'; beside base and guide only policy-NAME and exit-NAME may stand",
+            )
+    present = {(call.round, call.role) for call in trace.calls}
+    for number in range(1, min(last, len(trace.calls) + 1) + 1):
+        gone = [role for role in PROTOCOL_ROLES if (number, role) not in present]
+        if gone and not (trace.truncated and (trace.independent or number == last)):
+            yield (
+                "calls",
+                (
+                    f"round {number} is missing its {' and its '.join(gone)}; record the call"
+                    + ("" if trace.truncated else ' or mark the trace "truncated": true')
+                ),
+            )
+
+
+def _controlled_problems(trace: Trace) -> Iterator[Problem]:
+    last = rounds_of(trace)
+    asked: dict[int, int] = {}
+    for i, call in enumerate(trace.calls):
+        if call.role == CONTROLLER or is_reply(call.role):
+            continue
+        if (first := asked.setdefault(call.round, i)) != i:
+            yield (
+                f"calls[{i}].role",
+                f"is '{call.role}', and calls[{first}] is an expert's of the same turn already",
+            )
+    turns = {call.round for call in trace.calls if call.role == CONTROLLER}
+    for number in range(1, min(last, len(trace.calls) + 1) + 1):
+        if number not in turns:
+            yield "calls", f"round {number} is missing its {CONTROLLER}; record the call"
+
+
+_PROBLEMS: dict[Shape, Callable[[Trace], Iterator[Problem]]] = {
+    "paper": _paper_problems,
+    "pool": _pool_problems,
+    "samples": _sample_problems,
+    "controlled": _controlled_problems,
+}

@@ -1,0 +1,168 @@
+"""A promise once more: of each kind the same level, on questions that came after it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from farthing.bundle import folder as bundles
+from farthing.bundle.base import Bundle
+from farthing.errors import InputError, TooFewTracesError
+from farthing.methods.base import Dataset
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+from farthing.promises.kinds.agreement import AgreementPromise, Judged, JudgeShare
+from farthing.recommendation.bundle_splits import Split
+from farthing.recommendation.pipeline import calibrate, train
+from farthing.recommendation.promises import (
+    Agreement,
+    Budget,
+    Coverage,
+    Parity,
+    Promise,
+    Selective,
+)
+from farthing.recommendation.recalibrate import FEWEST, asked_again, divided, recalibrate
+from farthing.traces.arrays import TraceArrays
+
+ROUNDS = preset("hotpotqa-llama2-7b").config
+ALPHA = Fraction(1, 5)
+
+
+def pool(n: int, seed: int, right: tuple[float, ...] = (0.7, 0.8, 0.9)) -> TraceArrays:
+    """Return questions of three models, of which the cheap ones show how sure they are."""
+    rng = np.random.default_rng(seed)
+    hard = rng.random(n)
+    correct = rng.random((n, 3)) < np.clip(np.array(right) + 0.3 * (0.5 - hard[:, None]), 0, 1)
+    cost = np.array([1_000, 5_000, 90_000]) + rng.integers(0, 500, (n, 3))
+    answer = np.where(correct, 0, rng.integers(1, 4, correct.shape))[:, None]
+    return TraceArrays(
+        ids=np.array([f"{seed}-{i}" for i in range(n)]),
+        roles=("small", "medium", "large"),
+        models=("small", "medium", "large"),
+        answer=answer.astype(np.int16),
+        correct=correct[:, None],
+        cost_nano=cost[:, None],
+        signals={},
+        group=np.full(n, -1, dtype=np.int32),
+        group_names=(),
+        split=np.full(n, -1, dtype=np.int8),
+        recorded=np.ones(n, dtype=np.int16),
+        independent=np.ones(n, dtype=bool),
+    )
+
+
+def rounds(n: int, seed: int) -> TraceArrays:
+    traces = generate(ROUNDS, n, np.random.default_rng(seed))
+    return replace(traces, ids=np.array([f"{seed}-{i}" for i in range(n)]))
+
+
+KINDS: dict[str, tuple[Promise, Callable[[int, int], TraceArrays]]] = {
+    "split": (Coverage("0.8"), rounds),
+    "pac": (Coverage("0.8", "0.1"), rounds),
+    "solvable": (Coverage("0.8", population="solvable"), rounds),
+    "selective": (Selective("0.8", "0.2"), rounds),
+    "budget": (Budget("0.0009", "0.1", "0.1"), rounds),
+    "parity": (Parity("large", "0.1", "0.2"), pool),
+    "agreement": (Agreement("large", "0.4", "0.2"), pool),
+    "escalated": (Selective("0.7", "0.2", "large", "0.1"), pool),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_promise_of_each_kind_is_asked_again_at_its_level(tmp_path: Path, kind: str) -> None:
+    asked, made = KINDS[kind]
+    traces, split = made(900, 0), Split(0, {"train": 300, "calibrate": 500})
+    policy = "agreement-cascade" if made is pool else "stopping"
+    train(Dataset("", traces), policy, ALPHA, tmp_path / "b", split=split)
+    first = calibrate(tmp_path / "b", traces, asked, split=split)
+    bundle = bundles.load(tmp_path / "b")
+    assert bundle.certificate == first.certificate
+    again = asked_again(bundle.certificate)
+    assert _levels(again) == _levels(asked)
+    later = made(600, 1)
+    found = recalibrate("b", bundle, later)
+    assert type(found.certificate.promise) is type(first.certificate.promise)
+    lay, rows = divided(later.content, again, 0)
+    assert (len(lay), found.laid_out) == (found.laid_out, len(lay))
+    assert len(rows) + len(lay) == 600
+    assert found.proving == len(rows)
+    assert found.certificate.n == len(rows) or kind == "solvable"
+    assert found.certificate.fingerprint != first.certificate.fingerprint
+    assert (len(lay) == 0) == isinstance(asked, Coverage)
+    trained = bundle.trained or bundle
+    assert found.bundle.questions["train"] == trained.questions["train"]
+    assert len(found.bundle.questions["calibrate"]) == len(rows)
+
+
+def _levels(asked: Promise) -> dict[str, object]:
+    known = {name: value for name, value in vars(asked).items() if value is not None}
+    exact = ("level", "delta", "epsilon", "usd", "most_usd")
+    return {name: Fraction(v) if name in exact else v for name, v in known.items()}
+
+
+@pytest.fixture
+def agreed(tmp_path: Path) -> Bundle:
+    traces, split = pool(900, 0), Split(0, {"train": 300, "calibrate": 500})
+    train(Dataset("", traces), "agreement-cascade", ALPHA, tmp_path / "b", split=split)
+    calibrate(tmp_path / "b", traces, Agreement("large", "0.4", "0.2"), split=split)
+    return bundles.load(tmp_path / "b")
+
+
+def test_costs_and_shares_are_those_of_the_questions_that_prove(agreed: Bundle) -> None:
+    """By hand: the cheap answer where two agree, else the dear one."""
+    later = pool(500, 2)
+    found = recalibrate("b", agreed, later)
+    _, rows = divided(np.zeros(500, dtype=np.uint64), Agreement("large"), 0)
+    some, answer = later.take(rows), later.answer[rows, 0]
+    stopped = answer[:, 0] == answer[:, 1]
+    same = np.where(stopped, answer[:, 0] == answer[:, 2], True)
+    cost = np.where(stopped, some.cost_nano[:, 0, :2].sum(axis=1), some.cost_nano[:, 0].sum(axis=1))
+    assert found.old.cost_nano == pytest.approx(cost.mean())
+    assert found.old.good == pytest.approx(same.mean())
+    assert found.alone_nano["large"] == pytest.approx(some.cost_nano[:, 0, 2].mean())
+
+
+def test_where_a_reference_answers_in_its_place_what_was_trained_is_calibrated(
+    agreed: Bundle, tmp_path: Path
+) -> None:
+    traces, split = pool(900, 0), Split(0, {"train": 300, "calibrate": 500})
+    calibrate(tmp_path / "b", traces, Agreement("large", "0.001", "0.1"), split=split)
+    alone = bundles.load(tmp_path / "b")
+    assert alone.trained is not None
+    later = structs.replace(alone, certificate=agreed.certificate)  # with a level to be proved
+    found = recalibrate("b", later, pool(500, 2))
+    assert found.proved
+    assert found.bundle.trained is None
+    assert found.bundle.kind == agreed.kind
+    assert found.old.cost_nano == found.alone_nano["large"]
+    assert found.old.good == 1
+
+
+def test_what_a_judge_called_the_same_is_not_proved_anew_without_one(agreed: Bundle) -> None:
+    """Audits hold no word of a judge, nor of persons who check it."""
+    assert agreed.certificate is not None
+    promise = agreed.certificate.promise
+    assert isinstance(promise, AgreementPromise)
+    share = JudgeShare(epsilon=Fraction("0.1"), delta=Fraction("0.1"))
+    judged = Judged(name="mini", share=share, checked=300, errors=0)
+    certificate = structs.replace(
+        agreed.certificate, promise=structs.replace(promise, judge=judged)
+    )
+    with pytest.raises(InputError, match="'agreement', which audits alone cannot prove anew"):
+        recalibrate("b", structs.replace(agreed, certificate=certificate), pool(100, 2))
+
+
+def test_what_cannot_be_proved_anew_is_refused(agreed: Bundle) -> None:
+    with pytest.raises(TooFewTracesError, match=f"takes {FEWEST} or more"):
+        recalibrate("b", agreed, pool(7, 2))
+    with pytest.raises(InputError, match="300 of the 900 questions trained the policy"):
+        recalibrate("b", agreed, pool(900, 0))
+    with pytest.raises(InputError, match="promises nothing"):
+        recalibrate("b", structs.replace(agreed, certificate=None), pool(100, 2))
+    with pytest.raises(InputError, match=r"unknown role 'large'\. Known: base, guide"):
+        recalibrate("b", agreed, rounds(50, 0))

@@ -1,0 +1,384 @@
+"""Each question does one thing: what is recommended never rests on a question twice."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up_pool import marked, pool, questions, ungraded
+
+import farthing as ft
+from farthing.bundle.base import Bundle
+from farthing.errors import InputError, TooFewTracesError, UnknownNameError
+from farthing.methods.base import Dataset, Saveable
+from farthing.methods.cards import card
+from farthing.promises.kinds.split import SplitPromise
+from farthing.recommendation import candidates, certify, plan, splits
+from farthing.recommendation.evaluate import evaluate, evaluate_file, evaluate_in_memory
+from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise, Selective
+from farthing.recommendation.recommend import recommend
+from farthing.recommendation.record import FourWaySplit, Recommendation
+from farthing.recommendation.savings import SingleModels
+from farthing.recommendation.splits import split_four_ways
+from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.fingerprint import fingerprint
+from farthing.traces.parquet import write_parquet
+from farthing.traces.question_hashes import question_hashes
+
+QUICK = ("agreement-cascade", "always", "micp", "ucci", "stopping", "fixed", "lazy")
+LARGE = Parity("large", "0.05", "0.1")
+N = 700
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few methods take part, so that it takes a moment."""
+    enter(monkeypatch, QUICK)
+
+
+def enter(patch: pytest.MonkeyPatch, names: Sequence[str]) -> None:
+    patch.setattr(candidates, "cards", lambda: [card(name) for name in names])
+
+
+def asked_of(
+    traces: TraceArrays, asked: Promise | None = LARGE, **options: object
+) -> Recommendation:
+    return recommend(Dataset("made up", traces), asked, **options)  # type: ignore[arg-type]
+
+
+# who does what
+
+
+@settings(deadline=None)
+@given(
+    drawn=st.lists(st.integers(-1, 2), min_size=40, max_size=300),
+    seed=st.integers(0, 3),
+)
+def test_parts_are_disjoint_and_keep_to_the_marks(drawn: list[int], seed: int) -> None:
+    split = np.array(drawn, dtype=np.int8)
+    traces = replace(pool(len(drawn)), split=split)
+    try:
+        parts = split_four_ways(traces, seed)
+    except TooFewTracesError:
+        few = [np.sum(split == 0) < 5, np.sum(split != 0) < 15]
+        assert any([*few, np.sum(split == 1) < 10, np.sum(split == 2) < 5])
+        return
+    rows = np.concatenate([parts.train, parts.choose, parts.prove, parts.report])
+    assert len(np.unique(rows)) == len(rows)
+    assert min(parts.distinct(traces.content).values()) >= splits.FEWEST
+    train = np.flatnonzero(split == 0)
+    if train.size:
+        assert parts.train.tolist() == train.tolist()
+    if len(set(drawn) - {-1}) == 3:
+        assert parts.report.tolist() == np.flatnonzero(split == 2).tolist()
+        assert set(split[np.append(parts.choose, parts.prove)].tolist()) == {1}
+    else:
+        assert len(rows) == len(drawn)
+
+
+def test_incomplete_questions_do_nothing() -> None:
+    rounds = ft.generate("hotpotqa-llama2-7b", 100).arrays
+    recorded = np.where(np.arange(100) % 2, rounds.horizon, 1).astype(np.int16)
+    parts = split_four_ways(replace(rounds, recorded=recorded), 0)
+    rows = np.concatenate([parts.train, parts.choose, parts.prove, parts.report])
+    assert sorted(rows.tolist()) == list(range(1, 100, 2))
+
+
+def test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last() -> None:
+    """The bundle keeps what each question did, and no figure of the chosen one is of others."""
+    traces = pool(N)
+    found, parts = asked_of(traces), split_four_ways(traces, 0)
+    assert found.sizes == parts.distinct(traces.content)
+    for name, rows in (
+        ("train", parts.train),
+        ("choose", parts.choose),
+        ("calibrate", parts.prove),
+    ):
+        assert found.bundle.questions[name] == question_hashes(traces.take(rows)), name
+    certificate = found.certificate
+    assert certificate is not None
+    assert certificate.promises
+    assert certificate.n == len(parts.prove)
+    assert certificate.fingerprint == fingerprint(traces.take(parts.prove))
+    report = traces.take(parts.report)
+    again = evaluate_in_memory(found.bundle, QuestionPart(report, report))
+    assert found.found.metrics == again.metrics
+    assert found.found.value == again.value == found.bundle.value
+    assert again.notes == ()
+    assert found.models == SingleModels.of(report).figures()
+    said = found.to_json()
+    assert said["chosen"]["cost_usd"] == again.metrics["cost_usd"]
+    assert said["chosen"]["accuracy"] == again.metrics["accuracy"]
+    assert said["saved"] == again.value.saved
+
+
+def spoiled(traces: TraceArrays, rows: IntArray) -> TraceArrays:
+    """Return questions some of which are all answered wrong by the cheap models, at twice the cost.
+
+    Answers stay as they were recorded, so that nothing but figures can tell.
+    """
+    correct, cost = traces.correct.copy(), traces.cost_nano.copy()
+    correct[rows, :, :2] = False
+    cost[rows] *= 2
+    return replace(traces, correct=correct, cost_nano=cost)
+
+
+def state_of(bundle: Bundle) -> Mapping[str, np.ndarray]:
+    assert isinstance(bundle.policy, Saveable)
+    return bundle.policy.to_state()[0]
+
+
+def fitted(found: Recommendation) -> dict[str, object]:
+    """Return what training left of each method."""
+    return {
+        one.name: {name: values.tolist() for name, values in state_of(one.bundle).items()}
+        for one in found.trials
+    }
+
+
+def expected(found: Recommendation) -> dict[str, float]:
+    return {one.name: one.expected_usd for one in found.trials}
+
+
+def proof(found: Recommendation) -> object:
+    certificate = found.certificate
+    assert certificate is not None
+    return certificate.promises, certificate.sentence(), certificate.kappa
+
+
+@pytest.mark.parametrize("part", ["train", "choose", "prove", "report"])
+def test_each_question_moves_what_it_is_for_and_nothing_else(part: str) -> None:
+    traces = pool(N)
+    before = asked_of(traces)
+    after = asked_of(spoiled(traces, getattr(split_four_ways(traces, 0), part)))
+    changed = {
+        "trained": fitted(after) != fitted(before),
+        "expected": expected(after) != expected(before),
+        "proof": proof(after) != proof(before),
+        "report": after.models != before.models,
+    }
+    if part == "train":
+        assert changed["trained"]
+        assert not changed["report"]
+    elif part == "choose":
+        assert not changed["trained"]
+        assert changed["expected"]
+        assert not changed["report"]
+    else:
+        only = {"prove": "proof", "report": "report"}[part]
+        assert [what for what, moved in changed.items() if moved] == [only]
+    if part == "report":
+        assert after.found.metrics != before.found.metrics
+        assert after.bundle.kappa == before.bundle.kappa
+    if part == "prove":
+        assert before.certificate is not None
+        assert before.certificate.promises
+        assert after.name == "always-large"
+
+
+# what is chosen
+
+
+def test_the_one_that_is_expected_to_cost_least_is_chosen() -> None:
+    found = asked_of(pool(N))
+    costs = [one.expected_usd for one in found.trials]
+    assert costs == sorted(costs)
+    assert found.name == found.trials[0].name
+    assert found.to_json()["saved"] > 0.5
+    assert found.kept
+
+
+def test_the_same_seed_recommends_the_same() -> None:
+    one, other, third = (asked_of(pool(200), seed=seed).to_json() for seed in (1, 1, 2))
+    assert one == other != third
+
+
+def test_where_nothing_is_proved_the_reference_answers_and_is_not_tested() -> None:
+    traces = pool(300)
+    found = asked_of(traces, Parity("large", "0.0001"))
+    assert found.name == "always-large"
+    assert found.certificate is not None
+    assert not found.certificate.promises
+    assert "so large answers, which is always valid" in found.certificate.sentence()
+    said = found.to_json()
+    assert said["chosen"]["method"] == "always-large"
+    assert (said["chosen"]["kept"], said["chosen"]["verdict"], said["saved"]) == (True, None, 0.0)
+    assert said["chosen"]["cost_usd"] == said["reference"]["cost_usd"]
+    assert said["chosen"]["accuracy"] == said["reference"]["accuracy"]
+    assert said["notes"]
+    report = traces.take(split_four_ways(traces, 0).report)
+    assert evaluate_in_memory(
+        found.bundle, QuestionPart(report, report)
+    ).value.yours.cost_nano == 2_000_000 * len(report)
+
+
+def test_an_unnamed_reference_is_guessed_from_the_questions_that_choose_and_says_so() -> None:
+    """Elsewhere most is paid for small: where it trains, where it proves and where it measures."""
+    traces = marked(pool(400), 0, -1)
+    parts = split_four_ways(traces, 0)
+    rows = np.concatenate([parts.train, parts.prove, parts.report])
+    cost = traces.cost_nano.copy()
+    cost[rows, 0, 0] = 9_000_000
+    for asked in (None, Parity(None, "0.1"), Agreement(), Coverage("0.5")):
+        found = asked_of(replace(traces, cost_nano=cost), asked)
+        assert (found.reference, found.guessed) == ("large", True)
+        assert found.to_json()["reference"]["guessed"] is True
+        assert found.notes[0].startswith("nobody named the model that is paid for today; large is")
+    named = asked_of(traces, Coverage("0.5"), reference="medium")
+    assert (named.reference, named.guessed) == ("medium", False)
+    assert not any("nobody named" in note for note in named.notes)
+    assert asked_of(traces, None, reference="medium").bundle.certificate.promise.reference == (  # type: ignore[union-attr]
+        "medium"
+    )
+
+
+def test_whoever_pays_for_large_hears_it_where_all_models_are_equally_good() -> None:
+    """And is not told to go on asking small, which nobody said is paid for."""
+    right = (np.arange(N) % 10 != 0)[:, None, None]
+    equal = replace(pool(N), correct=np.repeat(right, 3, axis=2))
+    equal = replace(equal, answer=np.where(equal.correct, 0, 1).astype(np.int16))
+    found = asked_of(equal, None)
+    text = " ".join(str(ft.recommend(questions(equal))).split())
+    assert (found.reference, found.nothing_cheaper) == ("large", False)
+    assert found.to_json()["saved"] == pytest.approx(0.95)
+    assert "You pay $0.00200 a question today if it is large that you pay for." in text
+    assert "Saved against always large: 95.0 %" in text
+    assert "large alone (guessed)" in text
+    assert ", proved" in text
+    assert "yours with --reference" in text
+    named = " ".join(str(ft.recommend(questions(equal), reference="large")).split())
+    assert "large alone (reference)" in named
+    assert "guess" not in named
+    assert "You pay" not in named
+
+
+def test_what_takes_no_part_says_who_is_paid_for_too() -> None:
+    """Of rounds that were not all recorded nothing is trained, and still they were paid for."""
+    traces = pool(200)
+    parts = split_four_ways(traces, 0)
+    idle = FourWaySplit(parts.train[:-50], parts.choose, parts.prove, parts.report)
+    rows = plan.who_say(len(traces), idle)
+    assert set(rows.tolist()) == {*parts.choose.tolist(), *parts.train[-50:].tolist()}
+
+
+def test_logs_that_nobody_graded_agree_with_the_dearest_model() -> None:
+    found = asked_of(ungraded(pool(2 * N)), None)
+    assert found.reference == "large"
+    assert found.certificate is not None
+    assert found.certificate.promises
+    assert "the one that large would have given" in found.certificate.sentence()
+    assert found.to_json()["reference"]["accuracy"] == 1.0  # it agrees with itself
+
+
+def test_rounds_are_covered_nine_times_of_ten() -> None:
+    found = recommend(ft.generate("hotpotqa-llama2-7b", 400).dataset)
+    assert found.certificate is not None
+    assert isinstance(found.certificate.promise, SplitPromise)
+    assert found.certificate.promise.alpha == Fraction(1, 10)
+    assert found.to_json()["reference"] is None  # nobody was recorded alone
+    assert found.to_json()["saved"] is None
+
+
+def test_a_deadline_keeps_slow_methods_out() -> None:
+    traces = pool(N)
+    found = asked_of(traces, Parity("large", "0.3"), deadline_s=2.0)
+    assert found.found.value.yours.latency_s is not None
+    assert found.found.value.yours.latency_s[1] <= 2.0
+    skipped = dict(found.skipped)
+    assert "one question of twenty takes more than" in skipped["always-large"]
+    assert all(one.latency_s is not None and one.latency_s <= 2.0 for one in found.trials)
+    with pytest.raises(InputError, match=r"and 0\.1 were given; and 4 more"):
+        asked_of(traces, deadline_s=0.1)
+    silent = replace(traces, signals={"confidence": traces.signals["confidence"]})
+    with pytest.raises(InputError, match="its latency was not recorded"):
+        asked_of(silent, deadline_s=2.0)
+
+
+def test_a_reference_that_is_too_slow_says_so() -> None:
+    found = asked_of(pool(N), Parity("large", "0.0001"), deadline_s=1.3)
+    assert found.name == "always-large"
+    assert any("1.3 s were given: nothing that is proved is faster" in n for n in found.notes)
+
+
+# what is refused
+
+
+def test_what_cannot_be_recommended_is_refused() -> None:
+    traces = pool(100)
+    with pytest.raises(UnknownNameError, match="unknown role 'larg'; did you mean 'large'"):
+        asked_of(traces, Parity("larg"))
+    with pytest.raises(UnknownNameError, match="unknown role 'larg'"):
+        asked_of(traces, Coverage("0.9"), reference="larg")
+    with pytest.raises(TooFewTracesError, match="there are 39 complete questions, and 40"):
+        asked_of(pool(39))
+    with pytest.raises(TooFewTracesError, match="0 to prove"):
+        asked_of(marked(traces, 0))
+    with pytest.raises(InputError, match="nothing can be recommended for a promise of budget"):
+        asked_of(traces, ft.Budget(0.001, 0.01))
+    with pytest.raises(InputError, match="has no reference that could answer instead"):
+        asked_of(traces, Selective("0.9999"))
+
+
+def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
+    """A bundle remembers them, calibration refuses them, and evaluation says that it met them."""
+    traces = pool(N)
+    found, parts = asked_of(traces), split_four_ways(traces, 0)
+    chose = traces.take(parts.choose)
+    met = evaluate_in_memory(found.bundle, QuestionPart(chose, chose)).notes
+    assert [f"the {len(chose)} test questions chose the method" in note for note in met] == [True]
+    with pytest.raises(InputError, match="calibration questions chose the method"):
+        certify.tried(found.bundle, LARGE, QuestionPart(chose, chose), QuestionPart(chose, chose))
+    ft.Policy(found.bundle).save(tmp_path / "b")
+    assert ft.load(tmp_path / "b").bundle.questions == found.bundle.questions
+    assert ft.load(tmp_path / "b").value == found.found.value
+
+
+def test_evaluation_measures_what_the_recommendation_measured(tmp_path: Path) -> None:
+    """On all questions of the file: those that the bundle has not met, also from Parquet."""
+    traces = pool(N)
+    found = asked_of(traces)
+    ft.Policy(found.bundle).save(tmp_path / "b")
+    again = evaluate(tmp_path / "b", traces)
+    assert again.sizes["test"] == found.sizes["report"]
+    assert again.metrics == found.found.metrics
+    assert again.notes == ()
+    write_parquet(tmp_path / "p.parquet", traces)
+    assert evaluate_file(tmp_path / "b", tmp_path / "p.parquet", rows=137).metrics == again.metrics
+    known = np.sort(
+        np.concatenate([split_four_ways(traces, 0).train, split_four_ways(traces, 0).prove])
+    )
+    with pytest.raises(TooFewTracesError, match="has met every one of these"):
+        evaluate(tmp_path / "b", traces.take(known))
+
+
+def test_of_answers_that_may_be_withheld_the_rest_is_paid_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else small alone, which seldom answers, would look cheapest of all."""
+    enter(monkeypatch, ("always",))
+    found = asked_of(pool(N), Selective("0.9", "0.2"), reference="large")
+    expected = {one.name: one.expected_usd for one in found.trials}
+    large = found.models["large"]
+    assert large is not None
+    for name, cost in expected.items():
+        alone = found.models[name.removeprefix("always-")]
+        assert alone is not None
+        assert cost >= 0.9 * min(alone.cost_usd, large.cost_usd)
+    assert expected["always-small"] > 2 * found.models["small"].cost_usd  # type: ignore[union-attr]
+
+
+def test_the_door_returns_the_policy_and_prints_one_screen() -> None:
+    advice = ft.recommend(questions(pool(N)), ft.Parity("large", epsilon=0.05))
+    assert advice.policy.certificate == advice.certificate
+    assert advice.policy.method == advice.found.name
+    screen = str(advice).splitlines()
+    assert screen[0] == f"made up: use {advice.found.name}"
+    assert max(map(len, screen)) <= 80
+    assert len(screen) <= 40
+    for said in ("large alone (reference)", "small alone", "Saved against always large", "Tried"):
+        assert said in str(advice), said

@@ -1,0 +1,148 @@
+"""Several workers on one PostgreSQL server: none waits for another in a circle."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import asyncpg
+import pytest
+
+from farthing.errors import StoreError
+from farthing.gateway.admin import certificate_figures, requests_read
+from farthing.gateway.monitoring import tables
+from farthing.gateway.monitoring.status import open_watch
+from farthing.gateway.recording import traffic_rows, traffic_sums
+from farthing.storage.database import Database, Step, open_database
+from farthing.storage.ledger.postgres import TRIES
+
+NUMBERS = ("CREATE TABLE IF NOT EXISTS numbers (id BIGINT PRIMARY KEY, n BIGINT NOT NULL)",)
+ADD = "UPDATE numbers SET n = n + 1 WHERE id = $1"
+PAUSE = Step("SELECT pg_sleep(0.2)")
+OF_PAGES = (
+    *traffic_rows.SCHEMA,
+    *traffic_sums.SCHEMA,
+    *tables.SCHEMA,
+    *requests_read.SCHEMA,
+    *certificate_figures.SCHEMA,
+)
+
+
+@asynccontextmanager
+async def holding(
+    schema: str, *statements: str
+) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    """Have somebody hold the locks of statements while the block runs."""
+    connection = await asyncpg.connect(schema)
+    try:
+        writing = connection.transaction()
+        await writing.start()
+        for statement in statements:
+            await connection.execute(statement)
+        yield connection
+    finally:
+        connection.terminate()
+
+
+async def two_numbers(schema: str) -> Database:
+    """Return a database of two rows."""
+    database = await open_database(schema, NUMBERS)
+    await database.write(Step("INSERT INTO numbers (id, n) VALUES ($1, 0)", [(1,), (2,)]))
+    return database
+
+
+def test_of_writers_that_wait_for_each_other_all_are_heard_in_the_end(schema: str) -> None:
+    async def run() -> None:
+        database = await two_numbers(schema)
+        try:
+            ways = [(1, 2), (2, 1), (1, 2), (2, 1)]
+            await asyncio.gather(
+                *(
+                    database.write(Step(ADD, [(first,)]), PAUSE, Step(ADD, [(then,)]))
+                    for first, then in ways
+                )
+            )
+            assert await database.read("SELECT n FROM numbers") == [(4,), (4,)]
+        finally:
+            await database.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_conflict_that_comes_again_and_again_is_said(schema: str) -> None:
+    conflict = Step("DO $$ BEGIN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END $$")
+
+    async def run() -> None:
+        database = await two_numbers(schema)
+        try:
+            with pytest.raises(StoreError, match="conflict"):
+                await database.write(Step("SELECT nextval('tries')"), conflict)
+            [(tries,)] = await database.read("SELECT last_value FROM tries")
+            assert tries == TRIES
+            assert await database.read("SELECT n FROM numbers") == [(0,), (0,)]
+        finally:
+            await database.aclose()
+
+    async def made() -> None:
+        connection = await asyncpg.connect(schema)
+        await connection.execute("CREATE SEQUENCE tries")
+        await connection.close()
+
+    asyncio.run(made())
+    asyncio.run(run())
+
+
+def test_tables_that_are_there_are_opened_while_somebody_writes_to_them(schema: str) -> None:
+    async def run() -> None:
+        await (await open_watch(schema)).aclose()
+        async with holding(schema, "DELETE FROM feedback", "DELETE FROM audits"):
+            await (await asyncio.wait_for(open_watch(schema), 10)).aclose()
+
+    asyncio.run(run())
+
+
+def test_an_index_that_lacks_is_made(schema: str) -> None:
+    async def indices(*before: str) -> list[str]:
+        connection = await asyncpg.connect(schema)
+        for statement in before:
+            await connection.execute(statement)
+        await (await open_watch(schema)).aclose()
+        found = await connection.fetch("SELECT indexname FROM pg_indexes WHERE schemaname = $1", of)
+        await connection.close()
+        return sorted(row[0] for row in found)
+
+    of = schema.rpartition("=")[2]
+    whole = asyncio.run(indices())
+    assert asyncio.run(indices("DROP INDEX feedback_by_time", "DROP TABLE alarms")) == whole
+
+
+def test_what_is_too_old_is_deleted_from_one_table_at_a_time(schema: str) -> None:
+    async def run() -> None:
+        watch = await open_watch(schema)
+        try:
+            async with holding(schema, "LOCK TABLE audits IN SHARE MODE") as other:
+                forgetting = asyncio.ensure_future(watch.forget_before(datetime.now(UTC)))
+                await asyncio.sleep(0.3)
+                assert not forgetting.done()
+                await other.execute("LOCK TABLE feedback IN SHARE MODE NOWAIT")
+            await forgetting
+        finally:
+            await watch.aclose()
+
+    asyncio.run(run())
+
+
+def test_workers_that_start_at_once_clean_while_others_make_tables(schema: str) -> None:
+    async def worker() -> None:
+        watch = await open_watch(schema)
+        forgetting = asyncio.ensure_future(watch.forget_before(datetime.now(UTC)))
+        pages = await open_database(schema, OF_PAGES)
+        await forgetting
+        await pages.aclose()
+        await watch.aclose()
+
+    async def run() -> None:
+        for _ in range(3):
+            await asyncio.gather(*(worker() for _ in range(8)))
+
+    asyncio.run(run())
