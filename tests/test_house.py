@@ -77,7 +77,7 @@ def loaded_by(program: str) -> list[str]:
         "process",
         "features",
         "traces",
-        "calibration",
+        "promises",
         "methods.bandits",
     ],
 )

@@ -172,7 +172,7 @@ def test_a_missing_extra_is_named(
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] in {"sklearn", "farthing"}]:
         if name.startswith(
-            ("sklearn", "farthing.experiments.learned", "farthing.methods.stopping.l")
+            ("sklearn", "farthing.recommendation.learned", "farthing.methods.stopping.l")
         ):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)

@@ -99,11 +99,11 @@ def test_a_whole_line_that_would_be_left_alone_is_asked(tmp_path: Path) -> None:
         assert "small (" in said
         bad.faults = {}
         assert running.chat("large", "x").status == 200
-    cooling = CircuitBreaker(60.0, {"large"})
+    breaker = CircuitBreaker(60.0, {"large"})
     for _ in range(FAILURES):
-        cooling.failed("large")
-    assert cooling.ready(["large", "small"]) == ["small"]
-    assert cooling.ready(["large"]) == ["large"]
+        breaker.failed("large")
+    assert breaker.ready(["large", "small"]) == ["small"]
+    assert breaker.ready(["large"]) == ["large"]
 
 
 def test_who_is_not_asked_is_not_tried(tmp_path: Path) -> None:

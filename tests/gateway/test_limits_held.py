@@ -130,14 +130,14 @@ def test_a_failure_whose_cost_nobody_knows_is_booked_at_its_bound(where: str) ->
 
     async def run() -> None:
         ledger = await open_accounts(where)
-        payer = RequestCharges(ledger, RequestLimits({}), None, 60.0)
-        journal = ChargingJournal(payer, {"small": "small-2026"})
+        charges = RequestCharges(ledger, RequestLimits({}), None, 60.0)
+        journal = ChargingJournal(charges, {"small": "small-2026"})
         number = await journal.start(entry(Attempt("q", 1, "small"), "small-2026", "x", 0), 700)
         await journal.fail(number, failed, None)
         with pytest.raises(ModelError):
-            async with payer.trying("large", Amount(900, 10)):
+            async with charges.trying("large", Amount(900, 10)):
                 raise failed
-        assert payer.spent_nano == 1_600
+        assert charges.spent_nano == 1_600
         (balance,) = [one for one in await ledger.balances(["all"]) if one.period == "total"]
         assert (balance.settled.nano, balance.held.nano) == (1_600, 0)
         assert sorted(one.amount.nano for one in await ledger.unknowns()) == [700, 900]

@@ -94,12 +94,12 @@ def test_what_failed_and_was_charged_is_spent(tmp_path: Path) -> None:
     async def ask(url: str) -> tuple[State, int]:
         text = serve_section() + models(url) + POLICY.replace('bundle = "bundle"\n', "")
         (tmp_path / "serve.toml").write_text(text + modes + paced)
-        async with open_gateway(read_config(tmp_path / "serve.toml"), watch=False) as house:
+        async with open_gateway(read_config(tmp_path / "serve.toml"), watch=False) as gateway:
             asked = CompletionContext(read_chat(body, {}), None, "one", Deadline.within(30.0))
             with pytest.raises(ApiError):
-                await house.chat.whole(asked, None)
-            (balance,) = [b for b in await house.ledger.balances(["all"]) if b.period == "total"]
-            return house.chat.paces["letters"].state, balance.settled.nano
+                await gateway.chat.whole(asked, None)
+            (balance,) = [b for b in await gateway.ledger.balances(["all"]) if b.period == "total"]
+            return gateway.chat.paces["letters"].state, balance.settled.nano
 
     with Endpoint(faults={"garbage": 1.0}) as stub:
         state, charged = asyncio.run(ask(stub.url))

@@ -34,7 +34,7 @@ def test_a_small_request() -> None:
         include_usage=False,
         n=1,
         limit=None,
-        wishes=RequestOptions(),
+        options=RequestOptions(),
     )
     assert request.messages == HELLO
     assert request.plain
@@ -193,9 +193,9 @@ def test_wishes_of_headers_and_of_the_body_which_goes_first() -> None:
         "X-Farthing-Deadline": "2.5",
         "X-Farthing-Conversation": "c1",
     }
-    assert read(headers).wishes == RequestOptions(Fraction(19, 20), 1, "careful", 2.5, "c1")
-    wishes = read(headers, farthing={"budget": 0.5, "mode": None}).wishes
-    assert wishes == RequestOptions(Fraction(19, 20), 500_000_000, "careful", 2.5, "c1")
+    assert read(headers).options == RequestOptions(Fraction(19, 20), 1, "careful", 2.5, "c1")
+    options = read(headers, farthing={"budget": 0.5, "mode": None}).options
+    assert options == RequestOptions(Fraction(19, 20), 500_000_000, "careful", 2.5, "c1")
 
 
 def test_a_header_out_of_range_is_named() -> None:

@@ -27,8 +27,8 @@ def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
 
     async def use() -> RequestCharges:
         ledger = await open_accounts(database)
-        payer = RequestCharges(ledger, RequestLimits({}), None, 60.0)
-        journal = ChargingJournal(payer, {"small": "small-2026"})
+        charges = RequestCharges(ledger, RequestLimits({}), None, 60.0)
+        journal = ChargingJournal(charges, {"small": "small-2026"})
         for occurrence in range(2):
             asked = entry(Asked("q", 1, "guide"), "search", "Paris", occurrence)
             number = await journal.start(asked, 700)
@@ -38,11 +38,14 @@ def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
                 reply = msgspec.json.encode(ToolReply("a city", 500)).decode()
                 await journal.complete(number, reply, 500)
         await ledger.aclose()
-        return payer
+        return charges
 
-    payer = asyncio.run(use())
-    assert [(one.model, one.cost_nano) for one in payer.tries] == [("search", 500), ("search", 700)]
-    assert payer.spent_nano == total(database).settled.nano == 1_200
+    charges = asyncio.run(use())
+    assert [(one.model, one.cost_nano) for one in charges.tries] == [
+        ("search", 500),
+        ("search", 700),
+    ]
+    assert charges.spent_nano == total(database).settled.nano == 1_200
     assert [one.amount.nano for one in marked(database)] == [700]
 
 

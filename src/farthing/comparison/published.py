@@ -26,7 +26,7 @@ The paper's CCPO is ours as published, each lambda by itself: the corrected one 
 
 def tables() -> list[dict[str, float | str]]:
     """Return every row of the paper's tables as printed; cost in cents for the test questions."""
-    text = (files("farthing.experiments") / "published.json").read_text(encoding="utf-8")
+    text = (files("farthing.comparison") / "published.json").read_text(encoding="utf-8")
     rows: list[dict[str, float | str]] = json.loads(text)
     return rows
 

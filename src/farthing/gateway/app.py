@@ -56,11 +56,13 @@ def application(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with open_gateway(config, watch=watch) as house:
-            app.state.house = house
+        async with open_gateway(config, watch=watch) as gateway:
+            app.state.gateway = gateway
             async with contextlib.AsyncExitStack() as stack:
                 if config.has_page:
-                    app.state.pages = await stack.enter_async_context(opened_pages(house, watching))
+                    app.state.pages = await stack.enter_async_context(
+                        opened_pages(gateway, watching)
+                    )
                 yield
                 await under_way.none()
 
@@ -88,44 +90,44 @@ def application(
 
 async def chat(request: Request) -> Response:
     """Answer a chat completion."""
-    house = house_of(request)
+    gateway = gateway_of(request)
     key = await admitted(request, "call")
-    return await create_chat_completion(house, request, key)
+    return await create_chat_completion(gateway, request, key)
 
 
 async def feedback(request: Request) -> Response:
     """Take what somebody says of a reply."""
-    house, key = house_of(request), await admitted(request, "call")
-    serve = house.config.serve
+    gateway, key = gateway_of(request), await admitted(request, "call")
+    serve = gateway.config.serve
     body = await read_body(request, serve.most_body_bytes)
-    noted = await take_feedback(house.grading, body, key, workers=serve.workers)
+    noted = await take_feedback(gateway.grading, body, key, workers=serve.workers)
     return _json(noted.to_json())
 
 
 async def watched(request: Request) -> Response:
     """Say how promises are kept, which alarms rang, and what decided since when."""
-    house = house_of(request)
+    gateway = gateway_of(request)
     await admitted(request, "read")
-    return _json(await described(house.watch))
+    return _json(await described(gateway.watch))
 
 
 async def models(request: Request) -> Response:
     """List what can be asked for: upstream models, and a virtual one for each policy."""
-    house, key = house_of(request), await admitted(request, "call", "read")
+    gateway, key = gateway_of(request), await admitted(request, "call", "read")
     names = [
-        name for name in house.chat.models if key is None or not key.models or name in key.models
+        name for name in gateway.chat.models if key is None or not key.models or name in key.models
     ]
-    return _json({"object": "list", "data": [_described(house, name) for name in names]})
+    return _json({"object": "list", "data": [_described(gateway, name) for name in names]})
 
 
 async def model(request: Request) -> Response:
     """Describe one model."""
-    house = house_of(request)
+    gateway = gateway_of(request)
     await admitted(request, "call", "read")
     name = request.path_params["name"]
-    if name not in house.chat.models:
-        raise unknown_model(name, house.chat.models)
-    return _json(_described(house, name))
+    if name not in gateway.chat.models:
+        raise unknown_model(name, gateway.chat.models)
+    return _json(_described(gateway, name))
 
 
 async def health(_: Request) -> Response:
@@ -135,16 +137,16 @@ async def health(_: Request) -> Response:
 
 async def ready(request: Request) -> Response:
     """Say whether requests can be answered: the database is there; who may read hears more."""
-    house = house_of(request)
-    await house.ledger.balances(["all"])
-    if house.keys is not None and not await _may_read(request):
+    gateway = gateway_of(request)
+    await gateway.ledger.balances(["all"])
+    if gateway.keys is not None and not await _may_read(request):
         return _json({"status": "ready"})
-    policies = house.chat.policies
+    policies = gateway.chat.policies
     bundles = {name: policy.certificates for name, policy in policies.items()}
     notes = [note for policy in policies.values() for note in policy.notes()]
     latency = {
         name: {"median_s": median, "p95_s": slow}
-        for name, (median, slow) in house.metrics.quantiles().items()
+        for name, (median, slow) in gateway.metrics.quantiles().items()
     }
     said = {"status": "ready", "policies": bundles, "notes": notes, "latency": latency}
     return _json(said)
@@ -162,28 +164,30 @@ async def spending(request: Request) -> Response:
 
     An admin's key sees all; one that may read what no single key spent, and its own.
     """
-    house = house_of(request)
+    gateway = gateway_of(request)
     key = await admitted(request, "call", "read")
     if key is not None and not key.scopes & {"read", "admin"}:
-        return _json((await charged(house.ledger, [key.account], key.on_account)).to_json())
+        return _json((await charged(gateway.ledger, [key.account], key.on_account)).to_json())
     keys = [] if key is None else [key]
-    if house.keys is not None and key is not None and "admin" in key.scopes:
-        keys = await house.keys.list()
-    accounts = all_accounts(house.config, keys)
-    limits = all_limits(house.config, keys, datetime.now(UTC))
+    if gateway.keys is not None and key is not None and "admin" in key.scopes:
+        keys = await gateway.keys.list()
+    accounts = all_accounts(gateway.config, keys)
+    limits = all_limits(gateway.config, keys, datetime.now(UTC))
     shown = [limit for limit in limits if limit.account in accounts]
-    return _json((await charged(house.ledger, accounts, shown)).to_json())
+    return _json((await charged(gateway.ledger, accounts, shown)).to_json())
 
 
 async def metrics(request: Request) -> Response:
     """Give the figures for Prometheus."""
-    house = house_of(request)
+    gateway = gateway_of(request)
     await admitted(request, "read", "admin")
     try:
-        found = await charged(house.ledger, all_accounts(house.config, ()), house.config.limits)
+        found = await charged(
+            gateway.ledger, all_accounts(gateway.config, ()), gateway.config.limits
+        )
     except StoreError:  # the rest is worth having all the same
         found = None
-    return Response(house.metrics.text(found), media_type=CONTENT_TYPE)
+    return Response(gateway.metrics.text(found), media_type=CONTENT_TYPE)
 
 
 async def openapi(_: Request) -> Response:
@@ -191,10 +195,10 @@ async def openapi(_: Request) -> Response:
     return _json(description())
 
 
-def house_of(request: Request) -> GatewayState:
+def gateway_of(request: Request) -> GatewayState:
     """Return what the application was opened with."""
-    house: GatewayState = request.app.state.house
-    return house
+    gateway: GatewayState = request.app.state.gateway
+    return gateway
 
 
 async def admitted(request: Request, *scopes: Scope) -> KeyRecord | None:
@@ -203,13 +207,13 @@ async def admitted(request: Request, *scopes: Scope) -> KeyRecord | None:
     Raises:
         RefusedError: the key is absent, unknown, or opens something else.
     """
-    house = house_of(request)
-    if house.keys is None:
+    gateway = gateway_of(request)
+    if gateway.keys is None:
         return None
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
         raise unknown_key()
-    key = await house.keys.find(secret.strip())
+    key = await gateway.keys.find(secret.strip())
     if key is None:
         raise unknown_key()
     if not key.scopes & {*scopes, "admin"}:
@@ -248,11 +252,11 @@ async def _no_such_method(request: Request, error: Exception) -> Response:
     return refused(ApiError(405, said, code="method_not_allowed", headers=allowed))
 
 
-def _described(house: GatewayState, name: str) -> dict[str, Any]:
-    chat = house.chat
+def _described(gateway: GatewayState, name: str) -> dict[str, Any]:
+    chat = gateway.chat
     found: dict[str, Any] = {"id": name, "object": "model", "created": 0, "owned_by": "farthing"}
-    if name in chat.passing.upstreams:
-        price = chat.passing.upstreams[name].price
+    if name in chat.proxy.upstreams:
+        price = chat.proxy.upstreams[name].price
         return found | {
             "farthing": {"kind": "model", "price": None if price is None else str(price)}
         }

@@ -11,7 +11,7 @@ from farthing.errors import ConfigError, FarthingError
 from farthing.gateway.background import BackgroundCaller
 from farthing.gateway.charging import RequestLimits
 from farthing.gateway.chat import Chat
-from farthing.gateway.circuit_breaker import CircuitBreaker, hurry
+from farthing.gateway.circuit_breaker import CircuitBreaker, limit_retries
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import AUDIT, SHADOW, RecordSection
 from farthing.gateway.errors import logged
@@ -84,7 +84,7 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         if keys is not None:
             stack.push_async_callback(keys.aclose)
         admissions = config.models.admissions(workers=serve.workers)
-        hurried = hurry(config.models, serve.fallbacks)
+        hurried = limit_retries(config.models, serve.fallbacks)
         upstreams = open_upstreams(hurried, admissions)
         for name, upstream in upstreams.items():
             stack.push_async_callback(upstream.aclose)
@@ -101,8 +101,8 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         opening = _Opening(config, stack, ledger, limits, metrics, sections, policies)
         recording = None if config.record is None else await opening.recording(config.record)
         strongest = Baseline(serve.strongest, upstreams[serve.strongest].price)
-        cooling = CircuitBreaker(serve.cooldown_s, serve.fallbacks)
-        passing = Proxy(upstreams, serve.default_max_output, serve.fallbacks, cooling)
+        breaker = CircuitBreaker(serve.cooldown_s, serve.fallbacks)
+        proxy = Proxy(upstreams, serve.default_max_output, serve.fallbacks, breaker)
         paces = {
             name: Pace.of(section.pacing, serve.workers)
             for name, section in config.policies.items()
@@ -110,7 +110,7 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         }
         chat = Chat(
             config=config,
-            passing=passing,
+            proxy=proxy,
             policies=policies,
             ledger=ledger,
             limits=limits,

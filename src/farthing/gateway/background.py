@@ -33,8 +33,8 @@ class BackgroundCaller:
         Raises:
             FarthingError: money does not allow it, or the model's key is wrong.
         """
-        payer = RequestCharges(self.ledger, self._limits(), None, self.lease_s, self.name, trace)
-        journal = ChargingJournal(payer, self.sections)
+        charges = RequestCharges(self.ledger, self._limits(), None, self.lease_s, self.name, trace)
+        journal = ChargingJournal(charges, self.sections)
         meter = Meter(journal, disputes=True)
         try:
             return await act(agent, Turn(Question(trace, question), 1), meter.client)

@@ -298,10 +298,10 @@ class _Took(msgspec.Struct, frozen=True):
 class ChargingJournal:
     """The journal of one request's episode: its calls go through the gateway's ledger."""
 
-    payer: RequestCharges
+    charges: RequestCharges
     sections: Mapping[str, str]
     """What clients call a model, its section, to what its provider calls it."""
-    skips: Callable[[str], bool] = lambda _: False
+    is_open: Callable[[str], bool] = lambda _: False
     """Says whether a model is left alone now."""
     refused: LimitError | None = None
     """The last limit that did not allow a call."""
@@ -321,15 +321,15 @@ class ChargingJournal:
         """
         largest = Amount(largest_nano, entry.tokens, 1)
         model = self._section(entry)
-        if self.skips(model):
-            raise self.payer.skip(model)
+        if self.is_open(model):
+            raise self.charges.skip(model)
         try:
-            hold = await self.payer.reserve(model, largest)
+            hold = await self.charges.reserve(model, largest)
         except LimitError as error:
             self.refused = error
             raise
         self._made += 1
-        self._open[self._made] = self.payer.attempt(model, hold)
+        self._open[self._made] = self.charges.attempt(model, hold)
         return self._made
 
     def _section(self, entry: Entry) -> str:

@@ -60,7 +60,7 @@ class Chat:
     """Answers requests for chat completions."""
 
     config: ServeConfig
-    passing: Proxy
+    proxy: Proxy
     policies: dict[str, GatewayPolicy]
     ledger: Accounts
     limits: RequestLimits
@@ -73,7 +73,7 @@ class Chat:
     @property
     def models(self) -> list[str]:
         """What clients may ask for: models, and a virtual one for each policy."""
-        return [*self.passing.upstreams, *(PREFIX + name for name in self.policies)]
+        return [*self.proxy.upstreams, *(PREFIX + name for name in self.policies)]
 
     def route(self, request: ChatRequest, key: KeyRecord | None) -> Route:
         """Return where a request goes.
@@ -87,14 +87,14 @@ class Chat:
             raise unknown_model(name, self.models)
         if key is not None and key.models and name not in key.models:
             raise forbidden(f"use the model '{name}'")
-        if name in self.passing.upstreams:
+        if name in self.proxy.upstreams:
             taking = [p for p in self.policies.values() if name in p.section.answers_for]
             fit = [(policy, policy.outside(request)) for policy in taking]
             inside = [policy for policy, other in fit if other is None]
             if inside:
                 return Route(name, inside[0])
             why = "a model was asked, which promises nothing"
-            nearly = [(policy, one) for policy, one in fit if one is not None and one.nearly]
+            nearly = [(policy, one) for policy, one in fit if one is not None and one.near_miss]
             for policy, one in nearly[:1]:
                 self._outside(policy, one)
                 why += f"; nor is it the task of {PREFIX}{policy.name}, since {one}"
@@ -119,14 +119,14 @@ class Chat:
         """
         request = asked.request
         route = self.route(request, asked.key)
-        with self._paying(asked, route, waiting) as payer:
-            decided = await self._decided(asked, route, payer)
+        with self._paying(asked, route, waiting) as charges:
+            decided = await self._decided(asked, route, charges)
             if isinstance(decided, PolicyReply):
                 return JsonReply(decided.body(), decided.receipt)
-            line = self.passing.line(route.model)
-            name, reply = await self.passing.send(line, route.asked(request), payer, asked.deadline)
-            receipt = self._received(asked, name, reply, payer, decided)
-            self._keep(request, route, payer, receipt, reply)
+            line = self.proxy.fallback_chain(route.model)
+            name, reply = await self.proxy.send(line, route.asked(request), charges, asked.deadline)
+            receipt = self._received(asked, name, reply, charges, decided)
+            self._keep(request, route, charges, receipt, reply)
             return JsonReply(_with_receipt(reply.body, receipt), receipt)
 
     async def pieces(
@@ -141,10 +141,10 @@ class Chat:
         """
         request = asked.request
         route = self.route(request, asked.key)
-        with self._paying(asked, route, waiting) as payer:
-            decided = await self._decided(asked, route, payer)
+        with self._paying(asked, route, waiting) as charges:
+            decided = await self._decided(asked, route, charges)
             if not isinstance(decided, PolicyReply):
-                async with aclosing(self._streamed(asked, route, payer, decided)) as pieces:
+                async with aclosing(self._streamed(asked, route, charges, decided)) as pieces:
                     async for piece in pieces:
                         yield piece
                 return
@@ -153,15 +153,15 @@ class Chat:
             yield chunk
 
     async def _streamed(
-        self, asked: CompletionContext, route: Route, payer: RequestCharges, why: str
+        self, asked: CompletionContext, route: Route, charges: RequestCharges, why: str
     ) -> AsyncGenerator[bytes | Receipt]:
         """Pass a model's pieces on; a stream that is left is counted and kept as what it was."""
         request, sent = asked.request, route.asked(asked.request)
-        line, said = self.passing.line(route.model), list[str]()
+        line, said = self.proxy.fallback_chain(route.model), list[str]()
         usage: bytes | None = None
         opened: tuple[str, StreamedReply] | None = None
         try:
-            async with self.passing.stream(line, sent, payer, asked.deadline) as opened:
+            async with self.proxy.stream(line, sent, charges, asked.deadline) as opened:
                 name, streamed = opened
                 async for piece in streamed:
                     if self.recorder is not None:
@@ -170,15 +170,15 @@ class Chat:
                         usage = piece  # it comes last, and what it all cost is known after it
                     else:
                         yield piece
-                reply = payer.tries[-1].bounded(streamed.reply)
+                reply = charges.tries[-1].bounded(streamed.reply)
         except (GeneratorExit, asyncio.CancelledError):
             if opened is not None:
-                stopped = self._receipt(asked, opened[0], payer, STOPPED)
-                most = opened[1].so_far and payer.tries[-1].bounded(opened[1].so_far)
-                self._keep(request, route, payer, stopped, most, "".join(said))
+                stopped = self._receipt(asked, opened[0], charges, STOPPED)
+                most = opened[1].so_far and charges.tries[-1].bounded(opened[1].so_far)
+                self._keep(request, route, charges, stopped, most, "".join(said))
             raise
-        receipt = self._received(asked, name, reply, payer, why)
-        self._keep(request, route, payer, receipt, reply, "".join(said))
+        receipt = self._received(asked, name, reply, charges, why)
+        self._keep(request, route, charges, receipt, reply, "".join(said))
         if usage is not None:
             yield _with_receipt(usage, receipt)
         yield receipt
@@ -190,31 +190,33 @@ class Chat:
         """Return who pays while the block runs, and learn from its tries which models fail."""
         policy, lease_s = route.policy.name if route.policy else None, self.config.serve.lease_s
         of_job = route.policy is not None and route.policy.section.job is not None
-        noting = frozenset[str]() if of_job else self.passing.noting
-        payer = RequestCharges(
+        noting = frozenset[str]() if of_job else self.proxy.noting
+        charges = RequestCharges(
             self.ledger, self.limits, asked.key, lease_s, policy, asked.trace, waiting, noting
         )
         try:
-            yield payer
+            yield charges
         finally:
-            self.passing.cooling.learn(payer.tries)
+            self.proxy.breaker.record(charges.tries)
 
     async def _decided(
-        self, asked: CompletionContext, route: Route, payer: RequestCharges
+        self, asked: CompletionContext, route: Route, charges: RequestCharges
     ) -> PolicyReply | str:
         """Return a policy's reply; where no bundle decides, why nothing is promised."""
         policy, request = route.policy, asked.request
         if policy is None:
             return route.why
-        limited = request.wishes.budget_nano is not None
-        chosen = policy.choose(request.wishes, await policy.most_nano(request) if limited else None)
+        limited = request.options.budget_nano is not None
+        chosen = policy.choose(
+            request.options, await policy.most_nano(request) if limited else None
+        )
         if chosen.loaded is None:
             return chosen.why
-        given, answer = await self._answered(asked, policy, chosen, payer)
+        given, answer = await self._answered(asked, policy, chosen, charges)
         receipt = given.receipt
         self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, receipt.promise)
         if self.recorder is not None:
-            self.recorder.decided(request, policy, payer, receipt, answer)
+            self.recorder.decided(request, policy, charges, receipt, answer)
         return given
 
     async def _answered(
@@ -222,59 +224,59 @@ class Chat:
         asked: CompletionContext,
         policy: GatewayPolicy,
         chosen: BundleChoice,
-        payer: RequestCharges,
+        charges: RequestCharges,
     ) -> tuple[PolicyReply, Answer]:
         """Have a bundle answer; where a pacer may choose which, tell it what that cost."""
         pace = self.paces.get(policy.name)
-        if pace is None or asked.request.wishes.choose:
+        if pace is None or asked.request.options.choose:
             ended = policy.why_ended(chosen.loaded) if chosen.loaded else ""
             chosen = replace(chosen, ended=ended)
-            return await self._played(asked, policy, chosen, payer)
+            return await self._played(asked, policy, chosen, charges)
         paced = pace.choose(list(policy.loaded.values()))
         ended = policy.why_ended(paced.mode)
         chosen = BundleChoice(paced.mode, paced.mode.question_budget_nano, ended=ended)
         answered = False
         try:
-            found = await self._played(asked, policy, chosen, payer)
+            found = await self._played(asked, policy, chosen, charges)
             answered = True
             return found
         finally:  # what failed was charged as well
-            pace.settle(paced, payer.spent_nano if answered or payer.spent_nano else None)
+            pace.settle(paced, charges.spent_nano if answered or charges.spent_nano else None)
 
     async def _played(
         self,
         asked: CompletionContext,
         policy: GatewayPolicy,
         chosen: BundleChoice,
-        payer: RequestCharges,
+        charges: RequestCharges,
     ) -> tuple[PolicyReply, Answer]:
         inside = replace(asked, request=policy.asked(asked.request))
-        passing, strongest = self.passing, self.strongest
+        proxy, strongest = self.proxy, self.strongest
         return await policy_reply.answer_with_policy(
-            inside, chosen, payer, passing, strongest, policy.name
+            inside, chosen, charges, proxy, strongest, policy.name
         )
 
     def _received(
-        self, asked: CompletionContext, name: str, reply: Reply, payer: RequestCharges, why: str
+        self, asked: CompletionContext, name: str, reply: Reply, charges: RequestCharges, why: str
     ) -> Receipt:
         """Return the receipt of a model's own reply, of which nothing is promised."""
-        receipt, price = self._receipt(asked, name, payer, why), self.strongest.price
+        receipt, price = self._receipt(asked, name, charges, why), self.strongest.price
         if price is None:
             return receipt
         would = price.cost_nano(reply.usage, reply.latency_s)
-        return replace(receipt, saved_nano=would - payer.spent_nano)
+        return replace(receipt, saved_nano=would - charges.spent_nano)
 
     def _receipt(
-        self, asked: CompletionContext, name: str, payer: RequestCharges, why: str
+        self, asked: CompletionContext, name: str, charges: RequestCharges, why: str
     ) -> Receipt:
         return Receipt(
-            trace=payer.note,
+            trace=charges.note,
             model=asked.request.model,
             answered_by=name,
-            cost_nano=payer.spent_nano,
-            estimated=payer.estimated,
+            cost_nano=charges.spent_nano,
+            estimated=charges.estimated,
             latency_s=asked.deadline.took_s,
-            calls=attempts_json(payer.tries),
+            calls=attempts_json(charges.tries),
             says=f"Nothing is promised: {why}.",
             stopped=why == STOPPED,
         )
@@ -283,7 +285,7 @@ class Chat:
         self,
         request: ChatRequest,
         route: Route,
-        payer: RequestCharges,
+        charges: RequestCharges,
         receipt: Receipt,
         reply: Reply | None,
         text: str | None = None,
@@ -292,7 +294,7 @@ class Chat:
         kind = "stopped" if receipt.stopped else NONE
         self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, kind)
         if self.recorder is not None:
-            self.recorder.passed(request, route.policy, payer, receipt, reply, text)
+            self.recorder.passed(request, route.policy, charges, receipt, reply, text)
 
     def _outside(self, policy: GatewayPolicy, why: Mismatch) -> None:
         """Count a request that somebody may think to be a policy's task."""

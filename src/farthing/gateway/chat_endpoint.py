@@ -42,18 +42,18 @@ JSON, EVENTS = "application/json", "text/event-stream"
 
 
 async def create_chat_completion(
-    house: GatewayState, http: Request, key: KeyRecord | None
+    gateway: GatewayState, http: Request, key: KeyRecord | None
 ) -> Response:
     """Answer a posted chat completion.
 
     Raises:
         FarthingError: it is not answered, or could not be begun.
     """
-    body = await read_body(http, house.config.serve.most_body_bytes)
+    body = await read_body(http, gateway.config.serve.most_body_bytes)
     request = read_chat(body, http.headers)
-    most = house.config.serve.deadline_s
-    deadline = Deadline.within(min(most, request.wishes.deadline_s or most))
-    posted = _CompletionHandler(house, request, key, uuid4().hex, deadline)
+    most = gateway.config.serve.deadline_s
+    deadline = Deadline.within(min(most, request.options.deadline_s or most))
+    posted = _CompletionHandler(gateway, request, key, uuid4().hex, deadline)
     once = http.headers.get("idempotency-key")
     if once is None:
         return await posted.answer(http)
@@ -66,7 +66,7 @@ async def create_chat_completion(
 class _CompletionHandler:
     """One request under way."""
 
-    house: GatewayState
+    gateway: GatewayState
     request: ChatRequest
     key: KeyRecord | None
     trace: str
@@ -79,13 +79,13 @@ class _CompletionHandler:
     @property
     def chat(self) -> Chat:
         """Who answers it."""
-        return self.house.chat
+        return self.gateway.chat
 
     async def answer_once(self, http: Request, once: str, body: bytes) -> Response:
         """Answer, or repeat the answer that was given under this idempotency key."""
         mark = hashlib.sha256(body).hexdigest()
         lease = self._lease_s()
-        match await self.house.ledger.claim(once, mark, lease_s=lease):
+        match await self.gateway.ledger.claim(once, mark, lease_s=lease):
             case Done(status=status, body=known):
                 kind = EVENTS if self.request.stream and status == 200 else JSON
                 headers = {"Idempotent-Replayed": "true", **replayed(known)}
@@ -95,12 +95,12 @@ class _CompletionHandler:
             case Different():
                 said = "this idempotency key was used for another request; take a new one"
                 raise ApiError(422, said, code="idempotency_key_reused")
-        self.claimed, self.waiting = once, DeferredSettlements(self.house.ledger)
+        self.claimed, self.waiting = once, DeferredSettlements(self.gateway.ledger)
         return await self.answer(http)
 
     async def answer(self, http: Request) -> Response:
         """Answer; of a stream the first piece is known when this returns."""
-        self.house.metrics.begin()
+        self.gateway.metrics.begin()
         pieces = None
         asked = CompletionContext(self.request, self.key, self.trace, self.deadline)
         try:
@@ -125,19 +125,19 @@ class _CompletionHandler:
 
     async def end(self, status: int, body: bytes | None) -> None:
         """Count the request; keep its reply for those who send it again, or free its key."""
-        self.house.metrics.end(self._label(), status, self.deadline.took_s)
+        self.gateway.metrics.end(self._label(), status, self.deadline.took_s)
         if self.claimed is None:
             return
         if body is None:
-            await self.house.ledger.abandon(self.claimed)
+            await self.gateway.ledger.abandon(self.claimed)
         else:
-            await self.house.ledger.finish(self.claimed, status, body)
+            await self.gateway.ledger.finish(self.claimed, status, body)
         if self.waiting is not None:
             await self.waiting.settle()
 
     def _lease_s(self) -> float:
         """Return how long nobody else may run it: its deadline, and time to write what it cost."""
-        serve = self.house.config.serve
+        serve = self.gateway.config.serve
         return self.deadline.seconds + serve.lease_s - serve.deadline_s
 
     def late(self, error: BaseException) -> bool:

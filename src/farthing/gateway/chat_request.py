@@ -58,7 +58,7 @@ class ChatRequest:
     """Choices to return."""
     limit: int | None
     """Most output tokens of a choice, where it names a limit."""
-    wishes: RequestOptions
+    options: RequestOptions
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -109,25 +109,25 @@ def read_chat(
 
     >>> said = b'{"model": "m", "messages": [{"role": "user", "content": "a=4;a?"}], "new": 1}'
     >>> request = read_chat(said, {"X-Farthing-Budget": "0.002"})
-    >>> request.model, request.wishes.budget_nano, request.plain
+    >>> request.model, request.options.budget_nano, request.plain
     ('m', 2000000, False)
     """
     raw = _decoded(body, most_depth)
-    wishes = read_options(raw.pop("farthing", None), headers)
+    options = read_options(raw.pop("farthing", None), headers)
     _check_messages(raw.get("messages"))
     for name, check in _CHECKS.items():
         if raw.get(name) is not None:
             check(raw[name], name)
     model = _model(raw.get("model"))
-    options = raw.get("stream_options") or {}
+    streaming = raw.get("stream_options") or {}
     return ChatRequest(
         body=raw,
         model=model,
         stream=bool(raw.get("stream")),
-        include_usage=bool(options.get("include_usage")),
+        include_usage=bool(streaming.get("include_usage")),
         n=raw.get("n") or 1,
         limit=next((raw[name] for name in _LIMITS if raw.get(name)), None),
-        wishes=wishes,
+        options=options,
     )
 
 
@@ -143,7 +143,7 @@ def conversation_of(request: ChatRequest) -> str:
     >>> conversation_of(read_chat(first, {})) == conversation_of(read_chat(later, {}))
     True
     """
-    named = request.wishes.conversation
+    named = request.options.conversation
     beginning = ["named", named] if named is not None else ["begun", *_beginning(request)]
     said = msgspec.json.encode(beginning, order="sorted")
     return hashlib.sha256(said).hexdigest()[:16]

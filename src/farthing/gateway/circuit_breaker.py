@@ -23,7 +23,7 @@ _AT_FAULT = frozenset({BadRequestError.kind, ContentRefusedError.kind, ContextTo
 """Failures that say nothing of the model."""
 
 
-def hurry(models: ModelsConfig, fallbacks: Collection[str]) -> ModelsConfig:
+def limit_retries(models: ModelsConfig, fallbacks: Collection[str]) -> ModelsConfig:
     """Return models that are tried as one tries for a client who waits.
 
     Args:
@@ -45,10 +45,10 @@ class CircuitBreaker:
     """Which models are left alone now.
 
     >>> clock = iter([0.0, 1.0, 10.0, 10.0, 10.1]).__next__  # when it is asked
-    >>> cooling = CircuitBreaker(10.0, {"large"}, clock)
+    >>> breaker = CircuitBreaker(10.0, {"large"}, clock)
     >>> for _ in range(FAILURES):
-    ...     cooling.failed("large")
-    >>> cooling.skips("large"), cooling.skips("large"), cooling.skips("large")
+    ...     breaker.failed("large")
+    >>> breaker.is_open("large"), breaker.is_open("large"), breaker.is_open("large")
     (True, False, True)
     """
 
@@ -61,7 +61,7 @@ class CircuitBreaker:
     """Requests in a row that a model failed."""
     _until: dict[str, float] = field(default_factory=dict)
 
-    def skips(self, name: str) -> bool:
+    def is_open(self, name: str) -> bool:
         """Return whether a model is left alone; after the pause one request may try it."""
         if self._rests(name):
             return True
@@ -91,7 +91,7 @@ class CircuitBreaker:
         self._failures.pop(name, None)
         self._until.pop(name, None)
 
-    def learn(self, tries: Sequence[ChargeAttempt]) -> None:
+    def record(self, tries: Sequence[ChargeAttempt]) -> None:
         """Note what came of a request; a try that was cut off says nothing."""
         for name in {one.model for one in tries}:
             own = [one for one in tries if one.model == name]

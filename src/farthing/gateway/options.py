@@ -60,8 +60,9 @@ def read_options(said: Any, headers: Mapping[str, str]) -> RequestOptions:
     Raises:
         RequestError: a field is unknown or out of its range.
 
-    >>> wishes = read_options({"budget": 0.002}, {"X-Farthing-Budget": "1", "X-Farthing-Mode": "m"})
-    >>> wishes.budget_nano, wishes.mode, wishes.reliability
+    >>> headers = {"X-Farthing-Budget": "1", "X-Farthing-Mode": "m"}
+    >>> options = read_options({"budget": 0.002}, headers)
+    >>> options.budget_nano, options.mode, options.reliability
     (2000000, 'm', None)
     """
     if said is not None and not isinstance(said, dict):

@@ -134,7 +134,7 @@ class GatewayPolicy:
 
     def outside(self, request: ChatRequest) -> Mismatch | None:
         """Say why a request is not part of the task; None where it is."""
-        return TaskTemplate(self.section.system, self.max_output, self._temperature).why_not(
+        return TaskTemplate(self.section.system, self.max_output, self._temperature).mismatch(
             request
         )
 
@@ -154,34 +154,34 @@ class GatewayPolicy:
         question = Question("", text_of(request.messages[-1]))
         return None if self.tries is None else await most_nano(self.plan, question, self.tries)
 
-    def choose(self, wishes: RequestOptions, most_nano: int | None = None) -> BundleChoice:
+    def choose(self, options: RequestOptions, most_nano: int | None = None) -> BundleChoice:
         """Return which bundle answers; a budget is rounded down to one that was calibrated.
 
         Args:
-            wishes: of the request.
+            options: of the request.
             most_nano: the most that can be spent on it; a budget of so much binds nothing.
 
         Raises:
             InputError: there is no such mode.
         """
         some = list(self.loaded.values())
-        if wishes.mode is not None:
-            if wishes.mode not in self.section.bundles:
+        if options.mode is not None:
+            if options.mode not in self.section.bundles:
                 known = ", ".join(self.section.bundles) or "none"
-                raise InputError(f"there is no mode '{wishes.mode:.40}'; there are: {known}")
-            some = [one for one in some if one.mode == wishes.mode]
+                raise InputError(f"there is no mode '{options.mode:.40}'; there are: {known}")
+            some = [one for one in some if one.mode == options.mode]
         if not some:
             unproved = "of the bundle that is here nothing was proved, so it does not decide"
-            here = self.unproved if wishes.mode is None else self.unproved & {wishes.mode}
+            here = self.unproved if options.mode is None else self.unproved & {options.mode}
             why = unproved if here else "no bundle decides here yet"
-            return BundleChoice(None, wishes.budget_nano, why)
-        asked = wishes.reliability
+            return BundleChoice(None, options.budget_nano, why)
+        asked = options.reliability
         if asked is not None:
             some = [one for one in some if self._keeps(one, asked)]
             if not some:
                 said = f"nothing here is proved at a reliability of {float(asked):g}"
-                return BundleChoice(None, wishes.budget_nano, said)
-        return select_bundle(some, wishes.budget_nano, most_nano)
+                return BundleChoice(None, options.budget_nano, said)
+        return select_bundle(some, options.budget_nano, most_nano)
 
     def _keeps(self, one: ServedBundle, asked: Fraction) -> bool:
         proved = one.reliability

@@ -59,8 +59,8 @@ class Baseline:
 async def answer_with_policy(
     asked: CompletionContext,
     chosen: BundleChoice,
-    payer: RequestCharges,
-    passing: Proxy,
+    charges: RequestCharges,
+    proxy: Proxy,
     strongest: Baseline,
     group: str | None = None,
 ) -> tuple[PolicyReply, Answer]:
@@ -69,8 +69,8 @@ async def answer_with_policy(
     Args:
         asked: of the policy's task, as the task asks it.
         chosen: the bundle, and the budget of the request.
-        payer: whose money is spent; its note is the id of the trace.
-        passing: the models by themselves, which a fallback is asked through.
+        charges: whose money is spent; its note is the id of the trace.
+        proxy: the models by themselves, which a fallback is asked through.
         strongest: the model that savings are counted against.
         group: that of the trace, as it is recorded, since policies may decide by it.
 
@@ -80,31 +80,31 @@ async def answer_with_policy(
     if chosen.loaded is None:
         raise InputError("no bundle was chosen")
     request = asked.request
-    journal = ChargingJournal(payer, passing.sections, passing.cooling.skips)
-    question = Question(payer.note, text_of(request.messages[-1]), group=group)
+    journal = ChargingJournal(charges, proxy.sections, proxy.breaker.is_open)
+    question = Question(charges.note, text_of(request.messages[-1]), group=group)
     try:
         done = await chosen.loaded.orchestrator.answer(
             question, budget_nano=chosen.budget_nano, meter=Meter(journal, disputes=True)
         )
     finally:
         await asyncio.shield(journal.close())
-    before = len(payer.tries)
-    fallback = await _fallback(asked, done, journal, passing)
+    before = len(charges.tries)
+    fallback = await _fallback(asked, done, journal, proxy)
     if fallback is None:
-        _check(done, journal, request.wishes.budget_nano)
+        _check(done, journal, request.options.budget_nano)
         made = build_reply(done, chosen.loaded, request.model, 0.0, chosen.why, chosen.ended)
-        done = _with(done, _unseen(payer.tries, before, passing.sections))
+        done = _with(done, _unseen(charges.tries, before, proxy.sections))
     else:
-        own = fallback.call(payer.tries[before:], passing.sections)
-        done = _with(done, [*_unseen(payer.tries, before, passing.sections), own])
+        own = fallback.call(charges.tries[before:], proxy.sections)
+        done = _with(done, [*_unseen(charges.tries, before, proxy.sections), own])
         made = fallback.given(done, request.model, chosen.loaded.mode)
-    cost, would = payer.spent_nano, strongest.would_cost(list(done.trace.calls))
+    cost, would = charges.spent_nano, strongest.would_cost(list(done.trace.calls))
     receipt = replace(
         made.receipt,
         cost_nano=cost,
-        estimated=payer.estimated,
+        estimated=charges.estimated,
         latency_s=asked.deadline.took_s,
-        calls=attempts_json(payer.tries),
+        calls=attempts_json(charges.tries),
         saved_nano=None if would is None else would - cost,
     )
     return replace(made, receipt=receipt), done
@@ -150,21 +150,21 @@ class _FallbackReply:
 
 
 async def _fallback(
-    asked: CompletionContext, done: Answer, journal: ChargingJournal, passing: Proxy
+    asked: CompletionContext, done: Answer, journal: ChargingJournal, proxy: Proxy
 ) -> _FallbackReply | None:
     """Ask the fallbacks of the models whose failure nobody's answer came after.
 
     None: there are none, or they failed as well, or no money is left for them. So the policy's own
     reply is what there is, or its refusal.
     """
-    payer = journal.payer
+    charges = journal.charges
     nothing = all(call.error is not None for call in _calls(done))
-    failed = unanswered(payer.tries, nothing=nothing)
-    line = passing.instead(failed, {one.model for one in payer.tries})
+    failed = unanswered(charges.tries, nothing=nothing)
+    line = proxy.fallbacks_for(failed, {one.model for one in charges.tries})
     if not line:
         return None
     try:
-        name, reply = await passing.send(list(line), asked.request, payer, asked.deadline)
+        name, reply = await proxy.send(list(line), asked.request, charges, asked.deadline)
     except LimitError as error:
         journal.refused = error
     except (ModelError, BudgetError):
@@ -212,8 +212,8 @@ def _check(done: Answer, journal: ChargingJournal, budget_nano: int | None) -> N
         slow = all(one.type == "timeout" for one in failures)
         limited = all(one.type == "rate_limit" for one in failures)
         status = 504 if slow else 429 if limited else 502
-        said = nobody_answered(journal.payer.failed)
-        again = {"Retry-After": str(journal.payer.again_s)} if limited else {}
+        said = nobody_answered(journal.charges.failed)
+        again = {"Retry-After": str(journal.charges.again_s)} if limited else {}
         code = f"upstream_{failures[-1].type}"
         raise ApiError(status, said, "api_error", code, headers=again)
     why = next(iter(done.caveats), "nothing could be asked")

@@ -53,7 +53,7 @@ class Proxy:
     upstreams: Mapping[str, Upstream]
     default_max_output: int
     fallbacks: Mapping[str, Sequence[str]]
-    cooling: CircuitBreaker
+    breaker: CircuitBreaker
     """Which models are left alone now."""
 
     @property
@@ -66,11 +66,11 @@ class Proxy:
         """The models whose calls note when they are written."""
         return frozenset(name for name, one in self.upstreams.items() if one.notes_sending)
 
-    def line(self, name: str) -> list[str]:
+    def fallback_chain(self, name: str) -> list[str]:
         """Return a model and those that stand in for it, in turn."""
         return list(dict.fromkeys((name, *self.fallbacks.get(name, ()))))
 
-    def instead(self, failed: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
+    def fallbacks_for(self, failed: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
         """Return who may stand in for models that failed, in turn, to the model it is for.
 
         Args:
@@ -85,7 +85,7 @@ class Proxy:
         return {other: name for other, name in found.items() if other not in asked}
 
     async def send(
-        self, line: Sequence[str], request: ChatRequest, payer: RequestCharges, deadline: Deadline
+        self, line: Sequence[str], request: ChatRequest, charges: RequestCharges, deadline: Deadline
     ) -> tuple[str, Reply]:
         """Return who of a line answered, and the reply.
 
@@ -94,65 +94,67 @@ class Proxy:
             BudgetError: it can cost more than the request allows.
             ModelError: the model failed, and so did its fallbacks; it names them all.
         """
-        for call, last in self._calls(line, request, payer, deadline):
+        for call, last in self._calls(line, request, charges, deadline):
             try:
-                return call.upstream.name, await send(call, self._around(call, payer))
+                return call.upstream.name, await send(call, self._around(call, charges))
             except ModelError as error:
-                if not _should_fall_back(error, call, payer) or last:
+                if not _should_fall_back(error, call, charges) or last:
                     raise
         raise AssertionError("a model was asked")
 
     @asynccontextmanager
     async def stream(
-        self, line: Sequence[str], request: ChatRequest, payer: RequestCharges, deadline: Deadline
+        self, line: Sequence[str], request: ChatRequest, charges: RequestCharges, deadline: Deadline
     ) -> AsyncIterator[tuple[str, StreamedReply]]:
         """Open a reply in pieces while the block runs; raises like `send`, also amid the pieces."""
         try:
             async with AsyncExitStack() as stack:
-                yield await self._open(stack, self._calls(line, request, payer, deadline), payer)
+                yield await self._open(
+                    stack, self._calls(line, request, charges, deadline), charges
+                )
         except ModelError as error:
             if not error.failed:  # it broke amid its pieces
-                _note(error, payer)
+                _note(error, charges)
             raise
 
     async def _open(
-        self, stack: AsyncExitStack, calls: Iterator[tuple[Call, bool]], payer: RequestCharges
+        self, stack: AsyncExitStack, calls: Iterator[tuple[Call, bool]], charges: RequestCharges
     ) -> tuple[str, StreamedReply]:
         for call, last in calls:
             try:
-                opening = stream(call, self._around_stream(call, payer))
+                opening = stream(call, self._around_stream(call, charges))
                 return call.upstream.name, await stack.enter_async_context(opening)
             except ModelError as error:
-                if not _should_fall_back(error, call, payer) or last:
+                if not _should_fall_back(error, call, charges) or last:
                     raise
         raise AssertionError("a model was asked")
 
     def _calls(
-        self, line: Sequence[str], request: ChatRequest, payer: RequestCharges, deadline: Deadline
+        self, line: Sequence[str], request: ChatRequest, charges: RequestCharges, deadline: Deadline
     ) -> Iterator[tuple[Call, bool]]:
         """Yield the call to each model of a line that is not left alone, and whether it is last."""
-        ready = self.cooling.ready(line)
+        ready = self.breaker.ready(line)
         for one in line:
             if one in ready:
-                self.cooling.begin(one)
+                self.breaker.begin(one)
                 call = Call(self.upstreams[one], request, self.default_max_output, deadline.until)
                 yield call, one == ready[-1]
             else:
-                payer.skip(one)
+                charges.skip(one)
 
-    def _around(self, call: Call, payer: RequestCharges) -> AroundSend:
+    def _around(self, call: Call, charges: RequestCharges) -> AroundSend:
         async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
-            async with payer.trying(call.upstream.name, _largest(call, payer)) as held:
+            async with charges.trying(call.upstream.name, _largest(call, charges)) as held:
                 reply = await attempt()
                 await held.settle(reply.cost_nano, reply.usage)
                 return held.bounded(reply)
 
         return paid
 
-    def _around_stream(self, call: Call, payer: RequestCharges) -> AroundStream:
+    def _around_stream(self, call: Call, charges: RequestCharges) -> AroundStream:
         @asynccontextmanager
         async def paid(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
-            trying = payer.trying(call.upstream.name, _largest(call, payer))
+            trying = charges.trying(call.upstream.name, _largest(call, charges))
             async with trying as held, attempt() as streamed:
                 try:
                     yield streamed
@@ -168,7 +170,7 @@ class Proxy:
         return paid
 
 
-def _largest(call: Call, payer: RequestCharges) -> Amount:
+def _largest(call: Call, charges: RequestCharges) -> Amount:
     """Return the most that a try can cost, which what is left of the request's budget must allow.
 
     Raises:
@@ -178,7 +180,7 @@ def _largest(call: Call, payer: RequestCharges) -> Amount:
     bound = call.upstream.largest(call.request, call.default_max_output)
     if bound.nano is None:
         raise unpriced(call.upstream.model)
-    most, spent = call.request.wishes.budget_nano, payer.spent_nano
+    most, spent = call.request.options.budget_nano, charges.spent_nano
     if most is not None and spent + bound.nano > most:
         before = f", of which tries that failed took {dollars(spent)}" if spent else ""
         raise BudgetError(
@@ -188,16 +190,16 @@ def _largest(call: Call, payer: RequestCharges) -> Amount:
     return Amount(bound.nano, bound.tokens, 1)
 
 
-def _note(error: ModelError, payer: RequestCharges) -> None:
+def _note(error: ModelError, charges: RequestCharges) -> None:
     """Say which models failed, in the error, and to the operator also how the last one did."""
-    error.failed = payer.failed
-    name = next(reversed(payer.failed), "a model")
+    error.failed = charges.failed
+    name = next(reversed(charges.failed), "a model")
     LOG.warning("%s failed: %s", name, error.plain or error.kind)
 
 
-def _should_fall_back(error: ModelError, call: Call, payer: RequestCharges) -> bool:
+def _should_fall_back(error: ModelError, call: Call, charges: RequestCharges) -> bool:
     """Say what failed, and return whether another model is asked."""
-    _note(error, payer)
+    _note(error, charges)
     return error.kind not in _AT_FAULT and time.monotonic() < call.until
 
 

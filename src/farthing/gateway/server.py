@@ -56,12 +56,12 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
 
     async def tried() -> list[str]:
         async with AsyncExitStack() as stack:
-            house = await stack.enter_async_context(open_gateway(config, watch=False))
+            gateway = await stack.enter_async_context(open_gateway(config, watch=False))
             if config.has_page:
-                await stack.enter_async_context(opened_pages(house))
-            found = [note for one in house.chat.policies.values() for note in one.notes()]
+                await stack.enter_async_context(opened_pages(gateway))
+            found = [note for one in gateway.chat.policies.values() for note in one.notes()]
             now = datetime.now(UTC)
-            keys = None if house.keys is None else await house.keys.list()
+            keys = None if gateway.keys is None else await gateway.keys.list()
             return found if keys is None else [*found, *of_keys(config, keys, now)]
 
     notes = asyncio.run(tried())  # what a worker could not open is said here, once and in a line

@@ -27,7 +27,7 @@ class Mismatch:
     reason: Reason
     said: str
     """In words, as a clause."""
-    nearly: bool
+    near_miss: bool
     """Whether it is asked as the task is, by its prompt and messages, and only sent otherwise."""
 
     def __str__(self) -> str:
@@ -44,13 +44,13 @@ class TaskTemplate:
     """Most output tokens."""
     temperature: float
 
-    def why_not(self, request: ChatRequest) -> Mismatch | None:
+    def mismatch(self, request: ChatRequest) -> Mismatch | None:
         """Say why a request is not part of the task; None where it is."""
         other = self._other_messages(request.messages)
         found = self._other_parameters(request)
         if found is not None:
-            return Mismatch(*found, nearly=other is None)
-        return None if other is None else Mismatch(*other, nearly=False)
+            return Mismatch(*found, near_miss=other is None)
+        return None if other is None else Mismatch(*other, near_miss=False)
 
     def _other_parameters(self, request: ChatRequest) -> tuple[Reason, str] | None:
         if not request.plain:

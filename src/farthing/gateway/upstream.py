@@ -186,7 +186,7 @@ class LimitedUpstream:
             try:
                 reply = await self._upstream.send(request, default_max_output, timeout_s=timeout_s)
             except RateLimitError as error:
-                self._admission.close_for(error.retry_after_s or 0.0)
+                self._admission.pause_for(error.retry_after_s or 0.0)
                 raise
             self._admission.correct(ticket, _tokens(reply))
             return reply
@@ -209,7 +209,7 @@ class LimitedUpstream:
                     if streamed.ended:
                         self._admission.correct(ticket, _tokens(streamed.reply))
             except RateLimitError as error:
-                self._admission.close_for(error.retry_after_s or 0.0)
+                self._admission.pause_for(error.retry_after_s or 0.0)
                 raise
 
     async def aclose(self) -> None:

@@ -98,7 +98,7 @@ class RateLimiter:
             ticket.tokens = tokens
             self._corrected.set()
 
-    def close_for(self, seconds: float) -> None:
+    def pause_for(self, seconds: float) -> None:
         """Admit nothing for a while: the endpoint asked for it."""
         self._closed_until = max(self._closed_until, self._clock.now() + seconds)
 
@@ -208,7 +208,7 @@ class Limited:
             try:
                 completion = await self._model.complete(prompt)
             except RateLimitError as error:
-                self._admission.close_for(error.retry_after_s or 0.0)
+                self._admission.pause_for(error.retry_after_s or 0.0)
                 raise
             used = completion.usage
             self._admission.correct(ticket, used.input_tokens + used.output_tokens)

@@ -1,6 +1,6 @@
 """What a policy costs and how often it is right, beside one model that answers everything alone.
 
-The records and their sentences; `experiments.value` computes them.
+The records and their sentences; `recommendation.savings` computes them.
 """
 
 from typing import Literal

@@ -20,7 +20,8 @@ def question_hashes(arrays: TraceArrays) -> Marks:
     >>> from farthing.process.generator.generate import generate
     >>> from farthing.process.generator.presets import preset
     >>> config = preset("mmlu-llama2-7b").config
-    >>> one, other = (question_hashes(generate(config, 50, np.random.default_rng(s))) for s in (0, 1))
+    >>> seeds = (np.random.default_rng(seed) for seed in (0, 1))
+    >>> one, other = (question_hashes(generate(config, 50, rng)) for rng in seeds)
     >>> len(one), len(one & other)
     (50, 0)
     """

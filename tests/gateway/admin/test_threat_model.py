@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs/threat-model.md").read_text()
-NAMED = sorted(set(re.findall(r"`((?:[\w/]+\.py(?:::\w+)?)|watching/)`", TEXT)))
+NAMED = sorted(set(re.findall(r"`((?:[\w/]+\.py(?:::\w+)?)|monitoring/)`", TEXT)))
 
 
 @pytest.mark.parametrize("named", NAMED)

@@ -62,14 +62,14 @@ class Chart:
 
 async def frontier(view: View) -> Response:
     """Show what each policy, mode and model costs and keeps."""
-    house, since = view.pages.house, week(view.now)
+    gateway, since = view.pages.gateway, week(view.now)
     asked = await view.pages.figures.asked(since)
     found = {
         policy.name: points(policy, await _live(view, policy), asked)
-        for policy in house.chat.policies.values()
+        for policy in gateway.chat.policies.values()
     }
     charts = {name: chart(some) for name, some in found.items()}
-    return view.show("frontier.html", found=found, charts=charts, policies=house.chat.policies)
+    return view.show("frontier.html", found=found, charts=charts, policies=gateway.chat.policies)
 
 
 async def _live(view: View, policy: GatewayPolicy) -> dict[str, Promised]:
@@ -81,7 +81,7 @@ async def _live(view: View, policy: GatewayPolicy) -> dict[str, Promised]:
             continue
         kind = watched(certificate).kind
         since, database = week(view.now), view.pages.database
-        delta = view.pages.house.config.watch.delta
+        delta = view.pages.gateway.config.watch.delta
         live = await promised(database, policy.name, one.certificate_id, kind, since, delta)
         if live is not None:
             found[one.mode] = live

@@ -93,7 +93,7 @@ async def _listed(view: View, status: int = 200, **shown: Any) -> Response:
         ended=[record for record in reversed(records) if record not in valid],
         spent=await _spent(view, records),
         own=view.by.key.id,
-        models=view.pages.house.chat.models,
+        models=view.pages.gateway.chat.models,
         periods=get_args(Period),
         **values,
     )
@@ -105,7 +105,7 @@ async def _spent(view: View, records: Sequence[KeyRecord]) -> dict[str, dict[str
     A key's account is its name's: one that was made anew goes on where the one before it ended.
     """
     accounts = sorted({record.account for record in records})
-    found = await view.pages.house.ledger.balances(accounts) if accounts else []
+    found = await view.pages.gateway.ledger.balances(accounts) if accounts else []
     spent: dict[str, dict[str, int]] = {account: {} for account in accounts}
     for one in found:
         for unit in UNITS:

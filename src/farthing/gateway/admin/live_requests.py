@@ -64,7 +64,7 @@ async def requests(view: View) -> Response:
         "requests.html",
         listed=await _listed(view, kinds),
         choices={name: _choices(kinds, name) for name in FIELDS},
-        records=view.pages.house.config.record is not None,
+        records=view.pages.gateway.config.record is not None,
         address=f"{view.http.url.scheme}://{view.http.url.netloc}",
         outcomes=OUTCOMES,
         nobody=NOBODY,
@@ -99,7 +99,7 @@ async def request(view: View) -> Response:
         why_nothing=why_nothing(found.passed, alarms),
         feedback=await feedback_on(view.pages.database, found.passed.id),
         names=names,
-        strongest=view.pages.house.config.serve.strongest,
+        strongest=view.pages.gateway.config.serve.strongest,
     )
 
 
@@ -125,7 +125,7 @@ def stopped(view: View, found: Whole) -> str:
     calls = one.trace.calls
     if why := _failed(one):
         return why
-    policy = view.pages.house.chat.policies.get(one.policy or "")
+    policy = view.pages.gateway.chat.policies.get(one.policy or "")
     if policy is None:
         return "A model was asked by its name, or the request was outside every task."
     if one.mode is None:
@@ -151,7 +151,7 @@ def _failed(one: RequestRecord) -> str:
 
 async def _kinds(view: View) -> list[Kind]:
     """Return which kinds of requests there may be: those of the days that are kept."""
-    record = view.pages.house.config.record
+    record = view.pages.gateway.config.record
     since = EVER if record is None else view.now - timedelta(days=record.days + 1)
     return await view.pages.figures.kinds(since)
 

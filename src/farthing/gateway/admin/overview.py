@@ -76,7 +76,7 @@ class Promise:
 async def overview(view: View) -> Response:
     """Show the overview."""
     pages, now = view.pages, view.now
-    figures, house = pages.figures, pages.house
+    figures, gateway = pages.figures, pages.gateway
     periods: list[tuple[str, Totals]] = [
         ("Today", await figures.totals(midnight(now))),
         ("Last 7 days", await figures.totals(week(now))),
@@ -94,26 +94,26 @@ async def overview(view: View) -> Response:
         alarms=await pages.watch.alarms(only_open=True),
         disputed=await disputed(pages),
         latencies=await figures.latencies(now - timedelta(days=1)),
-        strongest=house.config.serve.strongest,
-        records=house.config.record is not None,
-        policies=house.chat.policies,
+        strongest=gateway.config.serve.strongest,
+        records=gateway.config.record is not None,
+        policies=gateway.chat.policies,
         address=f"{view.http.url.scheme}://{view.http.url.netloc}",
     )
 
 
 async def disputed(pages: Pages) -> list[Account]:
     """Return the models whose replies claim more than their calls can have taken."""
-    names = [f"model:{name}" for name in pages.house.config.models.sections]
-    found = await charged(pages.house.ledger, names, ())
+    names = [f"model:{name}" for name in pages.gateway.config.models.sections]
+    found = await charged(pages.gateway.ledger, names, ())
     return [one for one in found.accounts if one.disputed.calls]
 
 
 async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
     """Return the limits of the configuration, and those of keys where they may be seen."""
-    house = pages.house
-    limits = all_limits(house.config, await pages.keys.list() if keys else [], now)
+    gateway = pages.gateway
+    limits = all_limits(gateway.config, await pages.keys.list() if keys else [], now)
     accounts = sorted({limit.account for limit in limits})
-    balances = await house.ledger.balances(accounts) if accounts else []
+    balances = await gateway.ledger.balances(accounts) if accounts else []
     return [budget(limit, balances, now) for limit in limits]
 
 

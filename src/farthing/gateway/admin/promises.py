@@ -9,11 +9,11 @@ from farthing.gateway.admin.view import View
 
 async def certificates(view: View) -> Response:
     """Show what is promised, on what evidence, and until when."""
-    house = view.pages.house
+    gateway = view.pages.gateway
     kept = [promise(one) for one in await view.pages.watch.kept()]
     return view.show(
         "certificates.html",
-        policies=house.chat.policies,
+        policies=gateway.chat.policies,
         kept=kept,
         log=await view.pages.watch.deployed(),
     )
@@ -21,16 +21,16 @@ async def certificates(view: View) -> Response:
 
 async def policies(view: View) -> Response:
     """Show which requests are whose task, and who may answer them."""
-    house = view.pages.house
+    gateway = view.pages.gateway
     kinds = await view.pages.figures.kinds(week(view.now))
     sums = {
         name: (
             sum(one.requests for one in kinds if one.policy == name),
             sum(one.cost_nano for one in kinds if one.policy == name),
         )
-        for name in house.chat.policies
+        for name in gateway.chat.policies
     }
-    return view.show("policies.html", policies=house.chat.policies, sums=sums)
+    return view.show("policies.html", policies=gateway.chat.policies, sums=sums)
 
 
 async def alarms(view: View) -> Response:

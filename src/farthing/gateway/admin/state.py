@@ -25,7 +25,7 @@ from farthing.storage.keys import Keys
 class Pages:
     """What pages need."""
 
-    house: GatewayState
+    gateway: GatewayState
     keys: Keys
     database: Database
     """Reads what is recorded, by a connection of its own: it holds no writer up."""
@@ -42,19 +42,19 @@ class Pages:
 
 
 @contextlib.asynccontextmanager
-async def opened_pages(house: GatewayState, watch: Watch | None = None) -> AsyncIterator[Pages]:
+async def opened_pages(gateway: GatewayState, watch: Watch | None = None) -> AsyncIterator[Pages]:
     """Open the page of a gateway while the block runs.
 
     Args:
-        house: the gateway.
+        gateway: the gateway.
         watch: says how promises are kept; None: the gateway's database.
 
     Raises:
         InputError: the gateway has no keys, or its database cannot be opened.
     """
-    if house.keys is None:
+    if gateway.keys is None:
         raise InputError("the page is opened by keys, and none are needed here; set keys = true")
-    where = house.config.serve.database
+    where = gateway.config.serve.database
     recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
     schema = (*recorded, *requests_read.SCHEMA, *certificate_figures.SCHEMA)
     async with contextlib.AsyncExitStack() as stack:
@@ -65,5 +65,5 @@ async def opened_pages(house: GatewayState, watch: Watch | None = None) -> Async
         if watch is None:
             watch = stored = await open_watch(where)
             stack.push_async_callback(stored.aclose)
-        logged_in = Sessions(writing, house.keys)
-        yield Pages(house, house.keys, database, logged_in, watch, environment())
+        logged_in = Sessions(writing, gateway.keys)
+        yield Pages(gateway, gateway.keys, database, logged_in, watch, environment())

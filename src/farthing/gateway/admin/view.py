@@ -135,7 +135,7 @@ def local(path: str, instead: str = HOME) -> str:
 def is_secure(http: Request) -> bool:
     """Return whether the browser came by https."""
     pages: Pages = http.app.state.pages
-    return pages.house.config.page.https or http.url.scheme == "https"
+    return pages.gateway.config.page.https or http.url.scheme == "https"
 
 
 def cookie_of(http: Request) -> str:

@@ -21,8 +21,8 @@ class StatusSinceAlarm:
     """Of them, as in `PromiseStatus`; None without any."""
     low: float | None
     """The interval since then alone: each such one holds at every moment at once, at confidence 1 -
-    `PromiseStatus.delta`, where the share stays the same since then; None without a graded audit, or where
-    no one share fits them either."""
+    `PromiseStatus.delta`, where the share stays the same since then; None without a graded audit,
+    or where no one share fits them either."""
     high: float | None
 
 

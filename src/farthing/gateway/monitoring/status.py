@@ -176,9 +176,8 @@ def ended_by(alarm: Alarm) -> str:
 def meaning(kept: PromiseStatus) -> str:
     """Say in a sentence what is known.
 
-    >>> one = PromiseStatus("p", "default", "c", "agreement", 0.95, None, 9, 0, 0, None, None, None, 0.05,
-    ...            0, None)
-    >>> print(meaning(one))
+    >>> grades = (9, 0, 0, None, None, None, 0.05, 0, None)
+    >>> print(meaning(PromiseStatus("p", "default", "c", "agreement", 0.95, None, *grades)))
     No audit has a grade yet: neither the interval nor the threshold is updated.
     """
     if kept.share is None or kept.low is None or kept.high is None:

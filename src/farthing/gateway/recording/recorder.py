@@ -38,7 +38,7 @@ class Recorder:
         self,
         request: ChatRequest,
         policy: GatewayPolicy | None,
-        payer: RequestCharges,
+        charges: RequestCharges,
         receipt: Receipt,
         reply: Reply | None,
         text: str | None = None,
@@ -50,16 +50,16 @@ class Recorder:
         Args:
             request: what was asked.
             policy: whose task it is; None: nobody's.
-            payer: who paid.
+            charges: who paid.
             receipt: what is said of the reply.
             reply: the reply; None: it was stopped, and nothing bounds what it took.
             text: what it says, where it came in pieces.
         """
         said = text_in(reply.body) if text is None and reply is not None else text
         name = receipt.answered_by or receipt.model
-        asked = payer.tries[0].model
-        own = [one for one in payer.tries if one.model == name]
-        failed = [one for one in payer.tries if one.model != name]
+        asked = charges.tries[0].model
+        own = [one for one in charges.tries if one.model == name]
+        failed = [one for one in charges.tries if one.model != name]
         others = failed_calls(failed, self.sections, {asked})
         call = Call(
             round=1,
@@ -82,15 +82,15 @@ class Recorder:
             group=policy.name if policy else None,
             independent=True,
         )
-        self._put(request, policy, payer, receipt, trace, _Drawn())
+        self._put(request, policy, charges, receipt, trace, _Drawn())
         if policy is not None and not receipt.stopped:
-            self.shadow.consider(ShadowRequest(policy, trace, conversation_of(request)))
+            self.shadow.maybe_shadow(ShadowRequest(policy, trace, conversation_of(request)))
 
     def decided(
         self,
         request: ChatRequest,
         policy: GatewayPolicy,
-        payer: RequestCharges,
+        charges: RequestCharges,
         receipt: Receipt,
         answer: Answer,
     ) -> None:
@@ -99,16 +99,18 @@ class Recorder:
         if not calls:
             return
         trace = msgspec.structs.replace(answer.trace, calls=calls, group=policy.name)
-        passed = self._put(request, policy, payer, receipt, trace, _drawn(policy, receipt, answer))
+        passed = self._put(
+            request, policy, charges, receipt, trace, _drawn(policy, receipt, answer)
+        )
         if passed.decided is not None and (passed.audited or passed.decided.explored):
             self.auditor.remember(passed)
-        self.shadow.consider(ShadowRequest(policy, trace, conversation_of(request)))
+        self.shadow.maybe_shadow(ShadowRequest(policy, trace, conversation_of(request)))
 
     def _put(
         self,
         request: ChatRequest,
         policy: GatewayPolicy | None,
-        payer: RequestCharges,
+        charges: RequestCharges,
         receipt: Receipt,
         trace: Trace,
         drawn: "_Drawn",
@@ -116,7 +118,7 @@ class Recorder:
         passed = RequestRecord(
             id=receipt.trace,
             at=datetime.now(UTC),
-            key=payer.key.id if payer.key else None,
+            key=charges.key.id if charges.key else None,
             conversation=conversation_of(request),
             policy=policy.name if policy else None,
             model=request.model,
@@ -129,7 +131,7 @@ class Recorder:
             certificate=receipt.under,
             mode=receipt.mode,
             answered_by=receipt.answered_by,
-            group=request.wishes.group,
+            group=request.options.group,
             audit=drawn.audit,
             audited=drawn.audited,
             decided=drawn.decided,

@@ -51,7 +51,7 @@ class Shadow:
     _unsaid: int = 0
     _say_at: float = 0.0
 
-    def consider(self, trial: ShadowRequest) -> None:
+    def maybe_shadow(self, trial: ShadowRequest) -> None:
         """Try a question on the other models, if its conversation is drawn and there is room."""
         if not drawn(trial.conversation, self.section.share):
             return

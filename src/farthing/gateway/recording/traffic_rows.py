@@ -144,7 +144,8 @@ def later_row(trace: str, calls: Sequence[Call]) -> Row:
 def passed_from(values: Row) -> RequestRecord:
     """Rebuild what passed from a row of `SELECT`.
 
-    Of two calls in a role the first counts, also beside one that is not the role's own (`answered_directly`).
+    Of two calls in a role the first counts, also beside one that is not the role's own
+    (`answered_directly`).
     """
     name, at, key, conversation, policy, model, messages, trace, later, *rest = values
     promise, saved, latency, system, certificate, mode, by, group, audit, audited, decided = rest

@@ -206,7 +206,7 @@ class StoredTraffic:
         inserts: list[Row] = []
         updates: list[Row] = []
         counted: list[RequestRecord] = []
-        passing: list[tuple[RequestRecord, RequestRecord]] = []
+        proxy: list[tuple[RequestRecord, RequestRecord]] = []
         also: list[Step] = []
         added: list[tuple[str, Sequence[Call]]] = []
         lost: Counter[str] = Counter()
@@ -216,7 +216,7 @@ class StoredTraffic:
                     passed, failed = self._keeping.passed(record)
                     inserts.append(row(passed))
                     counted.append(passed)
-                    passing.append((record, passed))
+                    proxy.append((record, passed))
                 else:
                     calls, failed = self._keeping.calls(record.calls)
                     updates.append(later_row(record.trace, calls))
@@ -228,5 +228,5 @@ class StoredTraffic:
                 _log.warning("a record of traffic was lost: %s", type(problem).__name__)
         written = [Step(sql, rows) for sql, rows in ((INSERT, inserts), (ATTACH, updates)) if rows]
         sums_before, sums_after = traffic_sums.before(counted), traffic_sums.after(added)
-        noted = event_writer.before(passing, self.worker)
+        noted = event_writer.before(proxy, self.worker)
         return [*sums_before, *noted, *written, *sums_after, *also], +lost
