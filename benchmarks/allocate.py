@@ -28,9 +28,8 @@ from scipy.optimize import linprog
 from farthing.features.question import QuestionFeatures
 from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.estimates import fit_estimates
-from farthing.methods.allocators.knapsack import pack
-from farthing.methods.allocators.lagrangian import LAGRANGIAN
-from farthing.methods.allocators.rco.allocator import RCO
+from farthing.methods.allocators.lagrangian import LAGRANGIAN, pack
+from farthing.methods.allocators.rco import RCO
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card
 from farthing.reports.style import STYLE

@@ -23,8 +23,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from planners import BUDGETS, SOLUTION, TEMPERATURE, cell, questions, samples
 
-from farthing.methods.planners.reasoning import Reasoning, Written, network_of
-from farthing.methods.planners.writing import Together
+from farthing.methods.simulators.batched_writer import Together
+from farthing.methods.simulators.reasoning import Reasoning, Written, network_of
 from farthing.reports.style import STYLE
 
 IMAGE = Path(__file__).parents[1] / "docs/images/backtrack.svg"

@@ -18,11 +18,17 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.methods.routers.bopo.episodes import UNLIMITED, Chances, always, at_random, spare
-from farthing.methods.routers.bopo.generated import Generated, table
+from farthing.methods.routers.bopo.episodes import (
+    UNLIMITED,
+    Chances,
+    Generated,
+    always,
+    at_random,
+    spare,
+    table,
+)
 from farthing.methods.routers.bopo.learner import SHORT, BopoConfig, learn
-from farthing.methods.routers.bopo.policy import StepPolicy
-from farthing.methods.routers.bopo.reward import affordable
+from farthing.methods.routers.bopo.policy import StepPolicy, affordable
 from farthing.models.embedded import EmbeddedSettings
 from farthing.models.prices import PriceTable
 from farthing.process.generator.steps import Reward, evaluate, optimum, two_models

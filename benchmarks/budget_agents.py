@@ -26,7 +26,7 @@ from farthing.methods.agents.budget_mem.memory import Memory, line_of
 from farthing.methods.agents.budget_mem.modules import run
 from farthing.methods.agents.budget_mem.policy import FEATURES, Router, features
 from farthing.methods.agents.budget_mem.table import Table, best_fixed, tabulate
-from farthing.methods.agents.budget_tracker.tracker import BUDGET_TRACKER
+from farthing.methods.agents.budget_tracker import BUDGET_TRACKER
 from farthing.methods.base import Silent
 from farthing.models.base import Completion, Message, Model, Prompt
 from farthing.models.local import LocalSettings

@@ -40,8 +40,7 @@ from farthing.corl.traces import role_of
 from farthing.errors import FarthingError
 from farthing.methods.base import Silent
 from farthing.methods.baselines.models import BestSinglePolicy
-from farthing.methods.pool import frontier
-from farthing.methods.pool_policy import PoolPolicy
+from farthing.methods.pool import PoolPolicy, frontier
 from farthing.process.operating_points import OperatingPoints
 from farthing.promises.kinds.agreement import Agreeing, agreement_point
 from farthing.promises.kinds.parity import Paired, parity_point

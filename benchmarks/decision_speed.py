@@ -21,7 +21,7 @@ from fit_speed import pool
 
 from farthing.methods.base import Dataset, Method
 from farthing.methods.cards import cards
-from farthing.methods.pool_policy import PoolPolicy
+from farthing.methods.pool import PoolPolicy
 from farthing.process.base import Policy, State
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset

@@ -20,9 +20,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
-from farthing.methods.routers.pool_cover.learner import POOL_COVER
-from farthing.methods.routers.pool_gain.learner import POOL_GAIN
-from farthing.methods.stopping.learner import StoppingLearner
+from farthing.methods.routers.pool_cover import PoolCoverLearner
+from farthing.methods.routers.pool_gain import PoolGainLearner
+from farthing.methods.stopping import StoppingLearner
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.pool import cascade
 
@@ -66,8 +66,8 @@ def main() -> None:
         "stopping": lambda: StoppingLearner().fit(rounds, ALPHA, 0, Silent()),
         "lookahead": lambda: LookaheadLearner(config).fit(rounds, ALPHA, 0, Silent()),
         "lazy": lambda: LookaheadLearner(LAZY).fit(rounds, ALPHA, 0, Silent()),
-        "pool-gain": lambda: POOL_GAIN.fit(traces, ALPHA, 0, Silent()),
-        "pool-cover": lambda: POOL_COVER.fit(traces, ALPHA, 0, Silent()),
+        "pool-gain": lambda: PoolGainLearner().fit(traces, ALPHA, 0, Silent()),
+        "pool-cover": lambda: PoolCoverLearner().fit(traces, ALPHA, 0, Silent()),
         f"scikit-learn, one forest on {len(states):,} states": lambda: forest.fit(states, gain),
     }
     print("| fit | s by the clock | s of processor |")

@@ -28,11 +28,9 @@ from threadpoolctl import threadpool_limits
 
 from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.methods.estimators.base import History, log_loss
-from farthing.methods.estimators.fit_v0 import V0
-from farthing.methods.estimators.v0 import chance
-from farthing.methods.fit_scorer import STRENGTH, logistic
-from farthing.methods.routers.v0.learner import BETAS
-from farthing.methods.routers.v0.policy import chosen
+from farthing.methods.estimators.v0 import V0, chance
+from farthing.methods.routers.v0 import BETAS, chosen
+from farthing.methods.scorer import STRENGTH, logistic
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load as read

@@ -28,7 +28,7 @@ import pyarrow as pa
 from farthing.bundle.folder import save
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset

@@ -26,8 +26,8 @@ from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
 from farthing.methods.base import Silent
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
-from farthing.methods.lookahead.learner import LAZY_LEARNER, LOOKAHEAD
+from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.lookahead.learner import LAZY_LEARNER, LookaheadLearner
 from farthing.methods.routers.odar.free_energy import SURPRISAL, VARENTROPY, of_tokens
 from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, order_of_calls
 from farthing.methods.routers.odar.policy import EDGE, MOST
@@ -50,7 +50,7 @@ LEARNERS = {
     "odar": ODAR,
     "odar-recheck": ODAR_RECHECK,
     "lazy": LAZY_LEARNER,
-    "lookahead": LOOKAHEAD,
+    "lookahead": LookaheadLearner(),
 }
 LOOKS = {
     "odar": ("#d55e00", "-"),

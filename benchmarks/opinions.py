@@ -22,10 +22,9 @@ from recordings import FOLDER, needed
 from threadpoolctl import threadpool_limits
 
 from farthing.methods.base import Silent, load
-from farthing.methods.bayesian_judges.learner import OPINIONS
-from farthing.methods.bayesian_judges.policy import OpinionsPolicy
+from farthing.methods.bayesian_judges import OpinionsLearner, OpinionsPolicy
 from farthing.methods.cards import card
-from farthing.methods.pool_policy import PoolPolicy
+from farthing.methods.pool import PoolPolicy
 from farthing.process.batch_replay import replay
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -109,7 +108,7 @@ def calibrated(traces: TraceArrays, splits: int) -> str:
     for seed in range(splits):
         rows = np.random.default_rng([seed, 5]).permutation(len(traces))
         train, test = traces.take(rows[: len(rows) // 2]), traces.take(rows[len(rows) // 2 :])
-        policy = OPINIONS.fit(train, ALPHA, seed, Silent()).policy
+        policy = OpinionsLearner().fit(train, ALPHA, seed, Silent()).policy
         assert isinstance(policy, OpinionsPolicy)
         said = policy.judges.said(test)
         belief = policy.judges.belief(said, np.ones(said.answer.shape, dtype=bool))

@@ -28,7 +28,7 @@ from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, settle
 from farthing.budgets.pacing.hindsight import optimum
 from farthing.methods.base import Silent
-from farthing.methods.cascades.ucci.learner import UcciLearner
+from farthing.methods.cascades.ucci import UcciLearner
 from farthing.promises.statistics.binomial import binomial_upper
 from farthing.reports.style import FAINT, INK, STYLE
 from farthing.traces.arrays import FloatArray, IntArray

@@ -31,10 +31,9 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from parts_recorded import collect
 
-from farthing.methods.allocators.agent_tts.allocator import AgentTts
-from farthing.methods.allocators.agent_tts.proposals import Space, rule
+from farthing.methods.allocators.agent_tts import AgentTts, Space, rule
 from farthing.methods.allocators.base import Batch
-from farthing.methods.allocators.plan_and_budget.shares import (
+from farthing.methods.allocators.plan_and_budget import (
     SCHEDULES,
     efficiency,
     scheduled,

@@ -37,9 +37,9 @@ from farthing.methods.planners.bavt import BAVT, ValueTree
 from farthing.methods.planners.flare import FLARE, LookAhead
 from farthing.methods.planners.mcpp import MCPP
 from farthing.methods.planners.plain import STEP_BY_STEP, UNPLANNED
-from farthing.methods.planners.reasoning import Reasoning, Written, network_of, progress
-from farthing.methods.planners.workflow_file import read_workflow
-from farthing.methods.planners.writing import Together
+from farthing.methods.simulators.batched_writer import Together
+from farthing.methods.simulators.reasoning import Reasoning, Written, network_of, progress
+from farthing.methods.simulators.workflow import read_workflow
 from farthing.reports.style import STYLE
 from farthing.tasks.arithmetic import Recipe, draw_of
 from farthing.traces.arrays import FloatArray

@@ -33,8 +33,8 @@ from farthing.comparison.pools import (
 )
 from farthing.features.question_text import HASHED_WORDS, SENTENCES
 from farthing.methods.base import Silent
-from farthing.methods.pool_policy import PoolPolicy
-from farthing.methods.routers.route_llm.learner import RouteLlmLearner
+from farthing.methods.pool import PoolPolicy
+from farthing.methods.routers.route_llm import RouteLlmLearner
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import load

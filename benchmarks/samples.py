@@ -23,8 +23,7 @@ from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
 from farthing.methods.allocators.base import Batch
-from farthing.methods.allocators.pets.allocator import PETS
-from farthing.methods.allocators.pets.votes import vote_curve
+from farthing.methods.allocators.pets import PETS, vote_curve
 from farthing.methods.base import Silent
 from farthing.reports.style import STYLE
 from farthing.runtime.job import read_job

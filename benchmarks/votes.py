@@ -17,8 +17,7 @@ import numpy as np
 from recordings import FOLDER, needed
 
 from farthing.methods.base import Silent
-from farthing.methods.baselines.fit_models import ALWAYS_ALL
-from farthing.methods.baselines.models import AlwaysAllPolicy
+from farthing.methods.baselines.models import AlwaysAllLearner, AlwaysAllPolicy
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.pool import cheapest_first, in_order
@@ -37,7 +36,7 @@ def one_split(traces: TraceArrays, seed: int) -> list[float]:
     train, test = traces.take(rows[:half]), traces.take(rows[half:])
     order = cheapest_first([train])
     train, test = in_order(train, order), in_order(test, order)
-    policy = ALWAYS_ALL.fit(train, Fraction(1, 10), seed, Silent()).policy
+    policy = AlwaysAllLearner().fit(train, Fraction(1, 10), seed, Silent()).policy
     assert isinstance(policy, AlwaysAllPolicy)
     counted, weighed = 100 * policy.points(test).correct.mean(axis=0)
     by_odds = 100 * replace(policy, answers=2.0).points(test).correct[:, 1].mean()

@@ -17,13 +17,12 @@ from farthing.bundle.sealed import BODY, WEIGHTS
 from farthing.errors import BundleError, UnknownNameError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cards import policy_class
 from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.methods.stopping.policy import StoppingPolicy
+from farthing.methods.stopping import StoppingPolicy
 from farthing.process.batch_replay import followed
 from farthing.promises.base import Certificate
 from farthing.promises.kinds import none, split

@@ -1,4 +1,4 @@
-"""A package of somebody else's adds a method: one folder, one entry-point line.
+"""A package of somebody else's adds a method: one file, one entry-point line.
 
 Its method has a parameter and looks at what is left of the budget. It is installed by pip, and then
 stands in the list, in a comparison, in a bundle, and answers live.
@@ -28,26 +28,14 @@ version = "1.0"
 [project.entry-points."farthing.methods"]
 halfway = "halfway:CARD"
 """
-CARD = '''
+METHOD = '''
 """Asks one model after another, but never spends the second half of a budget on more."""
 
-from farthing.methods.base import Method
-
-CARD = Method(
-    name="halfway",
-    label="Halfway",
-    meaning="Asks up to so many models, and no more once half of the budget is gone",
-    policy="halfway.policy:HalfwayPolicy",
-    learner="halfway.learner:HALFWAY",
-    action_spaces=("pool",),
-    varies_with=frozenset(),
-)
-'''
-POLICY = """
 from dataclasses import dataclass
 
 import numpy as np
 
+from farthing.methods.base import Fitted, Method
 from farthing.process.base import NOTHING, Decision
 from farthing.process.batch_replay import falling, point_of
 
@@ -78,10 +66,6 @@ class HalfwayPolicy:
     @classmethod
     def from_state(cls, arrays, settings):
         return cls(settings["most"])
-"""
-LEARNER = """
-from farthing.methods.base import Fitted
-from halfway.policy import HalfwayPolicy
 
 
 class HalfwayLearner:
@@ -90,8 +74,16 @@ class HalfwayLearner:
         return Fitted(HalfwayPolicy(train.n_roles))
 
 
-HALFWAY = HalfwayLearner()
-"""
+CARD = Method(
+    name="halfway",
+    label="Halfway",
+    meaning="Asks up to so many models, and no more once half of the budget is gone",
+    policy=HalfwayPolicy,
+    learner=HalfwayLearner(),
+    action_spaces=("pool",),
+    varies_with=frozenset(),
+)
+'''
 LIVE = """
 import asyncio
 from decimal import Decimal
@@ -128,11 +120,9 @@ asyncio.run(main())
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the package by pip into a folder of its own."""
     folder = tmp_path_factory.mktemp("halfway")
-    package = folder / "src/halfway"
-    package.mkdir(parents=True)
+    (folder / "src").mkdir()
     (folder / "pyproject.toml").write_text(PROJECT)
-    for name, text in (("__init__", CARD), ("policy", POLICY), ("learner", LEARNER)):
-        (package / f"{name}.py").write_text(text)
+    (folder / "src/halfway.py").write_text(METHOD)
     site = folder / "site"
     command = ["pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run(
@@ -143,9 +133,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
+def beside(installed: Path) -> dict[str, str]:
+    """Return an environment in which the package stands before whatever is on the path."""
+    paths = os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": paths}
+
+
 @pytest.fixture
 def farthing(installed: Path, tmp_path: Path) -> Any:
-    environment = {**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "80"}
+    environment = {**beside(installed), "COLUMNS": "80"}
 
     def run(*arguments: str) -> str:
         code = "from farthing.cli.main import run; run()"
@@ -211,7 +207,7 @@ def test_its_live_answers_look_at_what_is_left(
     done = subprocess.run(
         [sys.executable, "-c", LIVE],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(installed)},
+        env=beside(installed),
         capture_output=True,
         text=True,
         check=False,

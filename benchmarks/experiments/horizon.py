@@ -28,7 +28,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.ccpo.learner import CcpoConfig
-from farthing.methods.stopping.learner import still_to_gain
+from farthing.methods.stopping import still_to_gain
 from farthing.money import usd_from_nano
 from farthing.process.generator.config import GeneratorConfig
 from farthing.process.generator.optimum import optimal_cost

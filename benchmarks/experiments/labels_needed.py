@@ -23,7 +23,7 @@ from recordings import FOLDER, needed
 
 from farthing.grading.queue import Given, chosen_at
 from farthing.methods.base import Silent
-from farthing.methods.cascades.conformal_arbitrage.learner import CONFORMAL_ARBITRAGE
+from farthing.methods.cascades.conformal_arbitrage import ArbitrageLearner
 from farthing.promises.statistics.label_selection import Partly, first_failure, next_to_grade
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
@@ -85,7 +85,7 @@ def measure(source: str, seed: int) -> list[Row]:
     rows = rng.permutation(len(traces))
     learn, prove = traces.take(rows[CALIBRATE:]), traces.take(rows[:CALIBRATE])
     same = graded(without_grades(learn), f"same as {REFERENCE}")
-    policy = CONFORMAL_ARBITRAGE.fit(same, ALPHA, seed, Silent()).policy
+    policy = ArbitrageLearner().fit(same, ALPHA, seed, Silent()).policy
     plays = PlayedPolicy(policy, "allow", None)
     worst = at_worst(without_grades(learn), REFERENCE)
     asked = Parity(REFERENCE, EPSILONS[0], DELTA)

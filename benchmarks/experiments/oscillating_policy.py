@@ -23,7 +23,7 @@ from common import (
 from matplotlib.figure import Figure
 
 from farthing.methods.base import Silent
-from farthing.methods.stopping.learner import StoppingLearner
+from farthing.methods.stopping import StoppingLearner
 from farthing.promises.kinds.online import OnlineThreshold, long_run_bound, update
 from farthing.recommendation.replayed_candidate import replay
 from farthing.reports.style import INK, TARGET

@@ -15,7 +15,7 @@ from made_up_pool import ungraded, write
 from farthing.bundle import folder as bundles
 from farthing.bundle.sealed import BODY
 from farthing.methods.base import Fitted, Learner, Progress, Variant
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.cards import card
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.recommendation.base import Candidate

@@ -12,9 +12,9 @@ from farthing.comparison.plan import Plan
 from farthing.comparison.trainings import INTERRUPTED
 from farthing.errors import TooFewTracesError, UnknownNameError
 from farthing.methods.base import Dataset, Silent
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.methods.baselines.rounds import FixedDepthPolicy
 from farthing.methods.baselines.uala import UalaPolicy
-from farthing.methods.stopping.learner import StoppingLearner
+from farthing.methods.stopping import StoppingLearner
 from farthing.process.base import Policy
 from farthing.process.batch_replay import followed
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Comparison, Event, Row

@@ -10,7 +10,7 @@ from farthing.comparison.compare import compare
 from farthing.comparison.plan import Plan
 from farthing.comparison.published import published
 from farthing.methods.base import Dataset
-from farthing.methods.baselines.optimum import OptimumPolicy
+from farthing.methods.baselines.rounds import OptimumPolicy
 from farthing.methods.ccpo.learner import PUBLISHED, CcpoLearner
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost, optimal_scores

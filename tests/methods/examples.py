@@ -9,23 +9,20 @@ import numpy as np
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Method, Saveable, Silent
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cards import cards
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, OdarLearner
+from farthing.methods.routers.odar.learner import OdarLearner
 from farthing.methods.routers.odar.policy import OdarPolicy
 from farthing.methods.selective.confidence import Agreement, Own
-from farthing.methods.selective.fixed_row import Row
 from farthing.methods.selective.learner import Buying, Fit, by_votes, confident, learn
-from farthing.methods.selective.policy import SelectivePolicy
-from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
-from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy
-from farthing.methods.stopping.policy import StoppingPolicy
+from farthing.methods.selective.policy import Row, SelectivePolicy
+from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy
+from farthing.methods.stopping import StoppingPolicy
 from farthing.process.action_space import SpaceName
 from farthing.process.base import Policy
 from farthing.traces.arrays import Replies, TraceArrays
@@ -132,8 +129,8 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "stopping": stopping,
     "lookahead": lambda traces: lookahead(traces, "rounds"),
     "lookahead, call by call": lambda traces: lookahead(traces, "calls"),
-    "odar": lambda traces: odar(traces, ODAR),
-    "odar-recheck": lambda traces: odar(traces, ODAR_RECHECK),
+    "odar": lambda traces: odar(traces, OdarLearner()),
+    "odar-recheck": lambda traces: odar(traces, OdarLearner(recheck=True)),
     "lookahead-lambda": lambda traces: thrifty(traces, "rounds"),
     "lookahead-lambda, call by call": lambda traces: thrifty(traces, "calls"),
     "selective": lambda traces: sure(stopping(traces), traces),

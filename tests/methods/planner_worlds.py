@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from farthing.methods.planners.base import Action, Step
-from farthing.methods.planners.parts import Choice, Part
-from farthing.methods.planners.workflow import Workflow
+from farthing.methods.simulators.workflow import Workflow
+from farthing.methods.simulators.workflow_parts import Choice, Part
 
 
 @lru_cache(maxsize=100_000)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.methods.base import Learner, Silent
-from farthing.methods.pool_policy import PoolPolicy
+from farthing.methods.pool import PoolPolicy
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import TraceArrays
 

@@ -12,9 +12,7 @@ from examples import random_traces
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Silent
-from farthing.methods.baselines import NOT_ALONE
-from farthing.methods.baselines.learner import AlwaysLearner
-from farthing.methods.baselines.models import AlwaysPolicy
+from farthing.methods.baselines.models import NOT_ALONE, AlwaysLearner, AlwaysPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.process.batch_replay import replay

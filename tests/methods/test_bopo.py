@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 
 from farthing.methods.base import Dataset
 from farthing.methods.cards import card
-from farthing.methods.routers.bopo.episodes import UNLIMITED, always, at_random, run
-from farthing.methods.routers.bopo.generated import Generated, table
+from farthing.methods.routers.bopo.episodes import (
+    UNLIMITED,
+    Generated,
+    always,
+    at_random,
+    run,
+    table,
+)
 from farthing.methods.routers.bopo.learner import BopoConfig, Learned, boundaries, learn
-from farthing.methods.routers.bopo.policy import NOBODY, StepPolicy, masked
-from farthing.methods.routers.bopo.reward import (
+from farthing.methods.routers.bopo.policy import (
+    NOBODY,
+    StepPolicy,
     affordable,
     boundary_reward,
+    masked,
     reference_advantage,
     relative_cost,
     taxonomy,

@@ -18,7 +18,7 @@ from farthing.methods.routers.odar.free_energy import (
     of_votes,
     token_moments,
 )
-from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, OdarLearner
+from farthing.methods.routers.odar.learner import OdarLearner
 from farthing.methods.routers.odar.policy import (
     MOST,
     NEARLY,
@@ -32,6 +32,8 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.play import outcome_of, play
 from farthing.traces.arrays import FloatArray, TraceArrays
+
+ODAR, ODAR_RECHECK = OdarLearner(), OdarLearner(recheck=True)
 
 SAMPLES = st.integers(1, 6)
 TOKENS = st.integers(1, 9)

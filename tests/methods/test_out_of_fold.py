@@ -13,17 +13,17 @@ import pytest
 
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import FOLDS, LookaheadConfig, _Training
-from farthing.methods.routers.pool_gain import learner as pool_gain
-from farthing.methods.routers.pool_gain.learner import (
+from farthing.methods.routers import pool_gain
+from farthing.methods.routers.pool_gain import (
     COMPARED,
     PRICES,
     PoolGainLearner,
+    PoolGainPolicy,
     Row,
     Steps,
     stops,
     weights,
 )
-from farthing.methods.routers.pool_gain.policy import PoolGainPolicy
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 TENTH = Fraction(1, 10)

@@ -6,9 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.methods.base import Silent
-from farthing.methods.baselines.learner import FixedLearner, UalaLearner
-from farthing.methods.baselines.random import RandomPolicy
-from farthing.methods.baselines.uala import UalaPolicy
+from farthing.methods.baselines.rounds import FixedLearner, RandomPolicy
+from farthing.methods.baselines.uala import UalaLearner, UalaPolicy
 from farthing.methods.recorder import REPORT_EVERY, Recorder
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset

@@ -9,17 +9,14 @@ import pytest
 from small_pool import small_pool
 
 from farthing.methods.base import Learner, Silent
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
-from farthing.methods.baselines.learner import UalaLearner
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
-from farthing.methods.baselines.random import RandomPolicy
-from farthing.methods.lookahead.learner import LAZY_LEARNER, LOOKAHEAD
+from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
+from farthing.methods.baselines.uala import UalaLearner
+from farthing.methods.lookahead.learner import LAZY_LEARNER, LookaheadLearner
 from farthing.methods.selective.confidence import Own
-from farthing.methods.selective.fixed_row import Row
-from farthing.methods.selective.policy import SelectivePolicy
-from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
-from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy
-from farthing.methods.stopping.learner import STOPPING
+from farthing.methods.selective.policy import Row, SelectivePolicy
+from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy
+from farthing.methods.stopping import StoppingLearner
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, followed, replay
 from farthing.process.play import outcome_of, play
@@ -148,7 +145,7 @@ ALIKE = [[(0, 0), (0, 0)]] * 30 + [[(1, 1), (0, 0)]] * 10
 def test_stopping_goes_on_where_the_gain_exceeds_the_threshold() -> None:
     """The logistic model has nothing but its constant: a quarter gains by a second round."""
     traces = talk(ALIKE)
-    policy = policy_of(STOPPING, traces)
+    policy = policy_of(StoppingLearner(), traces)
     assert costs(policy, traces, 0.249) == [22] * 40
     assert costs(policy, traces, 0.251) == [11] * 40
 
@@ -159,7 +156,7 @@ def test_lookahead_weighs_the_gain_by_the_price_of_what_is_aimed_at() -> None:
     So w = 1, and w / (1 + w) = 1/2; estimates come of three quarters of the questions or so.
     """
     traces = talk(ALIKE)
-    policy = policy_of(LOOKAHEAD, traces)
+    policy = policy_of(LookaheadLearner(), traces)
     assert costs(policy, traces, 0.4) == [22] * 40
     assert costs(policy, traces, 0.6) == [11] * 40
 

@@ -12,10 +12,10 @@ import pytest
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Silent
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
+from farthing.methods.baselines.rounds import FixedDepthPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.features import Evidence
+from farthing.methods.selective.confidence import Evidence
 from farthing.methods.selective.learner import confident
 from farthing.methods.selective.policy import as_trained, walk
 from farthing.process.action_space import SpaceName

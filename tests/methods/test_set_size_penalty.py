@@ -7,8 +7,7 @@ import pytest
 
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LookaheadConfig
-from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
-from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
+from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy, evidence
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.recommendation.replayed_candidate import at_coverage

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.methods.base import Silent
-from farthing.methods.stopping.learner import StoppingLearner, _fit, still_to_gain
+from farthing.methods.stopping import StoppingLearner, _fit, still_to_gain
 from farthing.process.base import InRounds
 from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate

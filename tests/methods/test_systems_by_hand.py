@@ -14,23 +14,19 @@ from farthing.features.question import QuestionFeatures
 from farthing.methods.agents.base import Allowance, Step
 from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixed
 from farthing.methods.agents.budget_mem.table import Table, best_fixed
-from farthing.methods.agents.budget_tracker.tracker import BUDGET_TRACKER
-from farthing.methods.agents.budget_tracker.verifying import verifies
-from farthing.methods.allocators.agent_tts.allocator import AgentTts
-from farthing.methods.allocators.agent_tts.proposals import Space
+from farthing.methods.agents.budget_tracker import BUDGET_TRACKER, verifies
+from farthing.methods.allocators.agent_tts import AgentTts, Space
 from farthing.methods.allocators.base import Allocator, Batch
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
-from farthing.methods.allocators.pets.allocator import PETS, Bucket
-from farthing.methods.allocators.plan_and_budget.allocator import PLAN_AND_BUDGET
-from farthing.methods.allocators.rco.allocator import RCO
-from farthing.methods.allocators.rco.manifold import retract
+from farthing.methods.allocators.pets import PETS, Bucket
+from farthing.methods.allocators.plan_and_budget import PLAN_AND_BUDGET
+from farthing.methods.allocators.rco import RCO, retract
 from farthing.methods.bandits.base import Lesson, Seen
 from farthing.methods.bandits.knapsack import KNAPSACK
 from farthing.methods.bandits.squarecb import SQUARECB
 from farthing.methods.cards import system, systems
 from farthing.methods.estimators.base import History
-from farthing.methods.estimators.fit_v0 import V0Estimator
-from farthing.methods.estimators.v0 import Directions, ItemResponse
+from farthing.methods.estimators.v0 import Directions, ItemResponse, V0Estimator
 from farthing.methods.planners.base import Action, Left
 from farthing.methods.planners.base import Step as Moved
 from farthing.methods.planners.bavt import BAVT, chances

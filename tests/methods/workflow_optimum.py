@@ -12,7 +12,7 @@ import numpy as np
 from planner_worlds import random_workflow
 
 from farthing.methods.planners.base import Left
-from farthing.methods.planners.workflow import Workflow
+from farthing.methods.simulators.workflow import Workflow
 
 Running = tuple[tuple[float, int, float], ...]
 """Parts under way: when each ends, which it is, and its chance."""

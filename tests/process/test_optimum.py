@@ -17,11 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Silent
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
-from farthing.methods.stopping.learner import StoppingLearner
+from farthing.methods.stopping import StoppingLearner
 from farthing.process import replay
 from farthing.process.base import InRounds
 from farthing.process.generator.config import (

@@ -13,7 +13,7 @@ from examples import EXAMPLES, SHAPES, example, random_traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.methods.baselines.optimum import OptimumPolicy
+from farthing.methods.baselines.rounds import OptimumPolicy
 from farthing.process.base import NOTHING, Budget, InRounds, Policy
 from farthing.process.batch_replay import Priced, followed, replay
 from farthing.process.generator.generate import generate

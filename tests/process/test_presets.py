@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import UnknownNameError
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import PRESETS, preset

@@ -14,7 +14,7 @@ from farthing.comparison.results import results, results_json
 from farthing.errors import UnknownNameError
 from farthing.methods.base import Dataset, Gives
 from farthing.methods.cards import cards
-from farthing.methods.stopping.learner import StoppingLearner
+from farthing.methods.stopping import StoppingLearner
 from farthing.process.generator.presets import PRESETS
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Comparison, Row
 from farthing.recommendation.candidates import (

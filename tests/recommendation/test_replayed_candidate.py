@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from farthing.methods.base import Dataset, Fitted, Silent
-from farthing.methods.baselines.optimum import OptimumPolicy
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import OptimumPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, replay

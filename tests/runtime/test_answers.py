@@ -19,9 +19,9 @@ from farthing.errors import (
     UnpricedModelError,
 )
 from farthing.features.rounds import FeatureSet
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmPolicy
-from farthing.methods.stopping.policy import StoppingPolicy
+from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.stopping import StoppingPolicy
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.retry import Retrying, RetryPolicy

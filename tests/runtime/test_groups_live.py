@@ -6,7 +6,7 @@ import numpy as np
 from playback import ask, bundle_of, playback, question_of
 
 from farthing.methods.base import Silent
-from farthing.methods.routers.v0.learner import V0
+from farthing.methods.routers.v0 import V0Learner
 from farthing.process.batch_replay import replay
 from farthing.runtime.answer import Answer
 from farthing.runtime.orchestrator import Orchestrator
@@ -51,7 +51,7 @@ def traces(n: int) -> list[Trace]:
 
 ASKED = traces(200)
 DATA = assemble(ASKED)
-POLICY = V0.fit(DATA, Fraction(1, 10), 0, Silent()).policy
+POLICY = V0Learner().fit(DATA, Fraction(1, 10), 0, Silent()).policy
 
 
 def test_the_group_decides_live_as_in_a_replay() -> None:

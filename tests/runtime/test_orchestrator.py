@@ -13,19 +13,17 @@ from hypothesis import strategies as st
 from playback import ask, bundle_of, playback, question_of
 
 from farthing.features.rounds import FeatureSet
-from farthing.methods.baselines.fixed_depth import FixedDepthPolicy
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
-from farthing.methods.baselines.random import RandomPolicy
+from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.selective.confidence import Confidence
-from farthing.methods.selective.features import Evidence
+from farthing.methods.selective.confidence import Confidence, Evidence
 from farthing.methods.selective.policy import SelectivePolicy, walk
-from farthing.methods.set_size_penalty.policy import SetSizePenaltyPolicy, evidence
-from farthing.methods.stopping.policy import StoppingPolicy
+from farthing.methods.set_size_penalty import SetSizePenaltyPolicy, evidence
+from farthing.methods.stopping import StoppingPolicy
 from farthing.money import usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, followed, replay

@@ -14,7 +14,7 @@ from chat_server import Endpoint, Messages
 from sums import MODEL, farthing
 
 from farthing.errors import BadRequestError, ConfigError, UnpricedModelError
-from farthing.methods.agents.budget_tracker.tracker import (
+from farthing.methods.agents.budget_tracker import (
     BUDGET_TRACKER,
     GUIDANCE,
     unified_cost_nano,

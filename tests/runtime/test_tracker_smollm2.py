@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from farthing.methods.agents.budget_tracker.tracker import BUDGET_TRACKER
+from farthing.methods.agents.budget_tracker import BUDGET_TRACKER
 from farthing.models.local import LocalSettings
 from farthing.models.prices import PriceTable
 from farthing.runtime.base import DirectClient, Turn

@@ -11,10 +11,9 @@ import pytest
 from rich.console import Console
 
 from farthing.errors import ConfigError, InputError
-from farthing.methods.allocators.agent_tts.proposals import Space, Trial
+from farthing.methods.allocators.agent_tts import Space, Trial
 from farthing.methods.allocators.base import Batch
-from farthing.methods.allocators.plan_and_budget.allocator import PLAN_AND_BUDGET
-from farthing.methods.allocators.plan_and_budget.shares import SCHEDULES, efficiency
+from farthing.methods.allocators.plan_and_budget import PLAN_AND_BUDGET, SCHEDULES, efficiency
 from farthing.reports import parts as reports
 from farthing.studies.part_samples import Measured, Part, measure, read_parts
 from farthing.studies.part_tokens import CREDIT, CURVES, EVENLY, PACKED, cap

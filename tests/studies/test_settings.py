@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from farthing.errors import InputError, UnknownNameError
 from farthing.methods.ccpo.learner import CcpoLearner
 from farthing.methods.lookahead.learner import LookaheadLearner
-from farthing.methods.set_size_penalty.learner import SetSizePenaltyLearner
-from farthing.methods.stopping.learner import StoppingLearner
+from farthing.methods.set_size_penalty import SetSizePenaltyLearner
+from farthing.methods.stopping import StoppingLearner
 from farthing.studies.settings import (
     Choice,
     Listed,

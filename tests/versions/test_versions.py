@@ -27,7 +27,7 @@ from farthing.bundle.versions import (
 )
 from farthing.errors import BundleError
 from farthing.features.rounds import FeatureSet
-from farthing.methods.stopping.policy import StoppingPolicy
+from farthing.methods.stopping import StoppingPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.origin import origin_of

@@ -76,12 +76,12 @@ def _table(found: "list[Method]", others: "list[SystemCard]") -> Table:
     for card in found:
         needs = f" (needs {', '.join(card.needs)})" if card.needs else ""
         spaces = ", ".join(card.action_spaces[:1])
-        table.add_row(card.name, f"{card.meaning}{needs}", spaces, card.paper or "ours")
+        table.add_row(card.name, f"{card.meaning}{needs}", spaces, card.paper or "–")
     for kind, systems in groupby(others, key=lambda other: other.kind):
         of_kind = list(systems)
         pages = ", ".join(sorted({other.page for other in of_kind if other.page}))
         table.add_section()
         table.add_row(f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", "", style="bold")
         for other in of_kind:
-            table.add_row(other.name, other.meaning, "", other.paper or "ours")
+            table.add_row(other.name, other.meaning, "", other.paper or "–")
     return table

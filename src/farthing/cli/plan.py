@@ -45,7 +45,7 @@ def plan(
     from farthing.errors import InputError
     from farthing.methods.cards import system
     from farthing.methods.planners.base import Left
-    from farthing.methods.planners.workflow_file import read_workflow
+    from farthing.methods.simulators.workflow import read_workflow
     from farthing.money import NANO_PER_USD
     from farthing.reports import planning as reports
     from farthing.studies.workflow_plan import compare_plans

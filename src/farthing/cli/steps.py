@@ -99,7 +99,7 @@ def _chains(on: str, train: int, test: int, seed: int) -> "tuple[Chain, Chain]":
 
     rng = np.random.default_rng(seed)
     if on == "generated":
-        from farthing.methods.routers.bopo.generated import Generated
+        from farthing.methods.routers.bopo.episodes import Generated
         from farthing.process.generator.steps import two_models
 
         return Generated.draw(two_models(), train, rng), Generated.draw(two_models(), test, rng)

@@ -14,7 +14,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
-from farthing.methods.baselines.optimum import OptimumPolicy
+from farthing.methods.baselines.rounds import OptimumPolicy
 from farthing.process.batch_replay import NestedReplay, PointReplay, replay
 from farthing.process.generator import optimum
 from farthing.process.generator.config import GeneratorConfig

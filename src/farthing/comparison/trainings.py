@@ -28,9 +28,10 @@ def preload_workers(plan: Plan, dataset: Dataset) -> None:
     several = not named or len(plan.policies or ()) * len(plan.alphas) * plan.seeds > 1
     workers = plan.workers or cores()
     modules = {
-        one.learner.partition(":")[0]
-        for one in _asked_for(plan, dataset)
-        if one.learner and one.extras
+        module
+        for method in _asked_for(plan, dataset)
+        if method.extras
+        for module in method.training_modules
     }
     if several and workers > 1 and modules:
         READY[plan.engine](sorted(modules), workers)

@@ -24,8 +24,7 @@ from farthing.corl.traces import (
 )
 from farthing.errors import InputError, UnknownNameError, UnprovedError
 from farthing.methods.base import Fitted, Variant
-from farthing.methods.baselines import BEST_SINGLE
-from farthing.methods.baselines.models import BestSinglePolicy
+from farthing.methods.baselines.models import BEST_SINGLE, BestSinglePolicy
 from farthing.methods.controllers.base import Mode
 from farthing.process.batch_replay import point_at
 from farthing.process.value import Figures

@@ -1,1 +1,1 @@
-"""One folder a method: a policy that serves, a learner that makes it, and a card that names it."""
+"""One file a method: the policy that serves, its learner, and the card that names both."""

@@ -155,8 +155,9 @@ class Variant:
 class Method:
     """The card of a method: what it is called, what it is for, and where its parts are.
 
-    An entry point of the group `farthing.methods` names it, and nothing else does. Its modules are
-    loaded when they are needed, so that listing methods loads neither torch nor scikit-learn.
+    It stands beside the classes that it names; an entry point of the group `farthing.methods` names
+    the card, and nothing else does. Listing methods loads neither torch nor scikit-learn: what only
+    training needs is imported where it is used, or the learner is named by its place.
     """
 
     name: str
@@ -165,10 +166,10 @@ class Method:
     """What tables call it, such as `CCPO`."""
     meaning: str
     """What it does, in one line."""
-    policy: str
-    """`module:class` of the policy that it makes."""
-    learner: str = ""
-    """`module:name` of the learner; empty where only `variants` know it."""
+    policy: type[Policy] | str
+    """Class of the policy that it makes, or where it stands, `module:class`."""
+    learner: Learner | str | None = None
+    """What trains it, or where that stands, `module:name`; None where only `variants` know it."""
     paper: str = ""
     """arXiv id; empty where it is ours or nobody's."""
     kind: Kind = "policy"
@@ -179,6 +180,8 @@ class Method:
     """Whether recorded questions can be replayed under it."""
     extras: tuple[str, ...] = ()
     """What must be installed to train it, as extras of this package."""
+    imports: tuple[str, ...] = ()
+    """Modules of other packages that `learn` imports: they are loaded before training begins."""
     calibration: Calibration = "split"
     empty: Literal["argmax", "allow"] = "argmax"
     """Whether sets always hold each observation's likeliest action, or may be empty."""
@@ -196,15 +199,31 @@ class Method:
         """The action space that it is trained for."""
         return self.action_spaces[0]
 
+    @property
+    def policy_place(self) -> str:
+        """Where the policy's class stands, `module:class`; nothing is loaded."""
+        return self.policy if isinstance(self.policy, str) else place_of(self.policy)
+
+    @property
+    def training_modules(self) -> tuple[str, ...]:
+        """Modules that training loads beside the card's own."""
+        apart = (self.learner.partition(":")[0],) if isinstance(self.learner, str) else ()
+        return (*self.imports, *apart)
+
     def on(self, dataset: Dataset) -> list[Variant]:
         """Return the ways in which it takes part on some questions.
 
         Raises:
             ModuleNotFoundError: an extra that it needs is not installed.
         """
-        if self.variants is not None:
-            return list(self.variants(dataset))
-        return [Variant(self.name, self.label, load(self.learner))]
+        if self.variants is None:
+            variants = [Variant(self.name, self.label, load(self.learner))]
+        else:
+            variants = list(self.variants(dataset))
+        if any(variant.learner for variant in variants):
+            for module in self.imports:
+                import_module(module)
+        return variants
 
 
 @dataclass(frozen=True)
@@ -221,8 +240,8 @@ class SystemCard:
     meaning: str
     """What it does, in one line."""
     kind: Kind
-    make: str
-    """`module:name` of the object that keeps the protocol of its kind; loaded when needed."""
+    make: Any
+    """What keeps the protocol of its kind, or where that stands, `module:name`."""
     paper: str = ""
     """arXiv id; empty where it is ours or nobody's."""
     page: str = ""
@@ -233,7 +252,14 @@ class SystemCard:
     """Where tables list it among those of its kind."""
 
 
-def load(place: str) -> Any:
-    """Return what stands at `module:name`."""
-    module, _, name = place.partition(":")
+def load(named: Any) -> Any:
+    """Return what stands at `module:name`; what is no place is returned itself."""
+    if not isinstance(named, str):
+        return named
+    module, _, name = named.partition(":")
     return getattr(import_module(module), name)
+
+
+def place_of(kind: type) -> str:
+    """Return where a class stands, `module:class`."""
+    return f"{kind.__module__}:{kind.__qualname__}"

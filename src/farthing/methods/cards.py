@@ -11,7 +11,7 @@ from typing import Any
 
 from farthing import plugins
 from farthing.errors import UnknownNameError
-from farthing.methods.base import Method, Saveable, SystemCard, load
+from farthing.methods.base import Method, Saveable, SystemCard, load, place_of
 from farthing.process.base import Policy
 
 GROUP = "methods"
@@ -55,8 +55,8 @@ def name_of(policy: Policy) -> str:
     Raises:
         UnknownNameError: none does.
     """
-    place = f"{type(policy).__module__}:{type(policy).__qualname__}"
-    names = sorted(one.name for one in cards() if one.policy == place)
+    place = place_of(type(policy))
+    names = sorted(card.name for card in cards() if card.policy_place == place)
     if not names:
         raise UnknownNameError("method", place, plugins.names(GROUP))
     return names[0]

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farthing.methods.allocators.pets.allocator import FIRST, Bucket
+from farthing.methods.allocators.pets import FIRST, Bucket
 from farthing.money import significant, usd_from_nano
 from farthing.reports.counted import counted
 from farthing.reports.plain_table import plain_table

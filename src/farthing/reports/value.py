@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.markup import escape
 from rich.text import Text
 
-from farthing.methods.baselines import NOT_ALONE
+from farthing.methods.baselines.models import NOT_ALONE
 from farthing.money import significant
 from farthing.process.value import Figures, Value
 from farthing.reports.plain_table import plain_table

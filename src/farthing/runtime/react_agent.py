@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from farthing.errors import BadRequestError
 from farthing.methods.agents.base import MONEY, TOKENS, AgentSystem
-from farthing.methods.agents.budget_tracker.verifying import NEXT, VERIFY, read_outcome, verifies
+from farthing.methods.agents.budget_tracker import NEXT, VERIFY, read_outcome, verifies
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
 from farthing.runtime.base import Client, Turn
 from farthing.runtime.base_agent import history, sampled

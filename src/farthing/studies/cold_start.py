@@ -14,9 +14,8 @@ import numpy as np
 from farthing.errors import InputError
 from farthing.features.question import QuestionFeatures
 from farthing.methods.estimators.base import History, refuse_rounds
-from farthing.methods.estimators.fit_v0 import V0
-from farthing.methods.routers.v0.learner import router, with_one_more
-from farthing.methods.routers.v0.policy import V0Policy, chosen
+from farthing.methods.estimators.v0 import V0
+from farthing.methods.routers.v0 import V0Policy, chosen, router, with_one_more
 from farthing.studies.batch_allocation import SURE
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.copies import Together

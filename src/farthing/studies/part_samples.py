@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import ConfigError, InputError
-from farthing.methods.allocators.agent_tts.proposals import Space
+from farthing.methods.allocators.agent_tts import Space
 from farthing.methods.allocators.base import Batch
 from farthing.models.toml import convert, read_toml
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays

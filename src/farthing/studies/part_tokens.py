@@ -13,7 +13,7 @@ import numpy as np
 from farthing.errors import InputError
 from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
-from farthing.methods.allocators.plan_and_budget.shares import (
+from farthing.methods.allocators.plan_and_budget import (
     SCHEDULES,
     curve,
     efficiency,

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.agent_tts.allocator import AgentTts
-from farthing.methods.allocators.agent_tts.proposals import Proposer, Space, even, rule
+from farthing.methods.allocators.agent_tts import AgentTts, Proposer, Space, even, rule
 from farthing.methods.allocators.base import Allocator, Batch, room_nano
-from farthing.methods.allocators.plan_and_budget.allocator import PLAN_AND_BUDGET, spent
-from farthing.methods.allocators.plan_and_budget.shares import whole
+from farthing.methods.allocators.plan_and_budget import PLAN_AND_BUDGET, spent, whole
 from farthing.methods.cards import system
 from farthing.money import dollars
 from farthing.studies.part_samples import LEAST, Measured

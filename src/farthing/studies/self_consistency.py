@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.pets.allocator import FIRST, Pets, Plan
+from farthing.methods.allocators.pets import FIRST, Pets, Plan
 from farthing.methods.base import Progress
 from farthing.promises.statistics.binomial import binomial_cdf
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays

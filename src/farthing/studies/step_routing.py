@@ -8,7 +8,7 @@ import numpy as np
 from farthing.errors import InputError
 from farthing.methods.routers.bopo.episodes import UNLIMITED, Chain, Chances, always, at_random, run
 from farthing.methods.routers.bopo.learner import BopoConfig, Boundaries
-from farthing.methods.routers.bopo.reward import CLASSES
+from farthing.methods.routers.bopo.policy import CLASSES
 from farthing.money import dollars
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 

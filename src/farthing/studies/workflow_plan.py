@@ -17,9 +17,9 @@ from farthing.methods.planners.base import (
     affordable,
     play,
 )
-from farthing.methods.planners.parts import Progress
 from farthing.methods.planners.plain import STEP_BY_STEP, UNPLANNED
-from farthing.methods.planners.workflow import Workflow
+from farthing.methods.simulators.workflow import Workflow
+from farthing.methods.simulators.workflow_parts import Progress
 from farthing.money import dollars
 from farthing.promises.statistics.binomial import binomial_interval
 

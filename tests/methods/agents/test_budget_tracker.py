@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from farthing.methods.agents.base import Allowance
-from farthing.methods.agents.budget_tracker.tracker import (
+from farthing.methods.agents.budget_tracker import (
     BUDGET_TRACKER,
     GUIDANCE,
+    read_outcome,
     regime_of,
     unified_cost_nano,
+    verifies,
 )
-from farthing.methods.agents.budget_tracker.verifying import read_outcome, verifies
 
 TOLD = re.compile(r"(\w+) (\d+) used, (-?\d+) left of (\d+)")
 

@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 
 from farthing.errors import InputError
-from farthing.methods.allocators.agent_tts.allocator import AGENT_TTS, AgentTts, Objective
-from farthing.methods.allocators.agent_tts.asking import asking, choices, insights, prompt
-from farthing.methods.allocators.agent_tts.proposals import Space, Trial, even
+from farthing.methods.allocators.agent_tts import (
+    AGENT_TTS,
+    AgentTts,
+    Objective,
+    Space,
+    Trial,
+    asking,
+    choices,
+    even,
+    insights,
+    prompt,
+)
 from farthing.methods.allocators.base import Batch
 from farthing.traces.arrays import FloatArray, IntArray
 

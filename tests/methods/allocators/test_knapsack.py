@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from farthing.methods.allocators.base import Batch
-from farthing.methods.allocators.knapsack import dynamic_programme, pack
+from farthing.methods.allocators.lagrangian import dynamic_programme, pack
 
 
 def test_10000_small_instances_are_solved_exactly_and_within_the_budget() -> None:

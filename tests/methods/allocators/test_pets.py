@@ -9,9 +9,8 @@ import pytest
 from allocator_batches import saturating
 
 from farthing.errors import InputError
-from farthing.methods.allocators.knapsack import pack
-from farthing.methods.allocators.pets.allocator import FIRST, PETS, agreement
-from farthing.methods.allocators.pets.votes import gain, settled, vote_curve
+from farthing.methods.allocators.lagrangian import pack
+from farthing.methods.allocators.pets import FIRST, PETS, agreement, gain, settled, vote_curve
 from farthing.traces.arrays import FloatArray, IntArray
 
 

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from farthing.errors import InputError
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
-from farthing.methods.allocators.plan_and_budget.allocator import PLAN_AND_BUDGET
-from farthing.methods.allocators.plan_and_budget.shares import (
+from farthing.methods.allocators.plan_and_budget import (
+    PLAN_AND_BUDGET,
     SCHEDULES,
     curve,
     efficiency,

@@ -7,9 +7,15 @@ import pytest
 from allocator_batches import models
 
 from farthing.methods.allocators.base import Batch
-from farthing.methods.allocators.knapsack import pack
-from farthing.methods.allocators.rco.allocator import RCO, RiemannianOptimisation
-from farthing.methods.allocators.rco.manifold import pulled_back, retract, softmax, tangent
+from farthing.methods.allocators.lagrangian import pack
+from farthing.methods.allocators.rco import (
+    RCO,
+    RiemannianOptimisation,
+    pulled_back,
+    retract,
+    softmax,
+    tangent,
+)
 from farthing.traces.arrays import FloatArray
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import InputError
-from farthing.methods.bayesian_judges.bayes import expected_costs, posterior, value_of_evidence
+from farthing.methods.bayes import expected_costs, posterior, value_of_evidence
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.methods.base import Silent
-from farthing.methods.bayesian_judges.bayes import posterior
-from farthing.methods.bayesian_judges.judges import Judges, Replies
-from farthing.methods.bayesian_judges.learner import OPINIONS, classes, fit_judges
-from farthing.methods.bayesian_judges.policy import OpinionsPolicy
+from farthing.methods.bayes import posterior
+from farthing.methods.bayesian_judges import (
+    Judges,
+    OpinionsLearner,
+    OpinionsPolicy,
+    Replies,
+    classes,
+    fit_judges,
+)
 from farthing.methods.scorer import Scorers
 from farthing.process.base import NOTHING
 from farthing.process.play import begin, initial_state
@@ -198,7 +203,7 @@ def learned() -> tuple[OpinionsPolicy, TraceArrays]:
     rng = np.random.default_rng(5)
     of = judges(rng, 5, 4, 3)
     train, test = (recorded(*drawn(of, n, rng), PRICE) for n in (800, 300))
-    policy = OPINIONS.fit(train, Fraction(1, 10), 0, Silent()).policy
+    policy = OpinionsLearner().fit(train, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(policy, OpinionsPolicy)
     return policy, test
 

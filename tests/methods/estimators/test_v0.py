@@ -9,10 +9,17 @@ from item_responses import World, joiner, pool
 from scipy.optimize import approx_fprime, minimize
 
 from farthing.features.question import QuestionFeatures
-from farthing.methods.estimators import fit_v0
+from farthing.methods.estimators import v0
 from farthing.methods.estimators.base import History
-from farthing.methods.estimators.fit_v0 import Lesson, V0Estimator
-from farthing.methods.estimators.v0 import Directions, ItemResponse, ability, flattened, sigmoid
+from farthing.methods.estimators.v0 import (
+    Directions,
+    ItemResponse,
+    Lesson,
+    V0Estimator,
+    ability,
+    flattened,
+    sigmoid,
+)
 from farthing.traces.arrays import FloatArray
 
 WORLD = World.drawn(11)
@@ -100,13 +107,13 @@ def minus_log_posterior(given: tuple[Any, ...], prior: Directions, at: FloatArra
 def test_the_gradient_of_what_is_learned() -> None:
     rng = np.random.default_rng(16)
     lesson = Lesson(rng.normal(size=(7, 4)), rng.random((7, 3)) < 0.8, rng.random((7, 3)) < 0.5)
-    shapes: fit_v0.Shapes = (3, 3), (4, 2), (7,)
+    shapes: v0.Shapes = (3, 3), (4, 2), (7,)
     at = rng.normal(size=9 + 8 + 7)
 
     def value(x: FloatArray) -> float:
-        return fit_v0._penalised(x, lesson, shapes, 2.0, 0.7)[0]
+        return v0._penalised(x, lesson, shapes, 2.0, 0.7)[0]
 
-    got = fit_v0._penalised(at, lesson, shapes, 2.0, 0.7)[1]
+    got = v0._penalised(at, lesson, shapes, 2.0, 0.7)[1]
     np.testing.assert_allclose(got, approx_fprime(at, value, 1e-6), atol=1e-4)
 
 

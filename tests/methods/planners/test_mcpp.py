@@ -9,11 +9,11 @@ from workflow_optimum import exact, instances
 
 from farthing.errors import InputError
 from farthing.methods.planners.base import Left, Step, play
-from farthing.methods.planners.executions import _Rows, follow
 from farthing.methods.planners.mcpp import MCPP, Portfolio, executed
-from farthing.methods.planners.parts import Choice, Part, Progress
 from farthing.methods.planners.plain import UNPLANNED
-from farthing.methods.planners.workflow import Workflow
+from farthing.methods.simulators.workflow import Workflow
+from farthing.methods.simulators.workflow_batch import _Rows, follow
+from farthing.methods.simulators.workflow_parts import Choice, Part, Progress
 
 
 def mean(workflow: Workflow, left: Left, runs: int, planner: Portfolio = MCPP) -> np.ndarray:

@@ -11,7 +11,8 @@ from farthing.lm.symbols import encode
 from farthing.methods.planners.base import Left
 from farthing.methods.planners.bavt import ValueTree
 from farthing.methods.planners.flare import LookAhead
-from farthing.methods.planners.reasoning import (
+from farthing.methods.simulators.batched_writer import Together
+from farthing.methods.simulators.reasoning import (
     LINE_TOKENS,
     MOST_LINES,
     Reasoning,
@@ -19,7 +20,6 @@ from farthing.methods.planners.reasoning import (
     Written,
     progress,
 )
-from farthing.methods.planners.writing import Together
 
 PROMPT = tuple(encode("a=4;a?"))
 

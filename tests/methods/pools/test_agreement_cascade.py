@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from farthing.methods.base import Silent
-from farthing.methods.cascades.agreement.learner import WIN, AgreementCascadeLearner
-from farthing.methods.cascades.agreement.policy import NOBODY, AgreementCascadePolicy
+from farthing.methods.cascades.agreement import (
+    NOBODY,
+    WIN,
+    AgreementCascadeLearner,
+    AgreementCascadePolicy,
+)
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 STRONG = 4

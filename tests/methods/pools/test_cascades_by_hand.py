@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from small_pool import paid, small_pool, taught
 
-from farthing.methods.cascades.agreement.learner import AGREEMENT_CASCADE
-from farthing.methods.cascades.auto_mix.learner import AUTO_MIX
-from farthing.methods.cascades.conformal_arbitrage.learner import (
-    CONFORMAL_ARBITRAGE,
+from farthing.methods.cascades.agreement import AgreementCascadeLearner
+from farthing.methods.cascades.auto_mix import AutoMixLearner
+from farthing.methods.cascades.conformal_arbitrage import (
     ArbitrageLearner,
 )
-from farthing.methods.cascades.frugal_gpt.learner import FRUGAL_GPT
-from farthing.methods.cascades.micp.learner import MicpLearner
-from farthing.methods.cascades.trust_or_escalate.learner import TRUST_OR_ESCALATE
-from farthing.methods.cascades.ucci.learner import UCCI
-from farthing.methods.routers.cascade_routing.learner import CASCADE_ROUTING
+from farthing.methods.cascades.frugal_gpt import FrugalGptLearner
+from farthing.methods.cascades.micp import MicpLearner
+from farthing.methods.cascades.trust_or_escalate import TrustOrEscalateLearner
+from farthing.methods.cascades.ucci import UcciLearner
+from farthing.methods.routers.cascade_routing import CascadeRoutingLearner
 
 RIGHT, WRONG = 0, 1
 
@@ -34,7 +33,7 @@ def test_ucci_escalates_below_the_pooled_shares_of_right_answers() -> None:
         [1, 10],
         [[one, 0.9] for one in sure],
     )
-    policy = taught(UCCI, train)
+    policy = taught(UcciLearner(), train)
     assert policy.values.tolist() == [0.25, 0.625, 1.0, np.inf]
     points = policy.points(train)
     assert paid(points, 0) == [1.0] * 16
@@ -42,7 +41,7 @@ def test_ucci_escalates_below_the_pooled_shares_of_right_answers() -> None:
     assert paid(points, 2) == [11.0] * 12 + [1.0] * 4
     assert paid(points, 3) == [11.0] * 16
     # Between 0.7 and 0.8 lies 0.75, at 0.625 as both; the text of a new question says no more.
-    new = taught(UCCI, train).points(small_pool([[WRONG, RIGHT]], [1, 10], [[0.75, 0.9]]))
+    new = taught(UcciLearner(), train).points(small_pool([[WRONG, RIGHT]], [1, 10], [[0.75, 0.9]]))
     assert [paid(new, at)[0] for at in range(4)] == [1.0, 1.0, 11.0, 11.0]
     assert new.correct[0].tolist() == [False, False, True, True]
 
@@ -61,7 +60,7 @@ def test_ucci_asks_first_whom_its_pooled_shares_make_cheapest() -> None:
         [1, 1.1, 10],
         [[one, two, 0.9] for (_, one), (_, two) in zip(a, b, strict=True)],
     )
-    points = taught(UCCI, train).points(train)
+    points = taught(UcciLearner(), train).points(train)
     assert paid(points, 0) == [1.1] * 50
     assert paid(points, 1) == [1.1] * 40 + [11.1] * 10
 
@@ -76,7 +75,7 @@ def test_conformal_arbitrage_asks_the_guardian_below_a_gap() -> None:
     answers = [[RIGHT if i >= 30 else WRONG, RIGHT if i >= 10 else WRONG, RIGHT] for i in range(59)]
     sure = [[(1 + one) / 2, (1 + one) / 2, 0.99] for one in gap]
     train = small_pool(answers, [1, 2, 10], sure)
-    policy = taught(CONFORMAL_ARBITRAGE, train)
+    policy = taught(ArbitrageLearner(), train)
     np.testing.assert_allclose(policy.values[[0, 1, 29, 58]], gap[[0, 1, 29, 58]], atol=1e-6)
     new = small_pool([[RIGHT, WRONG, RIGHT]] * 2, [1, 2, 10], [[0.5, 0.70, 0.9], [0.5, 0.80, 0.9]])
     at = int(np.flatnonzero(policy.values > 0.5)[0])  # 30 / 58: the gaps are 0.4 and 0.6
@@ -132,13 +131,13 @@ def test_trust_or_escalate_goes_down_while_a_binomial_bound_holds() -> None:
     by_a = [RIGHT] * 4 + [WRONG, RIGHT, WRONG, WRONG] + [RIGHT] * 2 + [WRONG] * 6
     sure = np.linspace(0.95, 0.2, 16)
     train = small_pool([[one, RIGHT] for one in by_a], [1, 10], [[one, 0.9] for one in sure])
-    policy = taught(TRUST_OR_ESCALATE, train)
+    policy = taught(TrustOrEscalateLearner(), train)
     assert policy.values[0] == 0.6
     assert paid(policy.points(train), 0) == [1.0] * 7 + [11.0] * 9
     # An error after three right ones: P(Bin(4, 0.6) <= 1) = 0.0256 + 0.1536 = 0.179 ends it there.
     early = [RIGHT] * 3 + [WRONG] + [RIGHT] * 3 + [WRONG] * 9
     train = small_pool([[one, RIGHT] for one in early], [1, 10], [[one, 0.9] for one in sure])
-    assert paid(taught(TRUST_OR_ESCALATE, train).points(train), 0) == [1.0] * 3 + [11.0] * 13
+    assert paid(taught(TrustOrEscalateLearner(), train).points(train), 0) == [1.0] * 3 + [11.0] * 13
 
 
 def test_trust_or_escalate_tests_each_model_on_what_reaches_it() -> None:
@@ -155,7 +154,7 @@ def test_trust_or_escalate_tests_each_model_on_what_reaches_it() -> None:
         [1, 3, 10],
         [[one, two, 0.9] for one, two in zip(sure_a, sure_b, strict=True)],
     )
-    assert paid(taught(TRUST_OR_ESCALATE, train).points(train), 0) == [1.0] * 7 + [4.0] * 9
+    assert paid(taught(TrustOrEscalateLearner(), train).points(train), 0) == [1.0] * 7 + [4.0] * 9
 
 
 def test_frugal_gpt_keeps_the_cascades_that_no_other_beats() -> None:
@@ -168,7 +167,7 @@ def test_frugal_gpt_keeps_the_cascades_that_no_other_beats() -> None:
     sure = np.repeat([0.2, 0.5, 0.9], 4)
     answers = [[RIGHT if right else WRONG, RIGHT] for right in grades]
     train = small_pool(answers, [1, 10], [[one, 0.9] for one in sure])
-    policy = taught(FRUGAL_GPT, train)
+    policy = taught(FrugalGptLearner(), train)
     np.testing.assert_allclose(policy.values * 100, [1, 1 + 40 / 12, 1 + 80 / 12])
     points = policy.points(train)
     assert points.correct.sum(axis=0).tolist() == [6, 10, 12]
@@ -187,7 +186,7 @@ def test_frugal_gpt_believes_each_model_from_its_own_score_on() -> None:
         [[RIGHT, WRONG, RIGHT]] * 8 + [[WRONG, RIGHT, RIGHT]] * 2 + [[WRONG, WRONG, RIGHT]] * 2
     )
     train = small_pool(answers, [1, 3, 20], sure)
-    policy = taught(FRUGAL_GPT, train)
+    policy = taught(FrugalGptLearner(), train)
     points = policy.points(train)
     [at] = np.flatnonzero(points.correct.all(axis=0))
     assert policy.values[at] * 100 == pytest.approx(64 / 12)
@@ -211,7 +210,7 @@ def test_auto_mix_goes_up_where_the_verifier_makes_it_worth_its_price() -> None:
     answers = [[RIGHT if right else WRONG, RIGHT] for right in grades]
     answers[0][1] = WRONG
     train = small_pool(answers, [0.1, 1.05], [[one, 0.9] for one in sure])
-    policy = taught(AUTO_MIX, train)
+    policy = taught(AutoMixLearner(), train)
     points = policy.points(train)
     for price, up in ((39.6, 8), (58.9, 4), (71.8, 0)):
         at = int(np.abs(policy.values - price).argmin())
@@ -227,7 +226,7 @@ def test_the_agreement_cascade_answers_where_two_agree_and_asks_the_strong_one_e
     """
     answers = [[0, 0, 0]] * 7 + [[1, 1, 0]] + [[0, 1, 0], [1, 2, 0]]
     train = small_pool(answers, [1, 2, 10])
-    policy = taught(AGREEMENT_CASCADE, train)
+    policy = taught(AgreementCascadeLearner(), train)
     np.testing.assert_allclose(policy.values, [0.05, 0.1])
     points = policy.points(train)
     assert paid(points, 0) == [3.0] * 8 + [13.0] * 2
@@ -247,7 +246,7 @@ def test_cascade_routing_goes_on_where_the_score_that_it_saw_leaves_more_to_gain
     grades = [1, 1] + [0] * 8 + [1] * 10
     sure = [[0.3, 0.9]] * 10 + [[0.8, 0.9]] * 10
     train = small_pool([[RIGHT if right else WRONG, RIGHT] for right in grades], [0.1, 1], sure)
-    policy = taught(CASCADE_ROUTING, train)
+    policy = taught(CascadeRoutingLearner(), train)
     [at] = np.flatnonzero((policy.values > 60) & (policy.values < 70))
     points = policy.points(train)
     assert paid(points, int(at)) == [1.1] * 10 + [0.1] * 10
@@ -265,7 +264,7 @@ def test_cascade_routing_asks_nobody_whose_score_is_known_already() -> None:
     grades = [1, 1] + [0] * 8 + [1] * 10
     sure = [[0.3, 0.3]] * 10 + [[0.8, 0.8]] * 10
     train = small_pool([[RIGHT if right else WRONG] * 2 for right in grades], [0.1, 0.2], sure)
-    policy = taught(CASCADE_ROUTING, train)
+    policy = taught(CascadeRoutingLearner(), train)
     at = int(np.abs(policy.values - 38.4).argmin())
     assert paid(policy.points(train), at) == [0.1] * 20
 
@@ -280,7 +279,7 @@ def test_cascade_routing_hopes_for_more_than_the_mean() -> None:
     grades += [[1, 0]]
     sure = [[0.3, 0.3]] * 5 + [[0.3, 0.8]] * 5 + [[0.8, 0.3]] * 5 + [[0.8, 0.8]] * 5
     answers = [[RIGHT if right else WRONG for right in both] for both in grades]
-    policy = taught(CASCADE_ROUTING, small_pool(answers, [0.1, 0.2], sure))
+    policy = taught(CascadeRoutingLearner(), small_pool(answers, [0.1, 0.2], sure))
     points = policy.points(small_pool(answers, [0.1, 0.2], sure))
     assert policy.values[-1] == 0.0
     assert paid(points, len(policy.values) - 1)[10:] == [0.3] * 10

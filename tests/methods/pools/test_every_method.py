@@ -10,11 +10,10 @@ from farthing.comparison.foresight import foresight
 from farthing.comparison.pools import methods_of
 from farthing.errors import InputError
 from farthing.methods.base import Silent
-from farthing.methods.cascades.micp.learner import MICP
-from farthing.methods.cascades.trust_or_escalate.learner import TRUST_OR_ESCALATE
+from farthing.methods.cascades.micp import MicpLearner
+from farthing.methods.cascades.trust_or_escalate import TrustOrEscalateLearner
 from farthing.methods.cascades.turns import TurnsPolicy
-from farthing.methods.pool import frontier
-from farthing.methods.pool_policy import PoolPolicy
+from farthing.methods.pool import PoolPolicy, frontier
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
@@ -240,7 +239,7 @@ def test_micp_spends_its_budgets_to_the_last_question() -> None:
     As binary fractions some of them fall just short of it.
     """
     train = pool(58)
-    turns = MICP.fit(train, Fraction(1, 10), 0, Silent()).policy
+    turns = MicpLearner().fit(train, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(turns, TurnsPolicy)
     score = turns.scorers.p_right(train)[:, turns.models[0]]
     wrong = np.sort(score[~train.correct[:, 0, turns.models[0]]])[::-1]
@@ -252,7 +251,7 @@ def test_micp_spends_its_budgets_to_the_last_question() -> None:
 
 def test_the_levels_of_trust_are_exact() -> None:
     """Each is the number nearest to its fraction, and at 0 nobody is trusted."""
-    turns = TRUST_OR_ESCALATE.fit(TRAIN, Fraction(1, 10), 0, Silent()).policy
+    turns = TrustOrEscalateLearner().fit(TRAIN, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(turns, TurnsPolicy)
     np.testing.assert_array_equal(turns.values, [3 * k / 295 for k in range(59, -1, -1)])
     assert np.isinf(turns.thresholds[-1]).all()

@@ -1,7 +1,6 @@
 """Our methods against packages that their authors published; `make check-extras` brings them."""
 
 import warnings
-from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from types import SimpleNamespace
@@ -13,10 +12,10 @@ import pytest
 import torch
 
 from farthing.methods.base import Silent
-from farthing.methods.cascades.auto_mix import learner as auto_mix
+from farthing.methods.cascades import auto_mix
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.route_llm import learner, policy
-from farthing.methods.routers.route_llm.policy import Kind, RouteLlmPolicy
+from farthing.methods.routers import route_llm
+from farthing.methods.routers.route_llm import Kind, RouteLlmLearner, RouteLlmPolicy
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
@@ -42,8 +41,7 @@ def vectors(monkeypatch: pytest.MonkeyPatch) -> FloatArray:
         assert traces.question is not None
         return np.asarray(planted[[int(text) for text in traces.question]])
 
-    for module in (learner, policy):
-        monkeypatch.setattr(module, "embedded", embedded)
+    monkeypatch.setattr(route_llm, "embedded", embedded)
     return planted
 
 
@@ -66,7 +64,7 @@ def questions(vectors: FloatArray) -> TraceArrays:
 
 def routers(questions: TraceArrays, kind: Kind) -> tuple[TraceArrays, TraceArrays, RouteLlmPolicy]:
     train, test = questions.take(np.arange(200)), questions.take(np.arange(200, 300))
-    made = replace(learner.ROUTE_LLM, kind=kind, strong=STRONG)
+    made = RouteLlmLearner(kind, STRONG)
     router = made.fit(train, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(router, RouteLlmPolicy)
     return train, test, router

@@ -8,16 +8,13 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
-from farthing.methods import fit_answer_posterior
+from farthing.methods import answer_posterior
 from farthing.methods.answer_posterior import Replies
-from farthing.methods.cascades.auto_mix import learner as auto_mix
-from farthing.methods.cascades.frugal_gpt import learner as frugal_gpt
-from farthing.methods.cascades.micp import learner as micp
-from farthing.methods.cascades.trust_or_escalate import learner as trust_or_escalate
-from farthing.methods.cascades.ucci.learner import fit_isotonic
-from farthing.methods.fit_scorer import logistic
+from farthing.methods.cascades import auto_mix, frugal_gpt, micp, trust_or_escalate
+from farthing.methods.cascades.ucci import fit_isotonic
 from farthing.methods.pool import PoolTables
-from farthing.methods.routers.pool_gain import learner as pool_gain
+from farthing.methods.routers import pool_gain
+from farthing.methods.scorer import logistic
 
 
 def questions(n: int, n_models: int, seed: int) -> tuple[PoolTables, np.ndarray]:
@@ -117,10 +114,10 @@ def test_the_leading_answers_gradient() -> None:
     asked = rng.random((30, 4)) < 0.6
     asked[:, 0] = True
     prior, weights = np.zeros(13), rng.normal(size=13)
-    _, gradient = fit_answer_posterior._loss(weights, replies, asked, prior)
+    _, gradient = answer_posterior._loss(weights, replies, asked, prior)
 
     def loss(at: np.ndarray) -> float:
-        return fit_answer_posterior._loss(at, replies, asked, prior)[0]
+        return answer_posterior._loss(at, replies, asked, prior)[0]
 
     np.testing.assert_allclose(gradient, approx_fprime(weights, loss, 1e-6), rtol=1e-3, atol=1e-4)
 

@@ -7,17 +7,15 @@ import pytest
 from small_pool import CENT, paid, small_pool, taught
 
 from farthing.methods.base import Silent
-from farthing.methods.baselines.fit_models import ALWAYS_ALL, BEST_SINGLE
-from farthing.methods.baselines.learner import AlwaysLearner
-from farthing.methods.bayesian_judges.judges import Judges
-from farthing.methods.bayesian_judges.policy import OpinionsPolicy
+from farthing.methods.baselines.models import AlwaysAllLearner, AlwaysLearner, BestSingleLearner
+from farthing.methods.bayesian_judges import Judges, OpinionsPolicy
 from farthing.methods.estimators.v0 import Directions
-from farthing.methods.lookahead.pool_learner import LAZY_SINGLE
-from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, OdarLearner
-from farthing.methods.routers.pool_cover.learner import POOL_COVER
-from farthing.methods.routers.pool_gain.learner import POOL_GAIN, PoolGainLearner
-from farthing.methods.routers.route_llm.learner import RouteLlmLearner
-from farthing.methods.routers.v0.policy import V0Policy
+from farthing.methods.lookahead.single import LazySingleLearner
+from farthing.methods.routers.odar.learner import OdarLearner
+from farthing.methods.routers.pool_cover import PoolCoverLearner
+from farthing.methods.routers.pool_gain import PoolGainLearner
+from farthing.methods.routers.route_llm import RouteLlmLearner
+from farthing.methods.routers.v0 import V0Policy
 from farthing.methods.scorer import Scorers
 from farthing.process.batch_replay import NestedReplay, replay
 from farthing.traces.arrays import TraceArrays
@@ -35,7 +33,7 @@ def test_the_best_single_models_are_those_that_no_cheaper_one_matches() -> None:
     train = small_pool(
         columns(*([RIGHT] * n + [WRONG] * (10 - n) for n in (5, 4, 7, 7, 8))), [1, 2, 3, 4, 5]
     )
-    policy = taught(BEST_SINGLE, train)
+    policy = taught(BestSingleLearner(), train)
     points = policy.points(train)
     assert [paid(points, at)[0] for at in range(points.n_points)] == [1.0, 3.0, 5.0]
     assert points.correct.sum(axis=0).tolist() == [5, 7, 8]
@@ -59,12 +57,16 @@ def test_two_votes_beat_a_better_one_where_their_weights_add_up_to_more() -> Non
     by_b = [RIGHT] + [WRONG] * 3 + [RIGHT] * 5
     by_c = [RIGHT] * 4 + [WRONG] * 3 + [RIGHT] * 2
     said = small_pool([[WRONG, RIGHT, RIGHT], [RIGHT, WRONG, WRONG]], [1, 2, 3])
-    points = taught(ALWAYS_ALL, small_pool(columns(by_a, by_b, by_c), [1, 2, 3])).points(said)
+    points = taught(AlwaysAllLearner(), small_pool(columns(by_a, by_b, by_c), [1, 2, 3])).points(
+        said
+    )
     assert points.correct.tolist() == [[True, True], [False, False]]
     assert paid(points, 0) == paid(points, 1) == [6.0, 6.0]
     by_b = [RIGHT] + [WRONG] * 4 + [RIGHT] * 4
     by_c = [RIGHT] * 5 + [WRONG] * 4
-    points = taught(ALWAYS_ALL, small_pool(columns(by_a, by_b, by_c), [1, 2, 3])).points(said)
+    points = taught(AlwaysAllLearner(), small_pool(columns(by_a, by_b, by_c), [1, 2, 3])).points(
+        said
+    )
     assert points.correct.tolist() == [[True, False], [False, True]]
 
 
@@ -125,7 +127,7 @@ def test_pool_gain_goes_on_while_the_answers_lost_are_worth_more_than_the_price(
     Prices are shares of the answers that a call of b is worth.
     """
     train = small_pool(columns([RIGHT] * 16 + [WRONG] * 4, [RIGHT] * 20), [0.1, 10])
-    policy = taught(POOL_GAIN, train)
+    policy = taught(PoolGainLearner(), train)
     points = policy.points(train)
     for at, price in enumerate(policy.values.tolist()):
         assert paid(points, at)[0] == (0.1 if price > 0.2 else 10.1), price
@@ -152,7 +154,7 @@ def test_pool_cover_asks_next_who_solves_most_that_is_new_for_a_dollar() -> None
     solves = (range(4), range(4, 10), range(10, 11), range(3))
     by = ([RIGHT if i in mine else WRONG + k for i in range(12)] for k, mine in enumerate(solves))
     train = small_pool(columns(*by), [1, 2, 1.5, 0.9])
-    policy = taught(POOL_COVER, train)
+    policy = taught(PoolCoverLearner(), train)
     points = policy.points(train)
     for worth, cents in ((0.292, 1.0), (0.29, 3.0), (0.0557, 3.0), (0.0428, 4.5), (0.0425, 5.4)):
         later = np.flatnonzero(-policy.values <= worth * 100)
@@ -217,19 +219,19 @@ def test_odar_makes_as_many_calls_as_the_difficulty_says(wrong: int, cents: floa
     0.2 is below the edge 0.3, 0.4 between the edges, and 0.75 beyond 0.7: one call, a second that
     checks it, and all there are. The fast model is the cheapest, the check the most accurate one.
     """
-    assert made_by_odar(ODAR, wrong) == [cents]
+    assert made_by_odar(OdarLearner(), wrong) == [cents]
 
 
 def test_odar_recheck_asks_no_further_where_the_check_has_settled_it() -> None:
     """After a alone d is 0.75. With b, which is right on 19 of 20 and believed, 0.05: two calls."""
-    assert made_by_odar(ODAR_RECHECK, 15) == [3.0]
+    assert made_by_odar(OdarLearner(recheck=True), 15) == [3.0]
 
 
 def test_lazy_single_answers_with_the_likelier_of_what_it_bought() -> None:
     """a first, with 0.5 a cent to b's 0.09; then b, which is right on 9 of 10, and is believed."""
     said = [[0, 0]] * 45 + [[0, 1]] * 5 + [[1, 0]] * 45 + [[1, 2]] * 5
     train = small_pool(said, [1, 10])
-    points = taught(LAZY_SINGLE, train).points(train)
+    points = taught(LazySingleLearner(), train).points(train)
     assert paid(points, 0) == [1.0] * 100
     assert paid(points, points.n_points - 1) == [11.0] * 100
     assert points.correct[:, [0, -1]].sum(axis=0).tolist() == [50, 90]

@@ -9,9 +9,8 @@ from item_responses import World, pool
 
 from farthing.methods.base import Silent
 from farthing.methods.estimators.base import History
-from farthing.methods.estimators.fit_v0 import V0Estimator
-from farthing.methods.routers.v0.learner import V0Learner, router, with_one_more
-from farthing.methods.routers.v0.policy import V0Policy, chosen
+from farthing.methods.estimators.v0 import V0Estimator
+from farthing.methods.routers.v0 import V0Learner, V0Policy, chosen, router, with_one_more
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 WORLD = World.drawn(21)

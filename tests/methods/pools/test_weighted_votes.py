@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.methods.base import Silent
-from farthing.methods.baselines.fit_models import ALWAYS_ALL
-from farthing.methods.baselines.models import AlwaysAllPolicy
+from farthing.methods.baselines.models import AlwaysAllLearner, AlwaysAllPolicy
 from farthing.methods.pool import possible_answers
 from farthing.methods.scorer import Scorers
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
@@ -46,7 +45,7 @@ def drawn(n: int, skill: list[float], answers: int, seed: int) -> TraceArrays:
 
 
 def taught(train: TraceArrays) -> AlwaysAllPolicy:
-    policy = ALWAYS_ALL.fit(train, Fraction(1, 10), 0, Silent()).policy
+    policy = AlwaysAllLearner().fit(train, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(policy, AlwaysAllPolicy)
     return policy
 

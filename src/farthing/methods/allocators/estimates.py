@@ -73,7 +73,7 @@ def fit_estimates(train: TraceArrays) -> Estimates:
             "with `farthing collect`, or import one with `farthing traces import`"
         )
     try:
-        from farthing.methods.fit_scorer import STRENGTH, logistic  # noqa: PLC0415
+        from farthing.methods.scorer import STRENGTH, logistic  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingExtraError("Learning who is right on which question", "train") from error
     asked, made = QuestionFeatures.of(train), train.made[:, 0]

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.methods.bandits.base import Lesson, Seen
+from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
 
 EVEN = 0.5
@@ -100,3 +101,14 @@ def tsallis(loss: FloatArray, step: float) -> FloatArray:
 
 KNAPSACK = Knapsack()
 """The bandit `knapsack`."""
+
+CARD = SystemCard(
+    name="knapsack",
+    label="Bandit with knapsacks",
+    meaning="Learns from grades which model is worth its price, whatever the question is",
+    kind="bandit",
+    make=KNAPSACK,
+    paper="1904.07272",
+    page="docs/cold-start.md",
+    place=10,
+)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from farthing.methods.bandits.base import Lesson, Seen
+from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
 
 EVEN = 0.5
@@ -137,3 +138,14 @@ def worse(candidate: FloatArray, present: FloatArray, fresh: tuple[Lesson, ...])
 
 SQUARECB = SquareCb()
 """The bandit `squarecb`."""
+
+CARD = SystemCard(
+    name="squarecb",
+    label="SquareCB",
+    meaning="Learns which model is worth its price on which question, by its words and group",
+    kind="bandit",
+    make=SQUARECB,
+    paper="2412.00569",
+    page="docs/cold-start.md",
+    place=20,
+)

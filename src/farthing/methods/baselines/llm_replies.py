@@ -5,11 +5,14 @@ names an action. LLM-EXIT (Lu et al. 2025) is one model that answers and says it
 on. A reply that could not be read goes on to the next round.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from farthing.errors import InputError
+from farthing.methods.base import Dataset, Method, Variant
+from farthing.methods.baselines.rounds import FixedLearner
 from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds, Policy
 from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
@@ -98,3 +101,67 @@ def replies_of(policy: Policy) -> str | None:
         return policy.replies
     inner: Policy | None = getattr(policy, "inner", None)
     return None if inner is None else replies_of(inner)
+
+
+def _model(dataset: Dataset, role: str) -> str:
+    traces = dataset.arranged("rounds")
+    return dict(zip(traces.roles, traces.models, strict=True)).get(role) or role
+
+
+def _recorded_under(dataset: Dataset, kind: str, role: str) -> str | None:
+    """Return the role under which replies were recorded: by the role, or by its model's name."""
+    named = (f"{kind}-{role}", f"{kind}-{_model(dataset, role)}")
+    known = dataset.arranged("rounds").replies
+    return next((name for name in named if name in known), None)
+
+
+def _llm_policy(role: str) -> Method:
+    name = f"llm-policy-{role}"
+
+    def variants(dataset: Dataset) -> Sequence[Variant]:
+        label = f"LLM policy ({_model(dataset, role)})"
+        replies = _recorded_under(dataset, "policy", role)
+        if replies is None:
+            return [Variant(name, label, None, NO_REPLIES)]
+        return [Variant(name, label, FixedLearner(LlmPolicy(replies)))]
+
+    return Method(
+        name=name,
+        label=f"LLM policy ({role})",
+        meaning=f"The {role}'s model is shown both answers and names the action",
+        paper="2511.11828",
+        policy=LlmPolicy,
+        needs=("replies",),
+        calibration="none",
+        varies_with=frozenset(),
+        variants=variants,
+        place=10 if role == "guide" else 11,
+    )
+
+
+def _llm_exit(role: str) -> Method:
+    name = f"exit-{role}"
+
+    def variants(dataset: Dataset) -> Sequence[Variant]:
+        label = f"LLM-EXIT ({_model(dataset, role)})"
+        replies = _recorded_under(dataset, "exit", role)
+        if replies is None or role not in dataset.traces.roles:
+            return [Variant(name, label, None, NO_REPLIES)]
+        return [Variant(name, label, FixedLearner(LlmExitPolicy(replies, role)))]
+
+    return Method(
+        name=name,
+        label=f"LLM-EXIT ({role})",
+        meaning=f"The {role}'s model answers alone, and says itself when to stop",
+        paper="2511.11828",
+        policy=LlmExitPolicy,
+        needs=("replies",),
+        calibration="none",
+        varies_with=frozenset(),
+        variants=variants,
+        place=12 if role == "guide" else 13,
+    )
+
+
+LLM_POLICY_GUIDE, LLM_POLICY_BASE = _llm_policy("guide"), _llm_policy("base")
+EXIT_GUIDE, EXIT_BASE = _llm_exit("guide"), _llm_exit("base")

@@ -7,11 +7,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.methods.pool_policy import PoolPolicy, RowPolicy, Stages, everyone
-from farthing.methods.scorer import Scorers
+from farthing.methods.base import Dataset, Method, Variant
+from farthing.methods.baselines.rounds import FixedLearner
+from farthing.methods.pool import (
+    PoolLearner,
+    PoolPolicy,
+    RowPolicy,
+    Stages,
+    everyone,
+    frontier,
+    possible_answers,
+    strongest,
+    tables,
+)
+from farthing.methods.scorer import Scorers, fit_scorers
 from farthing.process.base import NOTHING, State
 from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+
+NOT_ALONE = "not recorded alone"
+"""Why nothing is known of a role by itself: its calls saw those of others."""
 
 
 @dataclass(frozen=True)
@@ -127,3 +142,95 @@ def _leading(traces: TraceArrays, votes: FloatArray) -> IntArray:
     total = np.where(said, (same * votes[:, None, :]).sum(axis=2), -np.inf)
     last = traces.n_roles - 1 - np.argmax(total[:, ::-1], axis=1)
     return np.where(said.any(axis=1), last, -1)
+
+
+@dataclass(frozen=True)
+class AlwaysLearner(PoolLearner):
+    """Keeps one model of a pool."""
+
+    strong: str | None = None
+    """Its name; None: the one that is right most often in training."""
+
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
+        """Look the model up."""
+        tables(train)
+        return AlwaysPolicy(strongest(train, self.strong))
+
+
+@dataclass(frozen=True)
+class BestSingleLearner(PoolLearner):
+    """Keeps the models that no cheaper one matches on the training questions."""
+
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
+        """Keep the training frontier."""
+        pool = tables(train)
+        models = frontier(pool.cost.mean(axis=0), pool.right.mean(axis=0))
+        return BestSinglePolicy(models.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class AlwaysAllLearner(PoolLearner):
+    """Learns how far to trust each model's own signals, and how many answers are possible."""
+
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
+        """Fit a scorer for each model."""
+        tables(train)
+        points, answers = np.array([0.0, 1.0]), possible_answers(train)
+        return AlwaysAllPolicy(fit_scorers(train), train.n_roles, points, answers)
+
+
+def _roles(dataset: Dataset) -> Sequence[Variant]:
+    """Return a variant for each role; what one says alone is known where no call saw another."""
+    traces = dataset.arranged("pool")
+    alone = bool(traces.independent.all())
+    return [
+        Variant(
+            f"{ALWAYS.name}-{role}",
+            f"Always {role}",
+            FixedLearner(AlwaysPolicy(place)) if alone else None,
+            "" if alone else NOT_ALONE,
+        )
+        for place, role in enumerate(traces.roles)
+    ]
+
+
+ALWAYS = Method(
+    name="always",
+    label="Always one model",
+    meaning="One model answers everything: what anything else is held against",
+    policy=AlwaysPolicy,
+    learner=AlwaysLearner(),
+    action_spaces=("pool", "calls"),
+    needs=("independent calls",),
+    calibration="none",
+    varies_with=frozenset(),
+    variants=_roles,
+    tried_for=frozenset({"one"}),
+    place=92,
+)
+BEST_SINGLE = Method(
+    name="best-single",
+    label="Best single model",
+    meaning="One model answers everything; which one is the operating point",
+    policy=BestSinglePolicy,
+    learner=BestSingleLearner(),
+    action_spaces=("pool",),
+    needs=("pool",),
+    extras=("train",),
+    varies_with=frozenset(),
+    tried_for=frozenset({"one"}),
+    place=93,
+)
+ALWAYS_ALL = Method(
+    name="always-all",
+    label="Always all",
+    meaning="Every model answers everything, and a vote decides",
+    policy=AlwaysAllPolicy,
+    learner=AlwaysAllLearner(),
+    action_spaces=("pool",),
+    needs=("pool",),
+    extras=("train",),
+    imports=("sklearn.linear_model",),
+    varies_with=frozenset(),
+    place=94,
+)

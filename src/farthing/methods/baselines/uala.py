@@ -6,10 +6,12 @@ answers are the guide's.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
+from farthing.methods.base import Fitted, Method, Progress
 from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
 from farthing.traces.arrays import NO_ANSWER, FloatArray, TraceArrays
@@ -21,6 +23,8 @@ NOTES: Mapping[Source, str] = {
     "confidence": "no uncertainty recorded: 1 - confidence instead",
     "disagreement": "no uncertainty recorded: disagreement so far instead",
 }
+_UTTER_DOUBT = 1e6
+"""Stands for a single missing uncertainty: above any recorded one, so the policy goes on."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,31 @@ def _guide_signal(traces: TraceArrays, name: str, unknown: float) -> FloatArray:
     return np.where(np.isnan(recorded), unknown, recorded)
 
 
-_UTTER_DOUBT = 1e6
-"""Stands for a single missing uncertainty: above any recorded one, so the policy goes on."""
-
 _DOUBT = {
     "uncertainty": _uncertainty,
     "confidence": _lack_of_confidence,
     "disagreement": disagreement,
 }
+
+
+@dataclass(frozen=True)
+class UalaLearner:
+    """Looks up which of the guide's doubts the traces recorded; there is nothing else to learn."""
+
+    def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
+        """Return UALA over the best doubt there is."""
+        progress.update(1, 1, {})
+        return Fitted(UalaPolicy(best_source(train)))
+
+
+UALA = Method(
+    name="uala",
+    label="UALA",
+    meaning="Goes on while the guide is unsure of its answer",
+    paper="2401.14016",
+    policy=UalaPolicy,
+    learner=UalaLearner(),
+    action_spaces=("rounds", "cascade"),
+    varies_with=frozenset(),
+    place=30,
+)

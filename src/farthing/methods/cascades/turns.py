@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farthing.methods.pool_policy import RowPolicy, Stages, everyone, list_of
+from farthing.methods.pool import RowPolicy, Stages, everyone, list_of
 from farthing.methods.scorer import Scorers
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 

@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
 
 from farthing.methods.forest import LEAF, Forest, joined
 from farthing.methods.lookahead.policy import Estimate
@@ -51,9 +48,7 @@ def best_share(first: FloatArray, second: FloatArray) -> float:
     return share
 
 
-def grown(
-    seen: FloatArray, target: FloatArray, known: BoolArray, model: ExtraTreesRegressor
-) -> Forest:
+def grown(seen: FloatArray, target: FloatArray, known: BoolArray, model: Any) -> Forest:
     """Grow one forest for several targets, of which some cases do not know some.
 
     Args:
@@ -95,6 +90,9 @@ def linear_weights(
         target: [2, R] gain, 0 or 1, and cost.
         strength: inverse strength of the penalty.
     """
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - training alone
+    from sklearn.linear_model import LogisticRegression, Ridge  # noqa: PLC0415
+
     if not len(seen):
         return np.zeros((2, steps, seen.shape[1] + 1))
     gain, cost = target
@@ -120,7 +118,7 @@ def linear_weights(
     return weights
 
 
-def exported(model: ExtraTreesRegressor) -> Forest:
+def exported(model: Any) -> Forest:
     """Copy a fitted forest into plain arrays, children beside each other."""
     parts, roots, depth, total = [], [], 0, 0
     for tree in model.estimators_:

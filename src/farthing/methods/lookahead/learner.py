@@ -13,11 +13,10 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
 
 from farthing.errors import TooFewTracesError
 from farthing.features.calls import CallFeatures
-from farthing.methods.base import Fitted, Progress
+from farthing.methods.base import Dataset, Fitted, Method, Progress, Variant
 from farthing.methods.lookahead.estimates import (
     best_share,
     grown,
@@ -143,6 +142,8 @@ class _Training:
         return seen if self.outlook is None else self.outlook[row, step]
 
     def _fitted(self, use: BoolArray) -> Estimate:
+        from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 - training alone
+
         lesson = self.lesson
         unit = np.maximum(mean_where(lesson.cost, lesson.possible), 1.0)
         gain, cost, possible = lesson.gain[use], lesson.cost[use] / unit, lesson.possible[use]
@@ -296,5 +297,40 @@ def some_states(on_offer: BoolArray, rng: np.random.Generator) -> Cases:
     return Cases(row, np.minimum(bought, on_offer.sum(axis=2)[row]))
 
 
-LOOKAHEAD = LookaheadLearner()
 LAZY_LEARNER = LookaheadLearner(LAZY)
+LOOKAHEAD = Method(
+    name="lookahead",
+    label="Look-ahead",
+    meaning="Goes on while the rounds to come gain most for their money",
+    policy=LookaheadPolicy,
+    learner=LookaheadLearner(),
+    action_spaces=("rounds", "cascade"),
+    extras=("train",),
+    imports=("sklearn.ensemble", "sklearn.linear_model"),
+    tried_for=frozenset({"one", "set"}),
+    place=70,
+)
+
+
+def _where_independent(dataset: Dataset) -> Sequence[Variant]:
+    """Return the learner of single calls; none where calls saw each other."""
+    if not dataset.traces.independent.all():
+        note = "calls saw earlier ones, so none can be skipped"
+        return [Variant("lazy", "Lazy", None, note)]
+    return [Variant(CALL_BY_CALL.name, CALL_BY_CALL.label, LAZY_LEARNER)]
+
+
+CALL_BY_CALL = Method(
+    name="lazy",
+    label="Lazy (call by call)",
+    meaning="Buys one call at a time: the one that gains most for its money, in any order",
+    policy=LookaheadPolicy,
+    learner=LAZY_LEARNER,
+    action_spaces=("calls",),
+    needs=("independent calls",),
+    extras=("train",),
+    imports=("sklearn.ensemble", "sklearn.linear_model"),
+    variants=_where_independent,
+    tried_for=frozenset({"one", "set"}),
+    place=72,
+)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from farthing.methods.base import SystemCard
 from farthing.methods.planners.base import Left, S, Simulator, ending, score
 from farthing.methods.planners.tree import Found, Node, Purse, reserve_nano
 from farthing.traces.arrays import FloatArray
@@ -197,3 +198,14 @@ def rises_needed(root: float, least_rise: float) -> int:
 
 BAVT = ValueTree()
 """The planner `bavt`."""
+
+CARD = SystemCard(
+    name="bavt",
+    label="BAVT",
+    meaning="Tree search over steps that cost money; explores, then goes for the best",
+    kind="planner",
+    make=BAVT,
+    paper="2603.12634",
+    page="docs/planners.md",
+    place=10,
+)

@@ -24,6 +24,7 @@ from typing import Generic
 
 import numpy as np
 
+from farthing.methods.base import SystemCard
 from farthing.methods.planners.base import Left, S, Simulator, affordable, ending, score
 from farthing.methods.planners.tree import Found, Node, Purse, reserve_nano
 
@@ -224,3 +225,14 @@ def _end_at(
 
 FLARE = LookAhead()
 """The planner `flare`."""
+
+CARD = SystemCard(
+    name="flare",
+    label="FLARE",
+    meaning="Looks ahead to the end, commits to one action, plans again",
+    kind="planner",
+    make=FLARE,
+    paper="2601.22311",
+    page="docs/planners.md",
+    place=20,
+)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from farthing.methods.base import SystemCard
 from farthing.methods.planners.base import Followed, Left, S, Simulator, affordable, usual
 from farthing.traces.arrays import FloatArray
 
@@ -95,3 +96,14 @@ def _executed(simulator: Simulator[S], state: S, action: int, left: Left, seed: 
 
 MCPP = Portfolio()
 """The planner `mcpp`."""
+
+CARD = SystemCard(
+    name="mcpp",
+    label="MCPP",
+    meaning="Models and samples for a workflow with a budget and a deadline, event by event",
+    kind="planner",
+    make=MCPP,
+    paper="2605.06110",
+    page="docs/planners.md",
+    place=30,
+)

@@ -6,17 +6,13 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import LogisticRegression
 
 from farthing.errors import TooFewTracesError
-from farthing.methods.base import Fitted, Progress
+from farthing.methods.base import Fitted, Method, Progress
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadLearner
-from farthing.methods.selective.confidence import Confidence, Mixture, Sureness
-from farthing.methods.selective.features import Evidence, Votes
-from farthing.methods.selective.fixed_row import Row
-from farthing.methods.selective.policy import AS_TRAINED, SelectivePolicy, Walk, walk
+from farthing.methods.selective.confidence import Confidence, Evidence, Mixture, Sureness, Votes
+from farthing.methods.selective.policy import AS_TRAINED, Row, SelectivePolicy, Walk, walk
 from farthing.process.base import Policy
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -111,6 +107,8 @@ def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: s
 
 def by_evidence(train: TraceArrays, walked: Walk, rows: BoolArray) -> Confidence:
     """Fit a logistic regression and a forest to all that was recorded."""
+    from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 - training alone
+
     evidence = Evidence.fit(train)
     known, right = _cases(evidence, train, walked, rows)
     forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=0.5, random_state=0)
@@ -134,6 +132,8 @@ def _cases(
 
 
 def _log_odds(known: FloatArray, right: BoolArray) -> FloatArray:
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - training alone
+
     if right.all() or not right.any():
         odds = np.log((right.sum() + 0.5) / ((~right).sum() + 0.5))
         return np.append(np.zeros(known.shape[1]), odds)
@@ -215,4 +215,15 @@ class SelectiveLearner:
         return Fitted(confident(policy, train, "argmax", alpha).policy)
 
 
-SELECTIVE = SelectiveLearner()
+SELECTIVE = Method(
+    name="selective",
+    label="Selective look-ahead",
+    meaning="Buys until one answer is sure enough, and says how sure it is; may give none",
+    policy=SelectivePolicy,
+    learner=SelectiveLearner(),
+    action_spaces=("rounds", "cascade"),
+    extras=("train",),
+    imports=("sklearn.ensemble", "sklearn.linear_model"),
+    empty="allow",
+    place=75,
+)

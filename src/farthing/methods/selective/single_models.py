@@ -6,9 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.methods.selective.confidence import Agreement, Own
-from farthing.methods.selective.features import CONFIDENCE
-from farthing.methods.selective.fixed_row import Row, cheapest_first
+from farthing.methods.selective.confidence import CONFIDENCE, Agreement, Own
 from farthing.methods.selective.learner import (
     Buying,
     Fit,
@@ -18,7 +16,7 @@ from farthing.methods.selective.learner import (
     learn,
     most_answered,
 )
-from farthing.methods.selective.policy import AS_TRAINED
+from farthing.methods.selective.policy import AS_TRAINED, Row, cheapest_first
 from farthing.process.action_space import action_space
 from farthing.process.base import Policy
 from farthing.process.budget import CASCADE

@@ -2,7 +2,7 @@
 
 from farthing.methods.base import SystemCard
 
-BUDGET_MEM = SystemCard(
+CARD = SystemCard(
     name="budget-mem",
     label="BudgetMem",
     meaning="Chooses, question by question, which tier of each memory module to pay for",

@@ -25,10 +25,11 @@ from farthing.methods.routers.bopo.episodes import (
     at_random,
     run,
 )
-from farthing.methods.routers.bopo.policy import StepPolicy, masked
-from farthing.methods.routers.bopo.reward import (
+from farthing.methods.routers.bopo.policy import (
     CLASSES,
+    StepPolicy,
     boundary_reward,
+    masked,
     reference_advantage,
     relative_cost,
     taxonomy,

@@ -1,5 +1,6 @@
 """Learn how hard a question is: how likely the answer so far is wrong, by what is seen so far."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -8,8 +9,7 @@ import numpy as np
 from farthing.errors import TooFewTracesError
 from farthing.features.calls import CallFeatures
 from farthing.features.question_text import HASHED
-from farthing.methods.base import Fitted, Progress
-from farthing.methods.fit_scorer import fit_to, logistic
+from farthing.methods.base import Dataset, Fitted, Learner, Method, Progress, Variant
 from farthing.methods.routers.odar.policy import (
     MOST,
     Difficulty,
@@ -19,7 +19,7 @@ from farthing.methods.routers.odar.policy import (
     signals_by_speaker,
     words,
 )
-from farthing.methods.scorer import SIGNALS
+from farthing.methods.scorer import SIGNALS, fit_to, logistic
 from farthing.process.action_space import ActionSpace, items_of, recorded_space
 from farthing.process.base import State
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
@@ -153,5 +153,42 @@ def _held_out_loss(seen: FloatArray, wrong: BoolArray, out: BoolArray, strength:
     return float(np.logaddexp(0.0, np.where(wrong[out], -logit, logit)).sum())
 
 
-ODAR = OdarLearner()
-ODAR_RECHECK = OdarLearner(recheck=True)
+def _card(name: str, label: str, meaning: str, learner: Learner, place: int) -> Method:
+    def where_independent(dataset: Dataset) -> Sequence[Variant]:
+        """Return who takes part: nobody where calls saw each other: then none can be skipped."""
+        if not dataset.traces.independent.all():
+            note = "calls saw earlier ones, so none can be skipped"
+            return [Variant(name, label, None, note)]
+        return [Variant(name, label, learner)]
+
+    return Method(
+        name=name,
+        label=label,
+        meaning=meaning,
+        paper="2602.23681",
+        policy=OdarPolicy,
+        learner=learner,
+        action_spaces=("calls",),
+        needs=("independent calls",),
+        extras=("train",),
+        imports=("sklearn.linear_model",),
+        varies_with=frozenset({"seed"}),
+        variants=where_independent,
+        place=place,
+    )
+
+
+ODAR = _card(
+    "odar",
+    "ODAR",
+    "How hard a question looks decides between one call, a second that checks it, and six",
+    OdarLearner(),
+    73,
+)
+ODAR_RECHECK = _card(
+    "odar-recheck",
+    "ODAR, looking again",
+    "As odar, but how hard a question is, is estimated anew once the check has answered",
+    OdarLearner(recheck=True),
+    74,
+)
