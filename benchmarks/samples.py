@@ -27,8 +27,8 @@ from farthing.methods.allocators.pets.allocator import PETS
 from farthing.methods.allocators.pets.votes import vote_curve
 from farthing.methods.base import Silent
 from farthing.reports.style import STYLE
+from farthing.runtime.collect import collect_locally
 from farthing.runtime.job import read_job
-from farthing.runtime.local_engine import collect_locally
 from farthing.studies.self_consistency import Comparison, Sampled, compare, interval
 from farthing.tasks.arithmetic import Recipe, draw_of
 from farthing.traces.arrays import TraceArrays

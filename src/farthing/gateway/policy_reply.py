@@ -83,7 +83,7 @@ async def answer_with_policy(
     journal = ChargingJournal(payer, passing.sections, passing.cooling.skips)
     question = Question(payer.note, text_of(request.messages[-1]), group=group)
     try:
-        done = await chosen.loaded.orchestrator.answer(
+        done = await chosen.loaded.runner.answer(
             question, budget_nano=chosen.budget_nano, meter=Meter(journal, disputes=True)
         )
     finally:
