@@ -32,8 +32,8 @@ from farthing.models.base import Completion, Message, Model, Prompt
 from farthing.models.local import LocalSettings
 from farthing.models.prices import PriceTable
 from farthing.reports.style import STYLE
+from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
-from farthing.runtime.react_agent import ReactAgent
 from farthing.studies.memory import follows
 from farthing.tasks.linked_facts import linked_facts
 from farthing.tasks.local_search import LocalSearch

@@ -20,11 +20,11 @@ import model_overhead
 from model_overhead import PRICES, bare, question, serve, whole
 
 from farthing.models.openai_compatible import OpenAISettings
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.collector import Recording, collect, garbage_seldom
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.collect import collect, garbage_seldom
 from farthing.runtime.journal import StoreJournal
 from farthing.runtime.meter import Meter
-from farthing.runtime.rounds import Independent
+from farthing.runtime.protocol import Independent, Recording
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.store import Store

@@ -27,10 +27,10 @@ from matplotlib.figure import Figure
 
 from farthing.corl.checkpoint import CARD, pool_of, read_card
 from farthing.corl.evaluation import evaluate, mean
+from farthing.corl.learner import Course
 from farthing.corl.pool import BUILT_IN, built_in
 from farthing.corl.session import Opened
 from farthing.corl.training import Plan, train
-from farthing.methods.controllers.learner import Course
 from farthing.money import usd_from_nano
 from farthing.reports.corl import evaluation_record
 from farthing.reports.corl_curves import curves

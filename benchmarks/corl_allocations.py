@@ -27,17 +27,17 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing import plugins
+from farthing.corl.base import Expert, Mode
+from farthing.corl.episode import Rules
+from farthing.corl.experts import Reply
+from farthing.corl.learner import Course, Lesson, Update, learn
+from farthing.corl.rollouts import Sampling, Voice, rollouts
 from farthing.lm.masked_ppo import Settings
 from farthing.lm.supervised import Course as Lessons
 from farthing.lm.supervised import Example
 from farthing.lm.supervised import train as teach
 from farthing.lm.symbols import END, NUMBERS, decode, encode
 from farthing.lm.tiny import Size, network
-from farthing.methods.controllers.base import Expert, Mode
-from farthing.methods.controllers.episode import Rules
-from farthing.methods.controllers.experts import Reply
-from farthing.methods.controllers.learner import Course, Lesson, Update, learn
-from farthing.methods.controllers.rollouts import Sampling, Voice, rollouts
 from farthing.models.base import Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.reports.style import STYLE

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from farthing.comparison.pools import PER_THOUSAND
-from farthing.methods.controllers.base import Mode
+from farthing.corl.base import Mode
 from farthing.money import significant
 from farthing.recommendation.significance import clopper_pearson, paired_interval
 from farthing.traces.arrays import FloatArray

@@ -23,6 +23,8 @@ import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from farthing.corl.base import Mode
+from farthing.corl.learner import Course, Lesson, Update, learn
 from farthing.corl.pool import built_in
 from farthing.corl.session import Opened
 from farthing.lm import networks
@@ -31,8 +33,6 @@ from farthing.lm.supervised import Course as Lessons
 from farthing.lm.supervised import Example
 from farthing.lm.supervised import train as teach
 from farthing.lm.symbols import NUMBERS
-from farthing.methods.controllers.base import Mode
-from farthing.methods.controllers.learner import Course, Lesson, Update, learn
 from farthing.reports.style import STYLE, WIDTH
 from farthing.reports.training import running_mean
 from farthing.tasks.arithmetic import Problem, draw_of

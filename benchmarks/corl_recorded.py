@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from farthing.corl.base import Mode
+from farthing.corl.optimum import best
 from farthing.corl.population import cells_of, every_plan, recorded
 from farthing.corl.session import Opened
 from farthing.corl.traces import (
@@ -17,8 +19,6 @@ from farthing.corl.traces import (
     role_of,
     traces_of,
 )
-from farthing.methods.controllers.base import Mode
-from farthing.methods.controllers.optimum import best
 from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.jsonl import write_traces

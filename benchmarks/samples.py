@@ -26,8 +26,8 @@ from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.pets import PETS, vote_curve
 from farthing.methods.base import Silent
 from farthing.reports.style import STYLE
+from farthing.runtime.collect import collect_locally
 from farthing.runtime.job import read_job
-from farthing.runtime.local_engine import collect_locally
 from farthing.studies.self_consistency import Comparison, Sampled, compare, interval
 from farthing.tasks.arithmetic import Recipe, draw_of
 from farthing.traces.arrays import TraceArrays

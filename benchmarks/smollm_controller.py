@@ -22,6 +22,8 @@ import torch
 
 from farthing.corl.checkpoint import CARD, pool_of, pool_to_train, read_card
 from farthing.corl.evaluation import Estimate, choosing, greedy, hops_of, mean, share
+from farthing.corl.learner import Course, Update
+from farthing.corl.optimum import baselines, best, outcome
 from farthing.corl.pool import read_pool
 from farthing.corl.population import cells_of, every_plan, graded, recorded
 from farthing.corl.questions import Drawn
@@ -31,8 +33,6 @@ from farthing.corl.warm_start import COURSE, warm
 from farthing.corl.warm_start import Plan as Lesson
 from farthing.lm.masked_ppo import Settings
 from farthing.lm.supervised import Progress
-from farthing.methods.controllers.learner import Course, Update
-from farthing.methods.controllers.optimum import baselines, best, outcome
 from farthing.recommendation.significance import accuracy_difference
 from farthing.reports.corl_curves import curves
 from farthing.tasks.arithmetic import Recipe

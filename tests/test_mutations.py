@@ -49,7 +49,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a use of a tool is not charged to the agent's budget",
-        "runtime.tool_budget:ToolBudget.used",
+        "agents.react:ToolBudget.used",
         "{tool.name: 1, MONEY: cost_nano}",
         "{MONEY: cost_nano}",
         "test_tool_budget::test_after_every_event_used_and_left_are_what_the_tool_counted",
@@ -837,14 +837,14 @@ MUTATIONS = (
     ),
     Mutation(
         "what a role's call may cost is not what the bundle declares",
-        "under_way:QuestionUnderWay._declared",
+        "runtime.run:QuestionRun._declared",
         "declared.get(agent.role, declared.get(agent.model.name))",
         "None",
         "test_question_budgets::test_under_its_budget_a_live_question_goes_as_it_is_replayed",
     ),
     Mutation(
         "a live policy does not see what is left of the budget",
-        "episode:Episode._budget",
+        "runtime.run:QuestionRun._budget_of",
         "Budget(left_nano + int(seen.cost_nano.sum()), largest)",
         "Budget(2**62, largest)",
         "test_question_budgets::test_under_its_budget_a_live_question_goes_as_it_is_replayed",
@@ -1013,7 +1013,7 @@ MUTATIONS = (
     ),
     Mutation(
         "roll-outs are rounded up beyond their tokens",
-        "controllers.duet:rounded",
+        "corl.duet:rounded",
         "np.floor(share + 1e-9)",
         "np.ceil(share + 1e-9)",
         "test_budgeted_allocations::test_the_tokens_are_the_budget",

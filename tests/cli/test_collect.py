@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 
-from farthing.runtime.collector import Progress
+from farthing.runtime.collect import Progress
 from farthing.traces.base import Call, CallError
 
 Farthing = Callable[..., Any]

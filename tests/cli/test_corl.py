@@ -13,11 +13,11 @@ import pytest
 from controller_pool import write_pool
 
 from farthing.cli import corl_training as cli
+from farthing.corl.learner import Course
 from farthing.corl.training import Plan
 from farthing.corl.warm_start import COURSE
 from farthing.corl.warm_start import Plan as Lesson
 from farthing.lm.masked_ppo import Settings
-from farthing.methods.controllers.learner import Course
 from farthing.models.embedded import WEIGHTS
 from farthing.traces.arrays import SPLITS
 

@@ -13,13 +13,13 @@ from controller_pool import answers, calls, dollars, scripted_pool, write_pool
 
 from farthing.corl.evaluation import choosing, evaluate, greedy
 from farthing.corl.live import ask
+from farthing.corl.optimum import best, outcome
 from farthing.corl.pool import BUILT_IN, built_in, find, read_pool
 from farthing.corl.population import alone, chosen_modes, every_plan, recorded
 from farthing.corl.questions import Listed
 from farthing.corl.session import Opened, chat_layout
 from farthing.corl.traces import experts_of
 from farthing.errors import ConfigError, InputError, ModelConnectionError, UnpricedModelError
-from farthing.methods.controllers.optimum import best, outcome
 from farthing.models.base import Prompt
 from farthing.models.config import ModelsConfig
 from farthing.models.scripted import ScriptedModel

@@ -16,9 +16,9 @@ from page_running import Browser, made_key, words
 from farthing.bundle import folder as bundles
 from farthing.cli.main import _run as farthing
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.plain_agent import PlainAgent
-from farthing.runtime.rounds import Independent
+from farthing.runtime.agents.plain import PlainAgent
+from farthing.runtime.protocol import Independent
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.numbers import NUMBERS
 from farthing.tasks.templates import BUILT_IN
 
@@ -282,8 +282,8 @@ class Own(PlainAgent):
 def test_an_agent_that_does_not_say_what_it_sends_is_not_the_same(tmp_path: Path) -> None:
     bundle = bundles.load(spent(tmp_path, [SYSTEM], WHOLE))
     agents = tuple(Own(ScriptedModel({}, name=name), name) for name in ("small", "large"))
-    orchestrator = Orchestrator(bundle, Independent(agents, 1, NUMBERS), NUMBERS)
-    assert (orchestrator.doubts, orchestrator.provenance) == ((), "unknown")
+    runner = PolicyRunner(bundle, Independent(agents, 1, NUMBERS), NUMBERS)
+    assert (runner.validity.invalid_because, runner.validity.provenance) == ((), "unknown")
 
 
 def conditions(bundle: Path) -> tuple[str, ...]:

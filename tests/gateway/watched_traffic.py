@@ -10,8 +10,8 @@ from made_traffic import NOW, call, passed
 from farthing.gateway.monitoring.events import AnyEvent
 from farthing.gateway.recording.record import PolicyDecision, RequestRecord
 from farthing.models.scripted import ScriptedModel
+from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.base import Agent
-from farthing.runtime.base_agent import BaseAgent
 from farthing.tasks.base import Task
 from farthing.tasks.text import TEXT
 

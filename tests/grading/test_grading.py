@@ -22,7 +22,7 @@ from farthing.promises.kinds.selective import Answers, selective_point
 from farthing.recommendation import bundle_splits, pipeline
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
 from farthing.recommendation.promises import Agreement, Parity, Selective
-from farthing.runtime.judge import Judge
+from farthing.runtime.agents.judge import Judge
 from farthing.traces.arrays import BoolArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace

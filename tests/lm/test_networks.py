@@ -7,12 +7,12 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from farthing.corl.syntax import Answer, Ask, read
 from farthing.lm.measure import LENGTHS
 from farthing.lm.networks import NETWORKS, OWN_HOPS, RIGHT, Network, called, draws, noted
 from farthing.lm.supervised import BUCKET, Example
 from farthing.lm.symbols import END, EXPERTS, MODES, decode
 from farthing.lm.tiny import CONTEXT, network
-from farthing.methods.controllers.syntax import Answer, Ask, read
 from farthing.tasks.arithmetic import (
     ARITHMETIC,
     KINDS,

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farthing.corl.base import Expert, Mode
+from farthing.corl.prompt import prompt
+from farthing.corl.syntax import message, replied
 from farthing.lm.networks import solution
 from farthing.lm.symbols import (
     END,
@@ -24,9 +27,6 @@ from farthing.lm.symbols import (
     encode,
     tokenizer,
 )
-from farthing.methods.controllers.base import Expert, Mode
-from farthing.methods.controllers.prompt import prompt
-from farthing.methods.controllers.syntax import message, replied
 from farthing.models.embedded import WEIGHTS
 from farthing.tasks.arithmetic import KINDS, Problem, Recipe, draw
 from farthing.tasks.templates import BUILT_IN

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from farthing.corl.experts import FrozenExperts
 from farthing.corl.pool import built_in
 from farthing.corl.questions import Drawn
+from farthing.corl.rollouts import Voice
 from farthing.corl.session import Opened
 from farthing.lm import symbols
 from farthing.lm.make import write
 from farthing.lm.symbols import FIRST, NUMBERS, SYMBOLS, WHOLE
 from farthing.lm.tiny import Size, network
-from farthing.methods.controllers.experts import FrozenExperts
-from farthing.methods.controllers.rollouts import Voice
 from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel

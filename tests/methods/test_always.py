@@ -20,7 +20,7 @@ from farthing.process.play import outcome_of, play
 from farthing.process.replay import Outcome
 from farthing.recommendation.candidates import candidates, single_candidate, unavailable
 from farthing.recommendation.pipeline import bundle_of
-from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
 from farthing.traces.arrays import TraceArrays
@@ -100,7 +100,7 @@ def test_it_answers_live_with_one_call(traces: TraceArrays, role: str) -> None:
         return ScriptedModel(lambda prompt: said, name=name, price=cost)
 
     models = {name: model(name) for name in traces.roles}
-    serving = Orchestrator.with_models(bundle, models, NUMBERS)
+    serving = PolicyRunner.with_models(bundle, models, NUMBERS)
     answer = asyncio.run(serving.answer(Question("q", "What is 4 + 3?")))
     assert (answer.best, answer.cost_usd, answer.ended_by) == ("7", 0.002, "policy")
     assert [call.role for call in answer.trace.calls] == [role]

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from farthing.corl.base import Expert, Mode
+from farthing.corl.episode import Rules
+from farthing.corl.experts import Reply
+from farthing.corl.rollouts import Voice
 from farthing.lm.symbols import END, NUMBERS, SYMBOLS, decode, encode
-from farthing.methods.controllers.base import Expert, Mode
-from farthing.methods.controllers.episode import Rules
-from farthing.methods.controllers.experts import Reply
-from farthing.methods.controllers.rollouts import Voice
 from farthing.models.base import Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.tasks.arithmetic import solve

@@ -15,7 +15,7 @@ from farthing.models.base import Message, Prompt, Usage
 from farthing.models.openai_compatible import OpenAICompatibleModel, OpenAISettings
 from farthing.models.prices import PriceTable, Rates, TokenPrice, largest_cost_nano
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.cost_bound import CostBoundClient
 from farthing.runtime.meter import Meter, QuestionBudget
 from farthing.tasks.base import Question

@@ -107,13 +107,13 @@ def test_it_is_taught_to_call_in_an_adapter_that_is_all_that_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from farthing.corl.checkpoint import pool_of, pool_to_train  # noqa: PLC0415 - slow
+    from farthing.corl.learner import Course  # noqa: PLC0415
     from farthing.corl.pool import read_pool  # noqa: PLC0415
     from farthing.corl.session import Opened  # noqa: PLC0415
     from farthing.corl.training import Plan, train  # noqa: PLC0415
     from farthing.corl.warm_start import COURSE, warm  # noqa: PLC0415
     from farthing.corl.warm_start import Plan as Lesson  # noqa: PLC0415
     from farthing.lm.masked_ppo import Settings  # noqa: PLC0415
-    from farthing.methods.controllers.learner import Course  # noqa: PLC0415
 
     monkeypatch.setenv("FARTHING_CACHE", str(tmp_path / "cache"))
     file, warmed, trained = (tmp_path / name for name in ("pool.toml", "warm", "trained"))

@@ -25,7 +25,7 @@ from farthing.recommendation.certify import Serving
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import Calibrated, calibrate, train
 from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise, Selective
-from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
 from farthing.traces.arrays import TraceArrays
@@ -91,7 +91,7 @@ def test_it_answers_live(pool: TraceArrays, tmp_path: Path) -> None:
         return ScriptedModel(lambda prompt: said, name=name, price=cost)
 
     models = {name: model(name) for name in pool.roles}
-    serving = Orchestrator.with_models(bundles.load(tmp_path / "b"), models, NUMBERS)
+    serving = PolicyRunner.with_models(bundles.load(tmp_path / "b"), models, NUMBERS)
     answer = asyncio.run(serving.answer(Question("q", "What is 4 + 3?")))
     assert (answer.best, answer.cost_usd) == ("7", 0.002)
     assert [call.role for call in answer.trace.calls] == ["large"]

@@ -15,7 +15,7 @@ from farthing.process.replay import Outcome
 from farthing.promises.kinds import none
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent, Client, Turn
-from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
@@ -93,8 +93,8 @@ def replayed_from_store(found: Sequence[Mapping[str, Any]]) -> tuple[list[Trace]
     return traces, outcome
 
 
-def ask(orchestrator: Orchestrator, question: Question, **options: object) -> Answer:
-    return asyncio.run(orchestrator.answer(question, **options))  # type: ignore[arg-type]
+def ask(runner: PolicyRunner, question: Question, **options: object) -> Answer:
+    return asyncio.run(runner.answer(question, **options))  # type: ignore[arg-type]
 
 
 def question_of(trace: Trace) -> Question:

@@ -29,10 +29,10 @@ from farthing.promises.kinds.parity import ParityPromise
 from farthing.promises.kinds.selective import SelectivePromise
 from farthing.promises.kinds.split import SplitPromise
 from farthing.promises.levels import Margin
+from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.answer import Answer
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Independent
+from farthing.runtime.protocol import Independent
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -159,9 +159,9 @@ def live(bundle: Bundle, last: BaseAgent | None, budget_nano: int | None = None)
     base = BaseAgent(model("small", "Answer: Porto"))
     guide = BaseAgent(model("large", "Answer: Lisbon"), role="guide")
     plan = Independent((base, guide), 1, TEXT)
-    orchestrator = Orchestrator(bundle, plan, TEXT, escalation=last)
+    runner = PolicyRunner(bundle, plan, TEXT, escalation=last)
     question = Question("q", "What is the capital of Portugal?")
-    return asyncio.run(orchestrator.answer(question, budget_nano=budget_nano))
+    return asyncio.run(runner.answer(question, budget_nano=budget_nano))
 
 
 def test_the_threshold_alone_decides_whether_an_answer_is_given() -> None:

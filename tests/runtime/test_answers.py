@@ -32,11 +32,11 @@ from farthing.promises.base import Certificate, Threshold
 from farthing.promises.kinds import online, split
 from farthing.promises.kinds.groups import GroupsPromise
 from farthing.promises.kinds.online import OnlineThreshold
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.agents.guide import GuideAgent
 from farthing.runtime.answer import Answer
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.guide_agent import GuideAgent
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Dialogue, Independent
+from farthing.runtime.protocol import Dialogue, Independent
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -67,10 +67,10 @@ def scripted(name: str, *replies: Reply, cost_nano: int = CENT) -> ScriptedModel
     return ScriptedModel(reply, name=name, price=price)
 
 
-def live(base: Model, guide: Model, bundle: Bundle | None = None) -> Orchestrator:
+def live(base: Model, guide: Model, bundle: Bundle | None = None) -> PolicyRunner:
     bundle = bundle or certified(FixedDepthPolicy(3))
     agents = (BaseAgent(base), GuideAgent(guide, samples=0))
-    return Orchestrator(bundle, Dialogue(agents, 3), TEXT)
+    return PolicyRunner(bundle, Dialogue(agents, 3), TEXT)
 
 
 def certified(policy: Policy, origin: Origin = ORIGIN) -> Bundle:
@@ -100,12 +100,12 @@ def test_a_budget_is_never_passed_and_cuts_whole_rounds(cents: int) -> None:
 
 
 def test_a_policy_that_stops_in_time_keeps_its_promise_under_a_budget() -> None:
-    orchestrator = live(
+    runner = live(
         scripted("small", "Answer: Lisbon"),
         scripted("large", "Yes"),
         certified(FixedDepthPolicy(1)),
     )
-    found = ask(orchestrator, QUESTION, budget_nano=2 * CENT)
+    found = ask(runner, QUESTION, budget_nano=2 * CENT)
     assert (found.guaranteed, found.ended_by, found.caveats) == (True, "policy", ())
 
 
@@ -115,8 +115,8 @@ def test_a_cut_question_whose_set_is_empty_returns_its_best_answer() -> None:
             return np.broadcast_to([0.3, 0.2, 1.0], (len(traces), 3, 3)).copy()
 
     bundle = certified(GoesOn(3))
-    orchestrator = live(scripted("small", "Answer: Porto"), scripted("large", "No Lisbon"), bundle)
-    found = ask(orchestrator, QUESTION, budget_nano=3 * CENT)
+    runner = live(scripted("small", "Answer: Porto"), scripted("large", "No Lisbon"), bundle)
+    found = ask(runner, QUESTION, budget_nano=3 * CENT)
     assert [(r.text, r.score) for r in found.answers] == [("Porto", 0.3)]
     assert not found.guaranteed
 
@@ -124,21 +124,21 @@ def test_a_cut_question_whose_set_is_empty_returns_its_best_answer() -> None:
 def test_each_try_is_reserved_before_it_is_sent() -> None:
     failing = scripted("small", ModelTimeoutError("slow", cost_nano=CENT))
     patience = RetryPolicy(tries=6, first_s=0.0)
-    orchestrator = live(Retrying(failing, patience), scripted("large", "Yes"))
-    found = ask(orchestrator, QUESTION, budget_nano=3 * CENT + 1)
+    runner = live(Retrying(failing, patience), scripted("large", "Yes"))
+    found = ask(runner, QUESTION, budget_nano=3 * CENT + 1)
     assert len(failing.calls) == 3
     assert (found.cost_nano, found.ended_by, found.answers) == (3 * CENT, "budget", ())
 
 
 def test_a_retry_is_paid_for_once() -> None:
     base = scripted("small", ModelTimeoutError("slow", cost_nano=CENT), "Answer: Lisbon")
-    orchestrator = live(
+    runner = live(
         Retrying(base, RetryPolicy(first_s=0.0)),
         Retrying(scripted("large", "Yes")),
         certified(FixedDepthPolicy(1)),
     )
     for budget in (3 * CENT, None):
-        found = ask(orchestrator, QUESTION, budget_nano=budget)
+        found = ask(runner, QUESTION, budget_nano=budget)
         assert found.best == "Lisbon"
         assert found.cost_nano == sum(nano_from_usd(c.cost_usd or 0) for c in found.trace.calls)
     assert len(base.calls) == 3
@@ -171,15 +171,15 @@ def test_questions_that_are_asked_at_once_have_a_budget_each(independent: bool) 
     bundle = certified(FixedDepthPolicy(3))
     if independent:
         other = BaseAgent(flaky("large", "Answer: Porto"), role="guide")
-        orchestrator = Orchestrator(bundle, Independent((base, other), 3, TEXT), TEXT)
+        runner = PolicyRunner(bundle, Independent((base, other), 3, TEXT), TEXT)
     else:
         guide = GuideAgent(flaky("large", "Yes"), samples=0)
-        orchestrator = Orchestrator(bundle, Dialogue((base, guide), 3), TEXT)
+        runner = PolicyRunner(bundle, Dialogue((base, guide), 3), TEXT)
 
     async def all_at_once() -> list[Answer]:
         budgets = [cents * CENT for cents in range(30)]
         return await asyncio.gather(
-            *(orchestrator.answer(QUESTION, budget_nano=budget) for budget in budgets)
+            *(runner.answer(QUESTION, budget_nano=budget) for budget in budgets)
         )
 
     found = asyncio.run(all_at_once())
@@ -247,11 +247,11 @@ def test_independent_attempts_see_nothing_and_lose_nothing() -> None:
     wrong = scripted("large", AuthenticationError("the key is wrong"))
     agents = (BaseAgent(base), BaseAgent(wrong, role="guide"))
     bundle = certified(FixedDepthPolicy(3))
-    found = ask(Orchestrator(bundle, Independent(agents, 3, TEXT), TEXT), QUESTION)
+    found = ask(PolicyRunner(bundle, Independent(agents, 3, TEXT), TEXT), QUESTION)
     assert [call.role for call in found.trace.calls] == ["base"]
     assert (found.best, found.ended_by, found.cost_nano) == ("Porto", "failure", CENT)
     agents = (BaseAgent(base), BaseAgent(scripted("large", "Answer: porto"), role="guide"))
-    found = ask(Orchestrator(bundle, Independent(agents, 3, TEXT), TEXT), QUESTION)
+    found = ask(PolicyRunner(bundle, Independent(agents, 3, TEXT), TEXT), QUESTION)
     assert [call.verdict for call in found.trace.calls] == [None, True] * 3
     assert {len(prompt.messages) for prompt in base.calls} == {1}
     assert found.trace.independent
@@ -262,15 +262,15 @@ def test_independent_attempts_see_nothing_and_lose_nothing() -> None:
 
 def test_other_models_end_the_promise() -> None:
     origin = msgspec.structs.replace(ORIGIN, models=("small", "larger"))
-    orchestrator = live(
+    runner = live(
         scripted("small", "Answer: Lisbon"),
         scripted("large", "Yes"),
         certified(FixedDepthPolicy(1), origin),
     )
-    found = ask(orchestrator, QUESTION)
+    found = ask(runner, QUESTION)
     assert found.best == "Lisbon"
     assert not found.guaranteed
-    assert orchestrator.doubts == found.caveats
+    assert runner.validity.invalid_because == found.caveats
     assert "made for the models small and larger, and these are small and large" in found.promise
 
 
@@ -283,9 +283,9 @@ def test_calls_that_see_one_another_are_another_protocol(seen: bool) -> None:
     plan = Dialogue((base, judge), 3) if seen else Independent((base, alone), 3, TEXT)
     for independent in (None, seen, not seen):
         origin = msgspec.structs.replace(ORIGIN, independent=independent)
-        orchestrator = Orchestrator(certified(FixedDepthPolicy(1), origin), plan, TEXT)
-        assert ask(orchestrator, QUESTION).guaranteed == (independent is not seen)
-        said = "".join(orchestrator.doubts)
+        runner = PolicyRunner(certified(FixedDepthPolicy(1), origin), plan, TEXT)
+        assert ask(runner, QUESTION).guaranteed == (independent is not seen)
+        said = "".join(runner.validity.invalid_because)
         assert ("made for calls that see" in said) == (independent is seen)
 
 
@@ -296,8 +296,8 @@ def test_an_online_threshold_promises_nothing_once_it_is_frozen() -> None:
     bundle = msgspec.structs.replace(
         certified(FixedDepthPolicy(1)), kappa=certificate.kappa, certificate=certificate
     )
-    orchestrator = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
-    found = ask(orchestrator, QUESTION)
+    runner = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
+    found = ask(runner, QUESTION)
     assert not found.guaranteed
     assert found.caveats == ("the online threshold is no longer updated",)
 
@@ -309,8 +309,8 @@ def test_a_bundle_without_a_certificate_answers_and_says_so() -> None:
     )
     assert (found.best, found.guaranteed) == ("Lisbon", False)
     assert found.promise == "No certificate: the bundle was not calibrated, so nothing is promised."
-    orchestrator = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
-    cut = ask(orchestrator, QUESTION, budget_nano=0)
+    runner = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
+    cut = ask(runner, QUESTION, budget_nano=0)
     assert cut.promise.startswith(f"{found.promise} Besides, the budget cut it after 0 of 3 rounds")
 
 
@@ -324,10 +324,10 @@ def test_a_group_has_its_own_threshold_and_a_new_one_no_promise() -> None:
         np.zeros(2),
     )
     bundle = msgspec.structs.replace(bundle_of(policy, ORIGIN, 0.1), certificate=certificate)
-    orchestrator = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
+    runner = live(scripted("small", "Answer: Lisbon"), scripted("large", "Yes"), bundle)
     rounds = {}
     for group in ("easy", "hard", "odd", None):
-        found = ask(orchestrator, Question("q", "?", group=group))
+        found = ask(runner, Question("q", "?", group=group))
         rounds[group] = found.rounds
         assert found.guaranteed == (group in groups)
     assert rounds == {"easy": 1, "hard": 3, "odd": 3, None: 3}
@@ -335,7 +335,7 @@ def test_a_group_has_its_own_threshold_and_a_new_one_no_promise() -> None:
 
 def test_models_alone_make_the_plainest_agents() -> None:
     models = {"base": scripted("small", "Answer: Porto"), "guide": scripted("large", "No Lisbon")}
-    found = ask(Orchestrator.with_models(certified(FixedDepthPolicy(2)), models, TEXT), QUESTION)
+    found = ask(PolicyRunner.with_models(certified(FixedDepthPolicy(2)), models, TEXT), QUESTION)
     assert [call.role for call in found.trace.calls] == ["base", "guide"] * 2
     assert (found.best, found.guaranteed) == ("Lisbon", True)
     pool = {"small": models["base"], "large": scripted("large", "Answer: Lisbon")}
@@ -343,7 +343,7 @@ def test_models_alone_make_the_plainest_agents() -> None:
         ORIGIN, roles=("model",), models=("small -> large",), horizon=2
     )
     bundle = certified(FixedDepthPolicy(2), origin)
-    found = ask(Orchestrator.with_models(bundle, pool, TEXT), QUESTION)
+    found = ask(PolicyRunner.with_models(bundle, pool, TEXT), QUESTION)
     assert [(call.role, call.round) for call in found.trace.calls] == [("small", 1), ("large", 1)]
     assert [returned.text for returned in found.answers] == ["Lisbon", "Porto"]
 
@@ -351,13 +351,13 @@ def test_models_alone_make_the_plainest_agents() -> None:
 def test_agents_that_a_policy_was_not_trained_for_are_refused() -> None:
     agents = (BaseAgent(scripted("small", "")),)
     with pytest.raises(InputError, match="is for base and guide, and here answer base;"):
-        Orchestrator(certified(FixedDepthPolicy(1)), Dialogue(agents, 3), TEXT)
+        PolicyRunner(certified(FixedDepthPolicy(1)), Dialogue(agents, 3), TEXT)
     both = (*agents, GuideAgent(scripted("large", "")))
     with pytest.raises(InputError, match="add the agent 'policy-x'"):
-        Orchestrator(certified(LlmPolicy("policy-x")), Dialogue(both, 3), TEXT)
+        PolicyRunner(certified(LlmPolicy("policy-x")), Dialogue(both, 3), TEXT)
     origin = msgspec.structs.replace(ORIGIN, roles=("model",), models=("small -> huge",))
     with pytest.raises(InputError, match="huge is not among"):
-        Orchestrator(certified(FixedDepthPolicy(1), origin), Independent(both, 1, TEXT), TEXT)
+        PolicyRunner(certified(FixedDepthPolicy(1), origin), Independent(both, 1, TEXT), TEXT)
     origin = msgspec.structs.replace(origin, models=("small -> small",))
     with pytest.raises(InputError, match="two of these have one name"):
-        Orchestrator(certified(FixedDepthPolicy(1), origin), Independent(both, 1, TEXT), TEXT)
+        PolicyRunner(certified(FixedDepthPolicy(1), origin), Independent(both, 1, TEXT), TEXT)

@@ -1,14 +1,12 @@
 """A trace keeps what was asked beside the text, so that no other question is taken for a copy."""
 
-import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from farthing.runtime.rounds import record
-from farthing.runtime.under_way import blank
+from farthing.runtime.protocol import trace_of
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 from farthing.traces.copies import content_of
@@ -18,17 +16,11 @@ TASK: Any = SimpleNamespace(name="mmlu")
 
 
 def collected(question: Question) -> Trace:
-    async def calls(question: Question, clients: object) -> list[Call]:
-        return [Call(round=1, role="m")]
-
-    plan: Any = SimpleNamespace(calls=calls, independent=True)
-    nobody: Any = None
-    return asyncio.run(record(question, plan, TASK, nobody))
+    return trace_of(question, TASK, [Call(round=1, role="m")], independent=True)
 
 
 def live(question: Question) -> Trace:
-    orchestrator: Any = SimpleNamespace(task=TASK, plan=SimpleNamespace(independent=True))
-    return blank(question, orchestrator)
+    return trace_of(question, TASK, [], truncated=True)
 
 
 @pytest.mark.parametrize("traced", [collected, live])

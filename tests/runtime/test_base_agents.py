@@ -21,9 +21,9 @@ from farthing.models.base import Completion, Message, Model, Prompt, TokenLogpro
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import Agent, DirectClient, Turn
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.react_agent import ReactAgent
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply, always
 from farthing.traces.base import Call, CallError

@@ -29,10 +29,10 @@ from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.promises.base import Certificate
 from farthing.promises.kinds.split import SplitPromise
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.guide_agent import GuideAgent
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Dialogue
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.agents.guide import GuideAgent
+from farthing.runtime.protocol import Dialogue
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces import jsonl
@@ -215,9 +215,9 @@ def test_a_budget_is_never_passed_and_cuts_between_calls(cents: int) -> None:
         "base": scripted("small", "Answer: Porto"),
         "guide": scripted("large", "Answer: Lisbon"),
     }
-    orchestrator = Orchestrator.with_models(four_calls(), models, TEXT)
+    runner = PolicyRunner.with_models(four_calls(), models, TEXT)
     question = Question("q", "What is the capital of Portugal?", ("Lisbon",))
-    found = asyncio.run(orchestrator.answer(question, budget_nano=cents * CENT + 7))
+    found = asyncio.run(runner.answer(question, budget_nano=cents * CENT + 7))
     made = min(cents, 4)
     assert (found.rounds, found.cost_nano, found.bought) == (made, made * CENT, "calls")
     asked = [(call.role, call.round) for call in found.trace.calls]
@@ -244,17 +244,17 @@ def test_the_guide_answers_by_itself_and_its_verdict_waits_for_the_base() -> Non
         "base": scripted("small", "Answer: porto"),
         "guide": scripted("large", "Answer: Porto"),
     }
-    orchestrator = Orchestrator.with_models(four_calls(), models, TEXT)
-    found = asyncio.run(orchestrator.answer(Question("q", "What is the capital of Portugal?")))
+    runner = PolicyRunner.with_models(four_calls(), models, TEXT)
+    found = asyncio.run(runner.answer(Question("q", "What is the capital of Portugal?")))
     assert [call.verdict for call in found.trace.calls] == [None, None, True, True]
     assert {len(prompt.messages) for prompt in models["guide"].calls} == {1}
     guide = GuideAgent(models["guide"])
     with pytest.raises(InputError, match="here calls see one another"):
-        Orchestrator(four_calls(), Dialogue((BaseAgent(models["base"]), guide), 2), TEXT)
+        PolicyRunner(four_calls(), Dialogue((BaseAgent(models["base"]), guide), 2), TEXT)
 
 
 def test_roles_of_one_model_draw_samples_of_their_own() -> None:
     one = scripted("small", "Answer: Porto")
-    orchestrator = Orchestrator.with_models(four_calls(), {"base": one, "guide": one}, TEXT)
-    asyncio.run(orchestrator.answer(Question("q", "What is the capital of Portugal?")))
+    runner = PolicyRunner.with_models(four_calls(), {"base": one, "guide": one}, TEXT)
+    asyncio.run(runner.answer(Question("q", "What is the capital of Portugal?")))
     assert [prompt.seed for prompt in one.calls] == [None, 2, None, 1_000_002]

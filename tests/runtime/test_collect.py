@@ -22,13 +22,13 @@ from farthing.errors import (
 from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
+from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.base import Turn
-from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.collect import Report, collect_locally, price
 from farthing.runtime.job import Job, read_job
 from farthing.runtime.journal import StoreJournal
-from farthing.runtime.local_engine import Report, collect_locally, price
 from farthing.runtime.meter import Meter
-from farthing.runtime.rounds import act
+from farthing.runtime.protocol import ask_agent
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 from farthing.traces.store import Store
@@ -152,7 +152,7 @@ def test_where_lost_tries_made_a_call_dearer_the_most_is_what_was_paid() -> None
         left = iter(replies)
         model = Retrying(Dear(lambda _: next(left)), RetryPolicy(first_s=0.0))
         turn = Turn(Question("q", "?"), 1)
-        return await act(BaseAgent(model), turn, Meter().client)
+        return await ask_agent(BaseAgent(model), turn, Meter().client)
 
     reply = Completion("4", "m", "stop", Usage(1, 1), 300, 0.0)
     for failures, largest in ((0, 1_000), (1, 1_100), (2, 1_900)):
@@ -394,10 +394,10 @@ def test_another_job_is_refused_in_the_same_store(
 
 
 def test_one_collection_at_a_time(write: Write, endpoint: Endpoint, tmp_path: Path) -> None:
-    from farthing.runtime.journal import only_writer  # noqa: PLC0415
+    from farthing.runtime.journal import exclusive_lock  # noqa: PLC0415
 
     job = write(endpoint.url, 1)
-    with only_writer(tmp_path / "a.db"), pytest.raises(StoreError, match="no other collection"):
+    with exclusive_lock(tmp_path / "a.db"), pytest.raises(StoreError, match="no other collection"):
         run(job, tmp_path / "a.db")
     assert endpoint.requests == []
 

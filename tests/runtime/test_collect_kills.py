@@ -54,7 +54,7 @@ PROGRAM = """
 import os, sys
 from pathlib import Path
 from farthing.runtime.job import read_job
-from farthing.runtime.local_engine import collect_locally
+from farthing.runtime.collect import collect_locally
 from farthing.models import openai_compatible
 import aiohttp
 

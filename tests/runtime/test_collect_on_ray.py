@@ -12,10 +12,10 @@ from aiohttp import web
 from chat_server import Endpoint, completion
 
 from farthing.errors import ModelError, StoreError
+from farthing.runtime.collect import collect_locally
+from farthing.runtime.collect_on_ray import collect_on_ray
 from farthing.runtime.job import Job, read_job
-from farthing.runtime.journal import only_writer
-from farthing.runtime.local_engine import collect_locally
-from farthing.runtime.ray_engine import collect_on_ray
+from farthing.runtime.journal import exclusive_lock
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
@@ -125,7 +125,7 @@ def test_workers_do_not_overspend_and_the_next_run_goes_on(
 def test_a_refused_store_and_a_wrong_key_are_said_as_in_one_process(
     job: Job, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    with only_writer(tmp_path / "a.db"), pytest.raises(StoreError, match="other collection"):
+    with exclusive_lock(tmp_path / "a.db"), pytest.raises(StoreError, match="other collection"):
         collect_on_ray(job, tmp_path / "a.db", PLENTY)
     endpoint.reply = lambda _: web.json_response({"error": {"message": "no"}}, status=401)
     with pytest.raises(ModelError, match=r"401|key"):

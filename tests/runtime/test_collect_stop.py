@@ -16,11 +16,11 @@ from chat_server import Endpoint
 
 from farthing.errors import ContentRefusedError
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.collector import Progress, Recording, collect
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.collect import Progress, collect
 from farthing.runtime.journal import StoreJournal
 from farthing.runtime.meter import Meter
-from farthing.runtime.rounds import Independent
+from farthing.runtime.protocol import Independent, Recording
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.store import Store

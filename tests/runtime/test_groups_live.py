@@ -9,8 +9,8 @@ from farthing.methods.base import Silent
 from farthing.methods.routers.v0 import V0Learner
 from farthing.process.batch_replay import replay
 from farthing.runtime.answer import Answer
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Independent
+from farthing.runtime.protocol import Independent
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.assemble import assemble
@@ -80,4 +80,4 @@ def live(kappa: float, question: Question, group: str | None) -> Answer:
     plan = Independent(playback(ASKED, MODELS), 1, TEXT)
     bundle = bundle_of(POLICY, origin_of(DATA, "f"), kappa)
     asked = Question(question.id, question.text, question.gold, group)
-    return ask(Orchestrator(bundle, plan, TEXT), asked)
+    return ask(PolicyRunner(bundle, plan, TEXT), asked)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from farthing.errors import AuthenticationError, RateLimitError
 from farthing.models.base import Completion, Prompt, TokenLogprob, Usage
 from farthing.models.scripted import Reply, ScriptedModel
+from farthing.runtime.agents.guide import GuideAgent, binary_entropy, token_entropy
 from farthing.runtime.base import DirectClient, Turn
-from farthing.runtime.guide_agent import GuideAgent, binary_entropy, token_entropy
 from farthing.tasks.base import Question
 from farthing.traces.base import Call
 

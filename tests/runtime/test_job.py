@@ -8,8 +8,8 @@ import pytest
 from chat_server import Endpoint
 
 from farthing.errors import ConfigError
+from farthing.runtime.collect import collect_locally, price
 from farthing.runtime.job import Job, read_job, sent_mark
-from farthing.runtime.local_engine import collect_locally, price
 from farthing.traces.store import Store
 from farthing.traces.system import changes
 from farthing.traces.trace_kind import shape_of

@@ -7,7 +7,7 @@ import pytest
 
 from farthing.errors import ConfigError
 from farthing.models.config import models_from
-from farthing.runtime.judge import Judge, Judgement
+from farthing.runtime.agents.judge import Judge, Judgement
 from farthing.tasks.base import Question
 
 PRICED = {"prices": {"j": {"input_per_million": 1.0, "output_per_million": 1.0}}}

@@ -7,8 +7,8 @@ import pytest
 from farthing.errors import ModelConnectionError
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.models.scripted import ScriptedModel
+from farthing.runtime.agents.llm import LlmExitAgent, LlmPolicyAgent
 from farthing.runtime.base import Agent, DirectClient, Turn
-from farthing.runtime.llm_agents import LlmExitAgent, LlmPolicyAgent
 from farthing.tasks.base import Question
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, CallError, Trace

@@ -11,7 +11,7 @@ from farthing.errors import BudgetError, ModelConnectionError, ModelTimeoutError
 from farthing.models.base import Completion, Message, Model, Prompt, Usage
 from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
-from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.journal import StoreJournal
 from farthing.runtime.meter import Meter, MeteredClient, QuestionBudget
 from farthing.tasks.base import Question

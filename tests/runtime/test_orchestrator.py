@@ -28,8 +28,8 @@ from farthing.money import usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, followed, replay
 from farthing.process.replay import EMPTY_SETS, sample
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Dialogue, Independent, judged
+from farthing.runtime.protocol import Dialogue, Independent, judged
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -143,10 +143,10 @@ def said(trace: Trace, whole: TraceArrays, t: int, place: int) -> str:
 
 
 def check_against_replay(
-    orchestrator: Orchestrator, traces: Sequence[Trace], whole: TraceArrays, kappa: float
+    runner: PolicyRunner, traces: Sequence[Trace], whole: TraceArrays, kappa: float
 ) -> None:
     """Everything that a replay says of each question is what the live answer says."""
-    bundle = orchestrator.bundle
+    bundle = runner.bundle
     replayed = replay(bundle.policy, whole, bundle.empty)
     assert isinstance(replayed, NestedReplay)
     if isinstance(bundle.policy, LlmExitPolicy):  # live, all roles are paid
@@ -155,7 +155,7 @@ def check_against_replay(
     then, laid, scores = replayed.followed, replayed.traces, replayed.followed.score
     expected = replayed.act(kappa)
     for i, trace in enumerate(traces):
-        found = ask(orchestrator, question_of(trace))
+        found = ask(runner, question_of(trace))
         member = then.leaf[i] >= min(kappa, 1.0)
         texts = [TEXT.normalise(returned.text) for returned in found.answers]
         ranked = sorted(zip(*np.nonzero(member), strict=True), key=lambda at: (scores[i][at], *at))
@@ -215,9 +215,9 @@ def test_decisions_are_those_of_a_replay(name: str, data: st.DataObject) -> None
     asked = {"llm-policy": REPLIES[:1], "llm-exit": REPLIES[1:]}.get(name, ())
     everybody = playback(traces, ("base", "guide", *REPLIES))
     bundle = bundle_of(policy, origin_of(whole, "f"), kappa, empty)
-    orchestrator = Orchestrator(bundle, Dialogue(everybody, HORIZON), TEXT)
-    check_against_replay(orchestrator, traces, whole, kappa)
-    roles = {call.role for call in ask(orchestrator, question_of(traces[0])).trace.calls}
+    runner = PolicyRunner(bundle, Dialogue(everybody, HORIZON), TEXT)
+    check_against_replay(runner, traces, whole, kappa)
+    roles = {call.role for call in ask(runner, question_of(traces[0])).trace.calls}
     assert roles == {"base", "guide", *asked}
 
 
@@ -234,7 +234,7 @@ def test_a_pool_is_played_as_a_cascade(data: st.DataObject) -> None:
     kappa = float(data.draw(st.sampled_from(list(own_scores(policy, whole)))))
     plan = Independent(playback(traces, names), 1, TEXT)
     bundle = bundle_of(policy, origin_of(whole, "f"), kappa)
-    check_against_replay(Orchestrator(bundle, plan, TEXT), traces, whole, kappa)
+    check_against_replay(PolicyRunner(bundle, plan, TEXT), traces, whole, kappa)
 
 
 @st.composite
@@ -295,7 +295,7 @@ def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.Da
     ]
     plan = Independent(playback(alone, roles), whole.horizon, TEXT)
     bundle = bundle_of(policy, origin_of(whole, "f"), kappa, empty)
-    check_against_replay(Orchestrator(bundle, plan, TEXT), traces, whole, kappa)
+    check_against_replay(PolicyRunner(bundle, plan, TEXT), traces, whole, kappa)
 
 
 @settings(deadline=None, max_examples=15)
@@ -306,11 +306,11 @@ def test_a_policy_without_a_threshold_draws_as_a_replay_does(data: st.DataObject
     policy = data.draw(st.sampled_from([RandomPolicy(), network(whole)]))
     bundle = bundle_of(policy, origin_of(whole, "f"), None)
     agents = playback(traces, ("base", "guide"))
-    orchestrator = Orchestrator(bundle, Dialogue(agents, HORIZON), TEXT)
+    runner = PolicyRunner(bundle, Dialogue(agents, HORIZON), TEXT)
     for i, trace in enumerate(traces):
         one = whole.take(np.array([i]))
         expected = sample(followed(policy, one).scores, one, np.random.default_rng(i))
-        found = ask(orchestrator, question_of(trace), rng=np.random.default_rng(i))
+        found = ask(runner, question_of(trace), rng=np.random.default_rng(i))
         assert found.rounds == expected.length[0]
         assert found.cost_nano == expected.cost_nano[0]
         assert len(found.answers) == expected.set_size[0]
@@ -327,8 +327,8 @@ def test_the_trace_of_an_answer_is_the_recorded_one_as_far_as_it_went() -> None:
     trace = Trace(id="q", question="?", gold=["1"], group="g", calls=recorded)
     whole = assemble([trace])
     bundle = bundle_of(FixedDepthPolicy(2), origin_of(whole, "f"), 1.0)
-    orchestrator = Orchestrator(bundle, Dialogue(playback([trace], roles), HORIZON), TEXT)
-    found = ask(orchestrator, Question("q", "?", ("1",), "g"))
+    runner = PolicyRunner(bundle, Dialogue(playback([trace], roles), HORIZON), TEXT)
+    found = ask(runner, Question("q", "?", ("1",), "g"))
     assert found.trace == msgspec.structs.replace(trace, calls=recorded[:4], truncated=True)
     assert [(r.text, r.round, r.role) for r in found.answers] == [
         ("2", 2, "guide"),

@@ -26,8 +26,8 @@ from farthing.process.play import Played, outcome_of, play
 from farthing.recommendation.certify import Serving, promised
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
 from farthing.recommendation.promises import Coverage
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Dialogue, Independent, Plan
+from farthing.runtime.protocol import Dialogue, Independent, Protocol
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
@@ -83,7 +83,7 @@ class Kind:
         arrays = assemble(traces)
         return arrays if "base" in self.most else cascade(arrays)
 
-    def plan(self, traces: list[Trace]) -> Plan:
+    def plan(self, traces: list[Trace]) -> Protocol:
         """Return agents that give back what was recorded."""
         agents = playback(traces, tuple(self.most))
         if self.independent:
@@ -164,9 +164,9 @@ def test_under_its_budget_a_live_question_goes_as_it_is_replayed(
     expected = replay(bundle.policy, whole, bundle.empty, limit).act(bundle.kappa)
     bought = play(bundle.policy, whole, bundle.kappa, bundle.empty, limit)
     assert (outcome_of(bought).cost_nano == expected.cost_nano).all()
-    orchestrator = Orchestrator(bundle, kind.plan(traces), TEXT)
+    runner = PolicyRunner(bundle, kind.plan(traces), TEXT)
     for i, trace in enumerate(traces):
-        found = ask(orchestrator, question_of(trace), budget_nano=nano)
+        found = ask(runner, question_of(trace), budget_nano=nano)
         asked = {(call.round, call.role) for call in found.trace.calls}
         assert asked == calls_of(bought, whole, i)
         assert found.rounds == expected.length[i]
@@ -235,9 +235,9 @@ def test_what_is_not_declared_is_bounded_by_a_dry_run_and_added() -> None:
         farthing_version="0",
     )
     agents = playback([trace], tuple(TOGETHER))
-    orchestrator = Orchestrator(bundle, Dialogue(agents, 2), TEXT)
+    runner = PolicyRunner(bundle, Dialogue(agents, 2), TEXT)
     for nano, rounds in ((3_599, 0), (3_600, 1)):
-        assert ask(orchestrator, question_of(trace), budget_nano=nano).rounds == rounds
+        assert ask(runner, question_of(trace), budget_nano=nano).rounds == rounds
 
 
 @pytest.mark.parametrize("name", ["look-ahead in a dialogue", "lazy"])
@@ -246,9 +246,9 @@ def test_another_budget_is_not_what_was_promised(name: str, ours: int | None) ->
     kind = KINDS[name]
     bundle = calibrated(kind, PerQuestion(4_100, kind.most))
     traces = kind.traces(5, 2)
-    orchestrator = Orchestrator(bundle, kind.plan(traces), TEXT)
+    runner = PolicyRunner(bundle, kind.plan(traces), TEXT)
     for trace in traces:
-        found = ask(orchestrator, question_of(trace), budget_nano=ours)
+        found = ask(runner, question_of(trace), budget_nano=ours)
         assert not found.guaranteed
         assert (
             "the promise holds under a budget of $0.0000041 a question, and this one had"
@@ -284,9 +284,9 @@ def test_an_llm_that_is_asked_what_to_do_is_paid_out_of_the_same_budget(nano: in
         features=None,
         farthing_version="0",
     )
-    orchestrator = Orchestrator(bundle, Dialogue(playback(traces, tuple(most)), 3), TEXT)
+    runner = PolicyRunner(bundle, Dialogue(playback(traces, tuple(most)), 3), TEXT)
     for i, trace in enumerate(traces):
-        found = ask(orchestrator, question_of(trace), budget_nano=nano)
+        found = ask(runner, question_of(trace), budget_nano=nano)
         rounds = int((bought.state.history[i] >= 0).sum())
         assert found.rounds == expected.length[i] == rounds
         assert {call.round for call in found.trace.calls} == set(range(1, rounds + 1))

@@ -9,14 +9,12 @@ from typing import Any
 from farthing.errors import ModelTimeoutError
 from farthing.models.base import Completion, Message, Model, Prompt, Usage
 from farthing.models.scripted import Reply, ScriptedModel
-from farthing.runtime.base import Client, Turn
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.collector import Recording
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.base import Client, CountingClient, Said, Turn, recorded
 from farthing.runtime.dry_run import estimate
 from farthing.runtime.journal import Attempt, StoreJournal, entry
 from farthing.runtime.meter import Meter, MeteredClient
-from farthing.runtime.rounds import Independent
-from farthing.runtime.usage import CountingClient, Said, recorded
+from farthing.runtime.protocol import Independent, Recording
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.tasks.tools import ToolReply

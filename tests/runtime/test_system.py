@@ -16,14 +16,14 @@ from farthing.bundle import folder as bundles
 from farthing.models import prices
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.agents.guide import GuideAgent
 from farthing.runtime.answer import Answer
-from farthing.runtime.answering import answer_all
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.guide_agent import GuideAgent
+from farthing.runtime.ask import answer_all
 from farthing.runtime.job import read_job
-from farthing.runtime.orchestrator import Orchestrator
+from farthing.runtime.protocol import Dialogue, Independent
 from farthing.runtime.provenance import made_with
-from farthing.runtime.rounds import Dialogue, Independent
+from farthing.runtime.runner import PolicyRunner
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
@@ -214,7 +214,7 @@ def test_agents_without_a_job_are_compared_by_what_they_say_of_themselves(folder
     bundle = bundles.load(folder / "bundle")
     base, guide = (ScriptedModel({}, name=name) for name in ("small", "large"))
     agents = (BaseAgent(base), GuideAgent(guide, Prompts(folder / "prompts"), samples=9))
-    doubts = Orchestrator(bundle, Dialogue(agents, 2), NUMBERS).doubts
+    doubts = PolicyRunner(bundle, Dialogue(agents, 2), NUMBERS).validity.invalid_because
     assert [doubt.removesuffix(" is not that of the bundle's traces") for doubt in doubts] == [
         "the agent of base (BaseAgent instead of ReactAgent)",
         "samples of guide (9 instead of 5)",
@@ -226,7 +226,7 @@ def test_a_role_of_which_nothing_is_said_is_a_doubt(folder: Path) -> None:
     base, guide = (ScriptedModel({}, name=name) for name in ("small", "large"))
     system = {"base": bundle.origin.system["base"]} if bundle.origin.system else {}
     plan = Dialogue((BaseAgent(base), GuideAgent(guide)), 2)
-    doubts = Orchestrator(bundle, plan, NUMBERS, system=system).doubts
+    doubts = PolicyRunner(bundle, plan, NUMBERS, system=system).validity.invalid_because
     assert doubts == ("the role guide is not that of the bundle's traces",)
 
 

@@ -24,11 +24,11 @@ from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import PriceTable, Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.money import nano_from_usd
+from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
 from farthing.runtime.cost_bound import cost_bound
 from farthing.runtime.job import read_job
-from farthing.runtime.react_agent import ReactAgent
-from farthing.runtime.rounds import Dialogue
+from farthing.runtime.protocol import Dialogue
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import LinkedFacts, extract, linked_facts

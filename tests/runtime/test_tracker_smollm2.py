@@ -9,8 +9,8 @@ import pytest
 from farthing.methods.agents.budget_tracker import BUDGET_TRACKER
 from farthing.models.local import LocalSettings
 from farthing.models.prices import PriceTable
+from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
-from farthing.runtime.react_agent import ReactAgent
 from farthing.tasks.linked_facts import linked_facts
 from farthing.tasks.local_search import LocalSearch
 from farthing.tasks.tools import always

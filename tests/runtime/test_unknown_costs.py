@@ -11,10 +11,10 @@ from farthing.errors import BudgetError, ModelError, ModelTimeoutError
 from farthing.models.base import Completion, Message, Prompt, Usage
 from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
-from farthing.runtime.base_agent import BaseAgent
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.collect_on_ray import RemoteJournal
 from farthing.runtime.journal import Attempt, Entry, StoreJournal, entry
 from farthing.runtime.meter import Meter, MeteredClient, QuestionBudget
-from farthing.runtime.ray_engine import RemoteJournal
 from farthing.tasks.base import Question
 from farthing.traces.store import Store
 

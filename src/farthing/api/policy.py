@@ -165,13 +165,13 @@ class Policy:
             InputError: the policy was trained for other roles or models.
         """
         from farthing import plugins  # noqa: PLC0415 - what serves, only where it serves
-        from farthing.runtime.orchestrator import Orchestrator  # noqa: PLC0415
+        from farthing.runtime.runner import PolicyRunner  # noqa: PLC0415
         from farthing.tasks.base import Question  # noqa: PLC0415
 
         text = text_of(question, "the question", "What is 4 + 3?")
         nano = None if budget_usd is None else nano_of(budget_usd, "budget_usd")
         known = plugins.load("tasks", text_of(task, "the task", "text"))
-        serving = Orchestrator.with_models(self.bundle, models_of(models), known)
+        serving = PolicyRunner.with_models(self.bundle, models_of(models), known)
         return await serving.answer(Question(text[:64], text), budget_nano=nano)
 
     def _asked(self, promise: Promise | None) -> Promise:

@@ -57,7 +57,7 @@ def ask(
     Example: farthing ask job.toml --bundle bundle "What is the capital of Portugal?"
     """
     from farthing.bundle import folder as bundles
-    from farthing.runtime.answering import Payment, answer_all
+    from farthing.runtime.ask import Payment, answer_all
     from farthing.runtime.job import read_job
 
     policy, job = bundles.load(bundle), read_job(config)

@@ -18,7 +18,7 @@ from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
     from farthing.budgets.base import Balance
-    from farthing.runtime import collector, local_engine
+    from farthing.runtime import collect as collection
     from farthing.runtime import dry_run as estimate
     from farthing.runtime.job import Job
 
@@ -71,24 +71,27 @@ def collect(
 
     Example: farthing collect job.toml --store traces.db --max-cost 5.00
     """
+    from farthing.runtime import collect as collection
+    from farthing.runtime import collect_on_ray
     from farthing.runtime import job as jobs
-    from farthing.runtime import local_engine, ray_engine
 
     job = jobs.read_job(config)
     _doubt_store(job, store)
     cap_nano = nano_from_usd(max_cost)
     if dry_run:
-        _say_price(*local_engine.price(job, store, cap_nano))
+        _say_price(*collection.price(job, store, cap_nano))
         return
     kept = "every reply so far is in the store, run it again to go on"
     with interruptible(kept), _display() as display:
         if engine == "ray":
-            report = ray_engine.collect_on_ray(job, store, cap_nano, display.show, workers=workers)
+            report = collect_on_ray.collect_on_ray(
+                job, store, cap_nano, display.show, workers=workers
+            )
         else:
-            report = local_engine.collect_locally(job, store, cap_nano, display.show)
+            report = collection.collect_locally(job, store, cap_nano, display.show)
     _say_end(report, store)
     if report.progress.left:
-        raise typer.Exit(130 if report.progress.stopped == local_engine.INTERRUPTED else 1)
+        raise typer.Exit(130 if report.progress.stopped == collection.INTERRUPTED else 1)
 
 
 def _doubt_store(job: "Job", path: Path) -> None:
@@ -121,7 +124,7 @@ def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
         remark(f"note: {warning}")
 
 
-def _say_end(report: "local_engine.Report", store: Path) -> None:
+def _say_end(report: "collection.Report", store: Path) -> None:
     progress, balance = report.progress, report.balance
     typer.echo(
         f"{counted(progress.done, 'question')} recorded into {store}, "
@@ -157,7 +160,7 @@ def _usd(nano: int) -> str:
     return f"${usd_from_nano(nano):,.4f}"
 
 
-def _unreadable(role: str, progress: "collector.Progress") -> str:
+def _unreadable(role: str, progress: "collection.Progress") -> str:
     """Say how many replies of a role say nothing that can be read, and what may be the reason."""
     text = " ".join(progress.examples[role].split())
     if len(text) > 2 * QUOTED:
@@ -178,7 +181,7 @@ class _Display:
         self._began = time.monotonic()
         self._warned: set[str] = set()
 
-    def show(self, progress: "collector.Progress", balance: "Balance") -> None:
+    def show(self, progress: "collection.Progress", balance: "Balance") -> None:
         """Show where a collection is."""
         completed = progress.done + len(progress.failed)
         rate = completed / max(time.monotonic() - self._began, 0.1)

@@ -15,8 +15,8 @@ from farthing.money import significant
 from farthing.reports.counted import counted
 
 if TYPE_CHECKING:
+    from farthing.corl.learner import Log
     from farthing.corl.pool import Pool
-    from farthing.methods.controllers.learner import Log
 
 CURVES = "curves.png"
 """What is drawn of a training, in the controller's folder."""
@@ -137,11 +137,11 @@ def train(
     chosen = replace(pool_to_train(pool, controller, prompt), hooks=tuple(hook or ()))
     check_weights(chosen)
     plugins.load("samplers", sampler)
+    from farthing.corl.learner import Course, Update
     from farthing.corl.session import Opened
     from farthing.corl.training import Plan
     from farthing.corl.training import train as train_controller
     from farthing.lm.masked_ppo import Settings
-    from farthing.methods.controllers.learner import Course, Update
 
     plan = Plan(
         reward=reward,

@@ -29,7 +29,7 @@ from farthing.money import nano_from_usd
 if TYPE_CHECKING:
     from farthing.grading.session import GradeBook, GradePrompt, Response
     from farthing.grading.status import Asked, GradingStatus
-    from farthing.runtime.judge import Judge
+    from farthing.runtime.agents.judge import Judge
 
 CHECKED = 0.2
 """Share of the questions that a person grades as well where a judge grades all."""
@@ -136,7 +136,7 @@ def _say(standing: "GradingStatus") -> None:
 def _judge(
     name: str | None, config: Path | None, max_cost: Decimal | None, grades: Path
 ) -> "Judge | None":
-    from farthing.runtime.judge import Judge
+    from farthing.runtime.agents.judge import Judge
 
     if name is None:
         if config is not None or max_cost is not None:

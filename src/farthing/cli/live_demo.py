@@ -254,7 +254,7 @@ def _promise(found: "BundleEvaluation") -> Iterator[str]:
 def _answers(job: "Job", out: Path) -> None:
     """Answer new questions under the bundle, and show what each cost beside the dear model."""
     from farthing.bundle import folder as bundles
-    from farthing.runtime.answering import answer_all
+    from farthing.runtime.ask import answer_all
 
     questions = _drawn("test", NEW, None)
     answers: list[Answer] = []
@@ -297,7 +297,7 @@ async def _large(job: "Job", questions: "list[Question]") -> "list[Call]":
     from farthing.runtime.base import DirectClient, Turn
 
     recording, closing = job.open()
-    large = next(agent for _, agent in recording.plan.acts() if agent.role == "guide")
+    large = next(agent for _, agent in recording.protocol.turns() if agent.role == "guide")
     try:
         acts = [large.act(Turn(question, 1), DirectClient()) for question in questions]
         return list(await asyncio.gather(*acts))

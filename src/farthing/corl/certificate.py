@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farthing.bundle.base import Bundle
+from farthing.corl.base import Mode
 from farthing.corl.evaluation import Watch
 from farthing.corl.session import Opened
 from farthing.corl.traces import (
@@ -25,7 +26,6 @@ from farthing.corl.traces import (
 from farthing.errors import InputError, UnknownNameError, UnprovedError
 from farthing.methods.base import Fitted, Variant
 from farthing.methods.baselines.models import BEST_SINGLE, BestSinglePolicy
-from farthing.methods.controllers.base import Mode
 from farthing.process.batch_replay import point_at
 from farthing.process.value import Figures
 from farthing.promises.base import Certificate

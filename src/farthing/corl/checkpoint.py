@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from farthing.corl.base import Mode
 from farthing.corl.pool import BUILT_IN, Pool, find
+from farthing.corl.prompt import Style
 from farthing.errors import InputError
-from farthing.methods.controllers.base import Mode
-from farthing.methods.controllers.prompt import Style
 from farthing.models.embedded import WEIGHTS
 from farthing.money import nano_from_usd
 

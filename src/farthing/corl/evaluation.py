@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from farthing.corl.base import Episode, Mode
+from farthing.corl.optimum import Outcome, best, outcome, rewards, simple_ways
+from farthing.corl.plan import Played
 from farthing.corl.population import ALL, cells_of, every_plan, graded, recorded
+from farthing.corl.rollouts import Sampling, rollouts
 from farthing.corl.session import Opened
-from farthing.methods.controllers.base import Episode, Mode
-from farthing.methods.controllers.optimum import Outcome, best, outcome, rewards, simple_ways
-from farthing.methods.controllers.plan import Played
-from farthing.methods.controllers.rollouts import Sampling, rollouts
 from farthing.money import usd_from_nano
 from farthing.recommendation.significance import accuracy_difference, clopper_pearson, t_quantile
 from farthing.tasks.base import Question

@@ -4,18 +4,18 @@ import asyncio
 from dataclasses import dataclass
 from hashlib import sha256
 
+from farthing.corl.base import Mode
+from farthing.corl.episode import Rules
+from farthing.corl.policy import ControllerPolicy
 from farthing.corl.pool import Pool
 from farthing.corl.runner import Controlled, Controller, Sampling
 from farthing.corl.transcript import check_readable
 from farthing.errors import InputError, ModelError
-from farthing.methods.controllers.base import Mode
-from farthing.methods.controllers.episode import Rules
-from farthing.methods.controllers.policy import ControllerPolicy
 from farthing.models.base import Message, Model, Prompt
 from farthing.models.embedded import EmbeddedSettings
 from farthing.models.local import LocalSettings
 from farthing.money import nano_from_usd
-from farthing.runtime.plain_agent import PlainAgent
+from farthing.runtime.agents.plain import PlainAgent
 from farthing.tasks.base import Question
 
 

@@ -25,11 +25,11 @@ from typing import Annotated
 import msgspec
 
 from farthing import plugins
+from farthing.corl.base import Expert, Mode
+from farthing.corl.episode import Rules
+from farthing.corl.prompt import Style
 from farthing.corl.questions import Drawn, Listed
 from farthing.errors import ConfigError, InputError
-from farthing.methods.controllers.base import Expert, Mode
-from farthing.methods.controllers.episode import Rules
-from farthing.methods.controllers.prompt import Style
 from farthing.models.config import ModelsConfig, models_from
 from farthing.models.embedded import WEIGHTS, EmbeddedSettings
 from farthing.models.local import LocalSettings

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from farthing.corl.base import Episode, Mode
+from farthing.corl.experts import Reply
+from farthing.corl.hooks import no_calls
+from farthing.corl.optimum import modes_between
+from farthing.corl.plan import Played, Population, plans, play
+from farthing.corl.prompt import prompt
+from farthing.corl.rollouts import Sampling, rollouts
 from farthing.corl.session import Opened
+from farthing.corl.syntax import replied
 from farthing.errors import InputError
-from farthing.methods.controllers.base import Episode, Mode
-from farthing.methods.controllers.experts import Reply
-from farthing.methods.controllers.hooks import no_calls
-from farthing.methods.controllers.optimum import modes_between
-from farthing.methods.controllers.plan import Played, Population, plans, play
-from farthing.methods.controllers.prompt import prompt
-from farthing.methods.controllers.rollouts import Sampling, rollouts
-from farthing.methods.controllers.syntax import replied
 from farthing.models.base import Usage
 from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, IntArray

@@ -1,6 +1,6 @@
 """Answer questions under a controller: a model that answers by itself, or calls others, live.
 
-The steps are those of `methods.controllers.episode`; here models write, and money is paid. Every
+The steps are those of `corl.episode`; here models write, and money is paid. Every
 call goes through the meter, so that what the journal knows is not paid again, and becomes a call of
 an ordinary trace: the role `controller`, or the expert's name, in the round of its turn.
 """
@@ -12,16 +12,16 @@ from typing import Literal
 from msgspec import structs
 
 from farthing.budgets.memory_ledger import MemoryLedger
+from farthing.corl.base import Episode, MadeCall, Mode
+from farthing.corl.episode import Play, Rules, Written, begin
+from farthing.corl.syntax import STOPS, Answer, closed, read
 from farthing.errors import AuthenticationError, BudgetError, InputError
-from farthing.methods.controllers.base import Episode, MadeCall, Mode
-from farthing.methods.controllers.episode import Play, Rules, Written, begin
-from farthing.methods.controllers.syntax import STOPS, Answer, closed, read
 from farthing.models.base import MAX_TOKENS, Model, Prompt, Usage
 from farthing.money import usd_from_nano
-from farthing.runtime.base import Agent, Client, Turn
+from farthing.runtime.base import Agent, Client, CountingClient, Said, Turn, recorded
 from farthing.runtime.cost_bound import cost_bound
 from farthing.runtime.meter import CALLED, Meter, QuestionBudget
-from farthing.runtime.usage import CountingClient, Said, recorded
+from farthing.runtime.protocol import trace_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.templates import asked
 from farthing.traces.base import Call, CallError, Trace
@@ -244,17 +244,12 @@ class _Answering:
         return next(agent for agent in self.controller.experts if agent.role == name)
 
     def _trace(self, episode: Episode) -> Trace:
-        question, controller = self.question, self.controller
-        return Trace(
-            id=question.id,
-            question=question.text,
-            gold=list(question.gold),
-            calls=self.calls,
-            task=controller.task.name,
-            group=question.group,
-            split=question.split,  # type: ignore[arg-type]  # the loaders check it
-            **question.beside,
-            truncated=episode.turns < controller.rules.most_turns,
+        most_turns = self.controller.rules.most_turns
+        return trace_of(
+            self.question,
+            self.controller.task,
+            self.calls,
+            truncated=episode.turns < most_turns,
         )
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from farthing import plugins
+from farthing.corl.base import Mode
+from farthing.corl.episode import Rules
+from farthing.corl.experts import FrozenExperts
 from farthing.corl.pool import Pool
+from farthing.corl.rollouts import Voice
+from farthing.corl.trajectory import PLAIN, Decode, Encode, Layout
 from farthing.corl.transcript import check_readable
 from farthing.errors import InputError, MissingExtraError
 from farthing.lm import symbols
-from farthing.methods.controllers.base import Mode
-from farthing.methods.controllers.episode import Rules
-from farthing.methods.controllers.experts import FrozenExperts
-from farthing.methods.controllers.rollouts import Voice
-from farthing.methods.controllers.trajectory import PLAIN, Decode, Encode, Layout
 from farthing.models.base import Message
 from farthing.models.local import ends_of
 from farthing.models.prices import Price

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from farthing.corl.base import Episode, Mode
 from farthing.corl.evaluation import greedy
+from farthing.corl.experts import Reply
 from farthing.corl.population import alone, check_replies
 from farthing.corl.session import Opened
-from farthing.methods.controllers.base import Episode, Mode
-from farthing.methods.controllers.experts import Reply
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question, Task
 from farthing.traces.arrays import TraceArrays

@@ -16,12 +16,12 @@ import transformers
 
 from farthing import plugins
 from farthing.corl.checkpoint import CARD, TRAINING, Card, check_out, settle
+from farthing.corl.learner import Course, Lesson, Log, Watch, learn
 from farthing.corl.pool import Pool
 from farthing.corl.session import Opened
 from farthing.errors import InputError
 from farthing.lm.adapters import save
 from farthing.lm.masked_ppo import Settings
-from farthing.methods.controllers.learner import Course, Lesson, Log, Watch, learn
 from farthing.models.weights import quiet
 from farthing.money import usd_from_nano
 from farthing.rl.collapse import Prices

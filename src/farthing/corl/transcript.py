@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 
 from farthing.corl.pool import Pool
+from farthing.corl.prompt import prompt
 from farthing.errors import InputError
 from farthing.lm import symbols
-from farthing.methods.controllers.prompt import prompt
 from farthing.models.embedded import EmbeddedSettings
 from farthing.models.local import LocalSettings
 

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
+from farthing.corl.base import Episode, Mode
 from farthing.corl.checkpoint import TRAINING, check_out
+from farthing.corl.episode import Written
+from farthing.corl.episode import begin as begin_episode
+from farthing.corl.experts import Reply
+from farthing.corl.learner import Log
 from farthing.corl.population import check_replies
+from farthing.corl.rollouts import heard
 from farthing.corl.session import Opened, chat_layout
+from farthing.corl.syntax import stripped
 from farthing.corl.training import begin, call_costs, card_of, pool_side, write
+from farthing.corl.trajectory import PLAIN, trajectory
 from farthing.errors import InputError
 from farthing.lm.adapters import adapt, adapted, learning
 from farthing.lm.supervised import Course, Example, Progress, Watch, train
-from farthing.methods.controllers.base import Episode, Mode
-from farthing.methods.controllers.episode import Written
-from farthing.methods.controllers.episode import begin as begin_episode
-from farthing.methods.controllers.experts import Reply
-from farthing.methods.controllers.learner import Log
-from farthing.methods.controllers.rollouts import heard
-from farthing.methods.controllers.syntax import stripped
-from farthing.methods.controllers.trajectory import PLAIN, trajectory
 from farthing.tasks.base import Question
 
 LINES = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"

@@ -8,7 +8,7 @@ from farthing.gateway.charging import ChargingJournal, RequestCharges, RequestLi
 from farthing.money import nano_from_usd
 from farthing.runtime.base import Agent, Turn
 from farthing.runtime.meter import Meter
-from farthing.runtime.rounds import act
+from farthing.runtime.protocol import ask_agent
 from farthing.storage.ledger.base import Accounts, Limit
 from farthing.tasks.base import Question
 from farthing.traces.base import Call
@@ -37,7 +37,7 @@ class BackgroundCaller:
         journal = ChargingJournal(charges, self.sections)
         meter = Meter(journal, disputes=True)
         try:
-            return await act(agent, Turn(Question(trace, question), 1), meter.client)
+            return await ask_agent(agent, Turn(Question(trace, question), 1), meter.client)
         finally:
             await asyncio.shield(journal.close())
 

@@ -9,8 +9,8 @@ from farthing.promises.kinds.agreement import AgreementPromise
 from farthing.promises.kinds.none import NoPromise
 from farthing.runtime.base import Turn
 from farthing.runtime.cost_bound import cost_bound
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Plan
+from farthing.runtime.protocol import Protocol
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.traces.system import Provenance, unrecorded
 
@@ -27,7 +27,7 @@ class ServedBundle:
 
     mode: str
     bundle: Bundle
-    orchestrator: Orchestrator
+    runner: PolicyRunner
     certificate_id: str | None
     """A mark of the certificate's JSON; None where nothing is certified."""
 
@@ -50,13 +50,13 @@ class ServedBundle:
     @property
     def ended(self) -> str:
         """Why nothing that was proved holds of what answers now; empty where it does."""
-        return "; ".join(self.orchestrator.doubts)
+        return "; ".join(self.runner.validity.invalid_because)
 
     @property
     def asked_with(self) -> str:
         """Say whether requests are made as those of its traces were, for its owner to read."""
-        if self.orchestrator.provenance != "unknown":
-            return _ASKED_WITH[self.orchestrator.provenance]
+        if self.runner.validity.provenance != "unknown":
+            return _ASKED_WITH[self.runner.validity.provenance]
         lacks = " and ".join(unrecorded(self.bundle.origin.system))
         return f"{_ASKED_WITH['unknown']}: the traces say nothing of their {lacks}"
 
@@ -110,13 +110,13 @@ def select_bundle(
     return BundleChoice(some[0], budget_nano, why)
 
 
-async def most_nano(plan: Plan, question: Question, tries: int) -> int | None:
+async def most_nano(plan: Protocol, question: Question, tries: int) -> int | None:
     """Return the most that a policy over a plan can spend on a question, in nano-dollars.
 
     It asks each agent once at most, and one more time where it passes the question on; each call is
     tried so often at most, and a try of unknown outcome counts as the dearest. None where a model
     has no price.
     """
-    bounds = [await cost_bound(agent, Turn(question, number)) for number, agent in plan.acts()]
+    bounds = [await cost_bound(agent, Turn(question, number)) for number, agent in plan.turns()]
     known = [nano for nano in bounds if nano is not None]
     return None if len(known) < len(bounds) else tries * (sum(known) + max(known))

@@ -22,7 +22,7 @@ from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.send_marker import Sending, watched
 from farthing.money import dollars
-from farthing.runtime.journal import Entry, Known
+from farthing.runtime.journal import Entry, RecordedReply
 from farthing.storage.keys import KeyRecord
 from farthing.storage.ledger.arguments import LARGEST
 from farthing.storage.ledger.base import NOTHING, Accounts, Amount, Hold, Limit, LimitError
@@ -308,9 +308,9 @@ class ChargingJournal:
     _open: dict[int, ChargeAttempt] = field(default_factory=dict)
     _made: int = 0
 
-    async def find(self, _: Entry) -> Known:
+    async def find(self, _: Entry) -> RecordedReply:
         """Know nothing: each request is answered anew."""
-        return Known()
+        return RecordedReply()
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
         """Reserve a try; see `Journal`.

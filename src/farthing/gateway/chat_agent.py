@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import Client, Turn
-from farthing.runtime.usage import CountingClient, Said, recorded
+from farthing.runtime.base import Client, CountingClient, Said, Turn, recorded
 from farthing.traces.base import Call
 from farthing.traces.system import QUESTION, Sent, sent_as
 

@@ -186,7 +186,7 @@ def build_reply(
         ended: why what was promised is promised no more.
     """
     calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
-    own = tuple(one for one in answer.caveats if one not in loaded.orchestrator.doubts)
+    own = tuple(one for one in answer.caveats if one not in loaded.runner.validity.invalid_because)
     under = replace(answer, caveats=own).guaranteed and not why
     promises = under and answer.guaranteed and not ended
     certificate = answer.certificate

@@ -11,7 +11,7 @@ from farthing.gateway.config_sections import PolicySection
 from farthing.gateway.policies import GatewayPolicy
 from farthing.models.base import Model
 from farthing.runtime.job import Job, read_job, sold
-from farthing.runtime.rounds import Independent
+from farthing.runtime.protocol import Independent
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Task
 
@@ -73,6 +73,7 @@ def _of_job(
     job: Job = read_job(Path(str(section.job)))
     recording, closing = job.open(workers=config.serve.workers)
     most = section.max_tokens or config.serve.default_max_output
-    tried = tuple(agent for number, agent in recording.plan.acts() if number == 1)
-    policy = GatewayPolicy(name, section, recording.task, recording.plan, job.system(), most, tried)
+    protocol, task = recording.protocol, recording.task
+    tried = tuple(agent for number, agent in protocol.turns() if number == 1)
+    policy = GatewayPolicy(name, section, task, protocol, job.system(), most, tried)
     return policy, list(closing)

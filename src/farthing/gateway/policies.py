@@ -14,8 +14,8 @@ from farthing.gateway.config_sections import PolicySection
 from farthing.gateway.monitoring.deployments import certificate_mark
 from farthing.gateway.task_match import Mismatch, TaskTemplate, text_of
 from farthing.runtime.base import Agent
-from farthing.runtime.orchestrator import Orchestrator
-from farthing.runtime.rounds import Plan
+from farthing.runtime.protocol import Protocol
+from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question, Task
 from farthing.traces.system import System
 
@@ -27,7 +27,7 @@ class GatewayPolicy:
     name: str
     section: PolicySection
     task: Task
-    plan: Plan
+    plan: Protocol
     system: System
     max_output: int
     """Most output tokens of a request of the task."""
@@ -64,7 +64,7 @@ class GatewayPolicy:
     @property
     def pooled(self) -> bool:
         """Whether each model answers by itself and once."""
-        return self.plan.independent and all(number == 1 for number, _ in self.plan.acts())
+        return self.plan.independent and all(number == 1 for number, _ in self.plan.turns())
 
     def why_ended(self, loaded: ServedBundle) -> str:
         """Say why an alarm ended what a bundle promised; empty where none did."""
@@ -194,8 +194,8 @@ class GatewayPolicy:
 
     def _read(self, mode: str, path: Path) -> ServedBundle:
         bundle = bundles.load(path)
-        orchestrator = Orchestrator(bundle, self.plan, self.task, system=self.system)
-        return ServedBundle(mode, bundle, orchestrator, certificate_mark(bundle.certificate))
+        runner = PolicyRunner(bundle, self.plan, self.task, system=self.system)
+        return ServedBundle(mode, bundle, runner, certificate_mark(bundle.certificate))
 
 
 def _changed(path: Path) -> float | None:

@@ -83,7 +83,7 @@ async def answer_with_policy(
     journal = ChargingJournal(charges, proxy.sections, proxy.breaker.is_open)
     question = Question(charges.note, text_of(request.messages[-1]), group=group)
     try:
-        done = await chosen.loaded.orchestrator.answer(
+        done = await chosen.loaded.runner.answer(
             question, budget_nano=chosen.budget_nano, meter=Meter(journal, disputes=True)
         )
     finally:

@@ -14,7 +14,7 @@ from farthing.errors import InputError
 from farthing.grading.queue import Wanted
 from farthing.grading.status import GradingSession, GradingStatus
 from farthing.recommendation.partial_grades import LabelledTraces
-from farthing.runtime.judge import Judge, Judgement
+from farthing.runtime.agents.judge import Judge, Judgement
 from farthing.tasks.base import Question
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble

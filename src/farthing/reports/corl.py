@@ -10,7 +10,7 @@ from rich.text import Text
 
 from farthing.corl.evaluation import Estimate, Evaluation, InMode
 from farthing.corl.live import Live
-from farthing.methods.controllers.optimum import Outcome
+from farthing.corl.optimum import Outcome
 from farthing.money import dollars, rounded_usd, significant, usd_from_nano
 
 Record = dict[str, Any]

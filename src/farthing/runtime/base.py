@@ -1,13 +1,15 @@
-"""Who acts in a live round, and the client through which every paid call goes."""
+"""Who acts in a live round, the client of its paid calls, and how its call is recorded."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Completion, Model, Prompt
+from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
-from farthing.traces.base import Call
+from farthing.traces.base import Call, CallError
 
 
 class Client(Protocol):
@@ -74,3 +76,105 @@ class Agent(Protocol):
         Only what no call can mend is raised: BudgetError, AuthenticationError, UnpricedModelError.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an agent's reply comes to."""
+
+    text: str
+    """The whole of it, also where it could not be read."""
+    answer: str | None = None
+    verdict: bool | None = None
+    uncertainty: float | None = None
+    counts_tools: bool = False
+    """Whether the agent has tools, so that none used is worth recording."""
+    numbers: dict[str, float] = field(default_factory=dict)
+    """What else is recorded of it, by name."""
+
+
+@dataclass
+class CountingClient:
+    """A client that adds up what goes through another one."""
+
+    client: Client
+    cost_nano: int | None = 0
+    """None once something was paid whose price is not known."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    tool_calls: int = 0
+    latency_s: float | None = None
+
+    async def ask(self, model: Model, prompt: Prompt) -> Completion:
+        """Have a model answer; what a failed call cost is counted too."""
+        try:
+            completion = await self.client.ask(model, prompt)
+        except ModelError as error:
+            self._pay(error.cost_nano)
+            raise
+        self._pay(completion.cost_nano)
+        self.input_tokens = (self.input_tokens or 0) + completion.usage.input_tokens
+        self.output_tokens = (self.output_tokens or 0) + completion.usage.output_tokens
+        self.latency_s = (self.latency_s or 0.0) + completion.latency_s
+        return completion
+
+    async def use(self, tool: Tool, query: str) -> ToolReply:
+        """Have a tool answer; one that fails counts as used."""
+        self.tool_calls += 1
+        try:
+            reply = await self.client.use(tool, query)
+        except ModelError as error:
+            self._pay(error.cost_nano)
+            raise
+        self._pay(reply.cost_nano)
+        self.latency_s = (self.latency_s or 0.0) + reply.latency_s
+        return reply
+
+    def _pay(self, cost_nano: int | None) -> None:
+        known = self.cost_nano is not None and cost_nano is not None
+        self.cost_nano = (self.cost_nano or 0) + (cost_nano or 0) if known else None
+
+
+async def recorded(
+    agent: Agent,
+    turn: Turn,
+    client: Client,
+    speak: Callable[[Turn, CountingClient], Awaitable[Said]],
+) -> Call:
+    """Have an agent speak and return the call as it goes into the trace.
+
+    Args:
+        agent: whose call it is.
+        turn: what it is to act on.
+        client: makes its calls.
+        speak: says something in a turn, through the client that it is given.
+
+    Raises:
+        AuthenticationError: no call can succeed with this key.
+        BudgetError: the budget does not allow a call.
+        UnpricedModelError: a budget applies to a model without a price.
+    """
+    counting = CountingClient(client)
+    said, failure = Said(""), None
+    try:
+        said = await speak(turn, counting)
+    except AuthenticationError:
+        raise
+    except ModelError as error:
+        failure = CallError(type=error.kind, message=str(error))
+    return Call(
+        round=turn.round,
+        role=agent.role,
+        model=agent.model.name,
+        answer=said.answer,
+        text=said.text or None,
+        verdict=said.verdict,
+        uncertainty=said.uncertainty,
+        input_tokens=counting.input_tokens,
+        output_tokens=counting.output_tokens,
+        tool_calls=counting.tool_calls if said.counts_tools or counting.tool_calls else None,
+        latency_s=counting.latency_s,
+        cost_usd=None if counting.cost_nano is None else usd_from_nano(counting.cost_nano),
+        error=failure,
+        extra=said.numbers,
+    )

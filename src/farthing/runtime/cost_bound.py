@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from farthing.errors import UnpricedModelError
 from farthing.methods.agents.base import MONEY
 from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import Agent, Turn
-from farthing.runtime.react_agent import ReactAgent
 from farthing.tasks.tools import Tool, ToolReply
 
 TOOL_REPLY = 4_000

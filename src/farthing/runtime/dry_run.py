@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from farthing.models.base import Completion, Model, Prompt
+from farthing.runtime.agents.guide import GuideAgent
 from farthing.runtime.base import Agent
-from farthing.runtime.collector import Recording
 from farthing.runtime.cost_bound import CostBoundClient
-from farthing.runtime.guide_agent import GuideAgent
 from farthing.runtime.journal import Attempt, Entries, Journal
+from farthing.runtime.protocol import Recording
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
@@ -60,11 +60,11 @@ async def estimate(
         return _DryClient(attempt, journal, bound, sums)
 
     for question in questions:
-        await recording.plan.calls(question, client)
+        await recording.protocol.calls(question, client)
     sums.largest_nano = bound.largest_nano
     if all(role in mean_cost_nano for role in sums.acts):
         sums.likely_nano = round(sum(n * mean_cost_nano[role] for role, n in sums.acts.items()))
-    agents = {agent.role: agent for _, agent in recording.plan.acts()}
+    agents = {agent.role: agent for _, agent in recording.protocol.turns()}
     sums.warnings = tuple(
         _asked_again(agent, sums.acts[role])
         for role, agent in agents.items()
@@ -97,14 +97,14 @@ class _DryClient:
         self._acts = False
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        known = await self._journal.find(self._entries.following(model.name, prompt))
+        known = await self._journal.find(self._entries.next_entry(model.name, prompt))
         if known.reply is not None:
             return msgspec.json.decode(known.reply, type=Completion)
         self._act(calls=1)
         return await self._bound.ask(model, prompt)
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
-        known = await self._journal.find(self._entries.following(tool.name, query))
+        known = await self._journal.find(self._entries.next_entry(tool.name, query))
         if known.reply is not None:
             return msgspec.json.decode(known.reply, type=ToolReply)
         self._act(calls=0)

@@ -16,10 +16,11 @@ In place of agents, `pool = ["small", "medium", "large"]` asks each of these mod
 `mode = "samples"`, the base alone answers `rounds` times by itself, each time at its temperature.
 """
 
+import typing
 from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,18 +30,17 @@ from farthing.models.base import Model, Prompt
 from farthing.models.config import ModelsConfig, ModelSection, models_from
 from farthing.models.scripted import ScriptedModel
 from farthing.models.toml import convert, read_toml
-from farthing.runtime.agent_sections import (
-    AgentSection,
-    Parts,
-    Positive,
-    agent_of,
-    is_role,
-    read_agents,
-    toolboxes,
+from farthing.runtime.agents.base import AgentParts, BaseAgent, Positive
+from farthing.runtime.agents.react import ReactSection
+from farthing.runtime.agents.sections import JobAgent, is_role, read_agents, toolboxes
+from farthing.runtime.protocol import (
+    Dialogue,
+    Independent,
+    Protocol,
+    Recording,
+    apart,
+    sampling,
 )
-from farthing.runtime.base_agent import BaseAgent
-from farthing.runtime.collector import AT_ONCE, Recording
-from farthing.runtime.rounds import Dialogue, Independent, Plan, apart, sampling
 from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
@@ -50,6 +50,8 @@ from farthing.tasks.wikipedia import Wikipedia
 from farthing.traces.parameters import Setting
 from farthing.traces.system import System, mark_of
 
+AT_ONCE = 1_000
+"""Questions under way at any moment."""
 _NOT_SENT = frozenset(
     {"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s", "batch"}
 )
@@ -66,12 +68,18 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
     split: Literal["train", "calibrate", "test"] | None = None
     rounds: Positive = 4
     mode: Literal["dialogue", "independent", "samples"] = "dialogue"
-    agents: dict[str, AgentSection] = {}
+    agents: dict[str, JobAgent] = {}
     pool: list[str] = []
     prompts: str | None = None
     """Folder of prompts of your own."""
     at_once: Positive = AT_ONCE
     """Questions under way at any moment."""
+
+    @property
+    def searches(self) -> dict[str, str]:
+        """Role to where its agent searches, of those that do."""
+        agents = self.agents.items()
+        return {role: agent.search for role, agent in agents if isinstance(agent, ReactSection)}
 
 
 ESCALATION = "escalation"
@@ -128,11 +136,11 @@ class Job:
         for model in models.values():
             model.largest_cost_nano(Prompt(()))
         task: Task = plugins.load("tasks", self.section.task)
-        wikipedia = Wikipedia() if self._searches("wikipedia") else None
-        plan = self._plan(Parts(models, self._prompts(), toolboxes(wikipedia)), task)
+        wikipedia = Wikipedia() if "wikipedia" in self.section.searches.values() else None
+        protocol = self._protocol(AgentParts(models, self._prompts(), toolboxes(wikipedia)), task)
         closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
         last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
-        return Recording(plan, task, self._parameters(), last or None), closing
+        return Recording(protocol, task, self._parameters(), last or None), closing
 
     def system(self) -> System:
         """Return what the job's traces are made with; no model is opened.
@@ -145,24 +153,19 @@ class Job:
             for name, section in self.models.sections.items()
         }
         task: Task = plugins.load("tasks", self.section.task)
-        plan = self._plan(Parts(names, self._prompts(), lambda _: always()), task)
-        return system_of(plan, {role: self._sold(role, name) for role, name in self._roles()})
-
-    def _sold(self, role: str, name: str) -> Sold:
-        agent = self.section.agents.get(role)
-        return sold(self.models, name, agent.search if agent else None)
+        protocol = self._protocol(AgentParts(names, self._prompts(), lambda _: always()), task)
+        searches = self.section.searches
+        parts = {role: sold(self.models, name, searches.get(role)) for role, name in self._roles()}
+        return system_of(protocol, parts)
 
     def _used(self) -> list[str]:
         used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
         return sorted(used | ({self.escalate} if self.escalate else set()))
 
-    def _searches(self, where: str) -> bool:
-        return any(agent.search == where for agent in self.section.agents.values())
-
     def _prompts(self) -> Prompts:
         return Prompts(Path(self.section.prompts)) if self.section.prompts else BUILT_IN
 
-    def _plan(self, parts: Parts, task: Task) -> Plan:
+    def _protocol(self, parts: AgentParts, task: Task) -> Protocol:
         section = self.section
         if section.pool:
             pool = tuple(
@@ -171,7 +174,7 @@ class Job:
             return Independent(pool, 1, task)
         alone = section.mode in _ALONE
         order = sorted(section.agents, key=lambda name: (name != "base", name != "guide"))
-        agents = tuple(agent_of(name, section.agents[name], parts, alone=alone) for name in order)
+        agents = tuple(section.agents[name].agent(name, parts) for name in order)
         if alone:
             agents = sampling(agents) if section.mode == "samples" else apart(agents)
             return Independent(agents, section.rounds, task)
@@ -219,7 +222,7 @@ def _searched(search: str | None) -> Setting:
         raise InputError(f"{search}: cannot be read ({problem}); check the path") from None
 
 
-class Closable(Protocol):
+class Closable(typing.Protocol):
     """Something that holds connections."""
 
     async def aclose(self) -> None:
@@ -254,9 +257,9 @@ def _placed(section: JobSection, folder: Path) -> JobSection:
     if section.prompts is not None:
         placed["prompts"] = str(folder / section.prompts)
     placed["agents"] = {
-        name: agent
-        if agent.search in {None, "own", "wikipedia"}
-        else msgspec.structs.replace(agent, search=str(folder / str(agent.search)))
+        name: msgspec.structs.replace(agent, search=str(folder / agent.search))
+        if isinstance(agent, ReactSection) and agent.search not in {"own", "wikipedia"}
+        else agent
         for name, agent in section.agents.items()
     }
     return msgspec.structs.replace(section, **placed)

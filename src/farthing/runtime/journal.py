@@ -76,7 +76,7 @@ class Entries:
         self.attempt = attempt
         self._sent: Counter[tuple[str, Any]] = Counter()
 
-    def following(self, asked: str, content: Any) -> Entry:
+    def next_entry(self, asked: str, content: Any) -> Entry:
         """Return the entry of the call that is made next; see `entry`."""
         occurrence = self._sent[asked, content]
         self._sent[asked, content] += 1
@@ -84,7 +84,7 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class Known:
+class RecordedReply:
     """What the journal knows of a call."""
 
     reply: str | None = None
@@ -97,7 +97,7 @@ class Known:
 class Journal(Protocol):
     """Log, ledger and store of a job, as the meter sees them; they may be in another process."""
 
-    async def find(self, entry: Entry) -> Known:
+    async def find(self, entry: Entry) -> RecordedReply:
         """Return what is known of a call."""
         ...
 
@@ -123,7 +123,7 @@ class Journal(Protocol):
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownOutcome:
     """A try whose outcome nobody knows: its process died before a reply was recorded."""
 
     question: str
@@ -169,13 +169,13 @@ class StoreJournal:
         """Return where the money stands."""
         return self._ledger.balance()
 
-    def unknown(self) -> list[Unknown]:
+    def unknown(self) -> list[UnknownOutcome]:
         """Return every try of unknown outcome that the store has ever seen."""
         rows = self._connection.execute(
             "SELECT question, round, role, asked, reserved_nano FROM call_log"
             " WHERE state = 'unknown' ORDER BY number"
         )
-        return [Unknown(*row) for row in rows]
+        return [UnknownOutcome(*row) for row in rows]
 
     def mean_cost_nano(self) -> dict[str, float]:
         """Return what one call of each role cost on average, where the journal has any."""
@@ -186,14 +186,14 @@ class StoreJournal:
         )
         return dict(rows.fetchall())
 
-    async def find(self, entry: Entry) -> Known:
+    async def find(self, entry: Entry) -> RecordedReply:
         """Return what is known of a call."""
         reply, spent, tries = self._connection.execute(
             "SELECT max(reply), coalesce(sum(cost_nano), 0), count(*) FROM call_log"
             " WHERE key = ? AND state IN ('completed', 'failed')",
             (entry.key,),
         ).fetchone()
-        return Known(reply, spent, tries)
+        return RecordedReply(reply, spent, tries)
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
         """Write down that a try is about to be made; see `Journal`."""
@@ -235,13 +235,13 @@ class StoreJournal:
         if waiting is None:
             return
         problem = self._commit()
-        for one in waiting:
-            if one.done():  # its task was cancelled; what it wrote stays
+        for future in waiting:
+            if future.done():  # its task was cancelled; what it wrote stays
                 continue
             if problem:
-                one.set_exception(problem)
+                future.set_exception(problem)
             else:
-                one.set_result(None)
+                future.set_result(None)
 
     def _write(self) -> list[asyncio.Future[None]]:
         """Begin what the next milliseconds write, or join it; return who waits for its end."""
@@ -273,13 +273,13 @@ class StoreJournal:
 
 async def _end(waiting: list[asyncio.Future[None]]) -> None:
     """Wait until a transaction is durable; raises what kept it from being so."""
-    one = asyncio.get_running_loop().create_future()
-    waiting.append(one)
-    await one
+    committed = asyncio.get_running_loop().create_future()
+    waiting.append(committed)
+    await committed
 
 
 @contextmanager
-def only_writer(path: str | Path) -> Iterator[None]:
+def exclusive_lock(path: str | Path) -> Iterator[None]:
     """Be the only collection that writes into a store while the block runs.
 
     A second SQLite file beside the store is held locked; the lock ends with the process, however

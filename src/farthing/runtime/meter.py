@@ -19,7 +19,7 @@ from farthing.models.base import Completion, Model, Prompt
 from farthing.models.retry import complete
 from farthing.money import dollars
 from farthing.runtime.base import Agent
-from farthing.runtime.journal import Attempt, Entries, Entry, Journal, Known
+from farthing.runtime.journal import Attempt, Entries, Entry, Journal, RecordedReply
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
@@ -258,7 +258,7 @@ class MeteredClient:
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
         """Return the recorded reply, or have the model answer; see `Client`."""
         call, largest = (
-            self._entries.following(model.name, prompt),
+            self._entries.next_entry(model.name, prompt),
             partial(model.largest_cost_nano, prompt),
         )
         known = await self._known(call, largest)
@@ -274,7 +274,7 @@ class MeteredClient:
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
         """Return the recorded reply, or have the tool answer; see `Client`."""
-        call = self._entries.following(tool.name, query)
+        call = self._entries.next_entry(tool.name, query)
         known = await self._known(call, lambda: tool.cost_nano)
         if known.reply is not None:
             reply = msgspec.json.decode(known.reply, type=ToolReply)
@@ -283,9 +283,9 @@ class MeteredClient:
         reply = await self._meter.pay(call, self._budget, lambda: tool.cost_nano, make)
         return replace(reply, cost_nano=reply.cost_nano + known.spent_nano)
 
-    async def _known(self, call: Entry, largest_nano: Callable[[], int]) -> Known:
+    async def _known(self, call: Entry, largest_nano: Callable[[], int]) -> RecordedReply:
         """Return what the journal knows of a call, charged as it was when it was made."""
-        known = await self._meter.journal.find(call) if self._meter.journal else Known()
+        known = await self._meter.journal.find(call) if self._meter.journal else RecordedReply()
         if known.tries:
             answered = known.reply is not None and self._budget.limited
             largest = largest_nano() if answered else 0

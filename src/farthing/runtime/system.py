@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from farthing.methods.agents.base import Allowance
 from farthing.runtime.base import Agent
-from farthing.runtime.rounds import Plan
+from farthing.runtime.protocol import Protocol
 from farthing.tasks.text import TEXT
 from farthing.traces.parameters import Setting, parameters_of, usual_name
 from farthing.traces.system import Part, Sent, System, fingerprint
@@ -35,27 +35,27 @@ class Sold:
 NOTHING_SOLD: Mapping[str, Sold] = {}
 
 
-def system_of(plan: Plan, sold: Mapping[str, Sold] = NOTHING_SOLD) -> System:
-    """Return the system that the agents of a plan are.
+def system_of(protocol: Protocol, sold: Mapping[str, Sold] = NOTHING_SOLD) -> System:
+    """Return the system that the agents of a protocol are.
 
     Args:
-        plan: the agents.
+        protocol: the agents.
         sold: role to what goes with its calls and what they cost; unknown where it is left out.
     """
-    once = plan.independent and all(number == 1 for number, _ in plan.acts())
+    once = protocol.independent and all(number == 1 for number, _ in protocol.turns())
     return {
         agent.role: _part(
             agent,
             sold.get(agent.role),
-            _sent(agent, plan, sold.get(agent.role)) if once else None,
-            alone=plan.independent,
+            _sent(agent, protocol, sold.get(agent.role)) if once else None,
+            alone=protocol.independent,
         )
-        for number, agent in plan.acts()
+        for number, agent in protocol.turns()
         if number == 1
     }
 
 
-def _sent(agent: Agent, plan: Plan, sold: Sold | None) -> Sent | None:
+def _sent(agent: Agent, protocol: Protocol, sold: Sold | None) -> Sent | None:
     """Return what the one call of an agent sends; None where its agent does not say.
 
     Tasks but plain text find their answer in a whole reply, so that it makes no difference there.
@@ -63,7 +63,7 @@ def _sent(agent: Agent, plan: Plan, sold: Sold | None) -> Sent | None:
     sent: Sent | None = getattr(agent, "sent", None)
     if sent is None:
         return None
-    if sent.reads == "the whole reply" and getattr(plan, "task", TEXT).name != TEXT.name:
+    if sent.reads == "the whole reply" and getattr(protocol, "task", TEXT).name != TEXT.name:
         sent = replace(sent, reads="an answer line")
     if sold is None:
         return sent

@@ -1,6 +1,7 @@
 """Why a bundle's promise does not hold: for any answer of these agents, or for one of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from farthing.bundle.base import Bundle
 from farthing.money import dollars
@@ -8,40 +9,46 @@ from farthing.process.budget import CASCADE
 from farthing.promises.base import Certificate
 from farthing.promises.kinds.groups import groups_of
 from farthing.promises.kinds.online import OnlinePromise
-from farthing.runtime.rounds import Plan
-from farthing.runtime.steps import Lines
+from farthing.runtime.call_plan import CallPlan
 from farthing.traces.base import Call
 from farthing.traces.system import Provenance, System, changes, uncompared, unrecorded
 from farthing.traces.trace_kind import is_reply
 
 
-def provenance_of(bundle: Bundle, lines: Lines, ours: System) -> Provenance:
-    """Say whether these agents are asked as those in a bundle's traces; arguments as `of_all`."""
-    if _other_system(bundle, lines, ours):
-        return "changed"
-    theirs = bundle.origin.system
-    if theirs is None or unrecorded(theirs) or uncompared(_recorded(theirs, lines, ours), ours):
-        return "unknown"
-    return "same"
+@dataclass(frozen=True)
+class Validity:
+    """Whether what a bundle promises can hold for answers of the agents that there are."""
+
+    invalid_because: tuple[str, ...]
+    """Why its certificate holds for none of them, a clause each; nothing where it may."""
+    provenance: Provenance
+    """Whether these agents are asked as those in the bundle's traces were."""
 
 
-def of_all(bundle: Bundle, plan: Plan, lines: Lines, ours: System) -> tuple[str, ...]:
-    """Say why the bundle's promise holds for no answer of these agents, a clause each.
+def validity_of(plan: CallPlan, ours: System) -> Validity:
+    """Say whether a bundle's promise can hold for answers of these agents.
 
     Args:
-        bundle: the policy; one that knows only the names of its models is compared by these.
-        plan: the agents.
-        lines: whom of them the policy may ask.
+        plan: the bundle, and whom its policy may ask; a bundle that knows only the names of its
+            models is compared by these.
         ours: role to who answers now.
     """
-    promise = bundle.certificate and bundle.certificate.promise
-    frozen = isinstance(promise, OnlinePromise)
-    found = [
-        *_other_system(bundle, lines, ours),
-        _other_protocol(bundle, plan),
-        "the online threshold is no longer updated" if frozen else None,
+    changed = _other_system(plan, ours)
+    theirs = plan.bundle.origin.system
+    certificate = plan.bundle.certificate
+    clauses = [
+        *changed,
+        _other_protocol(plan),
+        "the online threshold is no longer updated"
+        if certificate and isinstance(certificate.promise, OnlinePromise)
+        else None,
     ]
-    return tuple(clause for clause in found if clause)
+    provenance: Provenance = "same"
+    if changed:
+        provenance = "changed"
+    elif theirs is None or unrecorded(theirs) or uncompared(_recorded(theirs, plan, ours), ours):
+        provenance = "unknown"
+    return Validity(tuple(clause for clause in clauses if clause), provenance)
 
 
 def other_budget(certificate: Certificate | None, budget_nano: int | None) -> str | None:
@@ -83,35 +90,22 @@ def unsaid(bundle: Bundle, calls: Sequence[Call]) -> list[str]:
     return found
 
 
-def _other_system(bundle: Bundle, lines: Lines, ours: System) -> tuple[str, ...]:
-    """Say what is not as it was in the traces that the bundle's promise is about, a clause each.
-
-    Args:
-        bundle: the policy; one that knows only the names of its models is compared by these.
-        lines: whom the policy may ask.
-        ours: role to who answers now.
-    """
-    theirs = bundle.origin.system
+def _other_system(plan: CallPlan, ours: System) -> tuple[str, ...]:
+    """Say what is not as it was in the traces that the bundle's promise is about, a clause each."""
+    theirs = plan.bundle.origin.system
     if theirs is None:
-        other = _other_models(bundle, lines)
+        other = _other_models(plan)
         return () if other is None else (other,)
-    recorded = _recorded(theirs, lines, ours)
-    asked = {role: ours[role] for role in _roles(lines) if role in ours}
-    found = changes(recorded, asked)
-    return tuple(f"{what} is not that of the bundle's traces" for what in found)
+    asked = {role: ours[role] for role in plan.roles if role in ours}
+    differences = changes(_recorded(theirs, plan, ours), asked)
+    return tuple(f"{what} is not that of the bundle's traces" for what in differences)
 
 
-def _roles(lines: Lines) -> list[str]:
-    """Return the roles that a policy may ask, each once."""
-    asked = (agent.role for line in lines for step in line for agent in step.agents)
-    return list(dict.fromkeys(asked))
-
-
-def _recorded(theirs: System, lines: Lines, ours: System) -> System:
+def _recorded(theirs: System, plan: CallPlan, ours: System) -> System:
     """Return who answered in the bundle's traces, by the roles that the policy may ask now."""
     return {
         role: theirs[recorded]
-        for role in _roles(lines)
+        for role in plan.roles
         if (recorded := _recorded_as(role, theirs, ours)) in theirs
     }
 
@@ -123,25 +117,26 @@ def _recorded_as(role: str, theirs: System, ours: System) -> str:
     return next((name for name, part in theirs.items() if part.model == ours[role].model), role)
 
 
-def _other_models(bundle: Bundle, lines: Lines) -> str | None:
+def _other_models(plan: CallPlan) -> str | None:
     """Say which models the bundle was made for, where these are others; None where they are not."""
-    if bundle.origin.roles == CASCADE:
-        line = bundle.origin.models[0].split(" -> ")
-        models = [name if name in bundle.origin.named else "" for name in line]
-        ours = [step.agents[0].model.name for line in lines for step in line]
+    origin = plan.bundle.origin
+    if origin.roles == CASCADE:
+        line = origin.models[0].split(" -> ")
+        models = [name if name in origin.named else "" for name in line]
+        ours = [step.agents[0].model.name for line in plan.lines for step in line]
     else:
-        agents = {agent.role: agent for line in lines for agent in line[0].agents}
-        models = list(bundle.origin.models)
-        ours = [agents[role].model.name for role in bundle.origin.roles]
+        agents = {agent.role: agent for line in plan.lines for agent in line[0].agents}
+        models = list(origin.models)
+        ours = [agents[role].model.name for role in origin.roles]
     if all(theirs in {"", mine} for theirs, mine in zip(models, ours, strict=True)):
         return None
     theirs = " and ".join(model or "any" for model in models)
     return f"the bundle was made for the models {theirs}, and these are {' and '.join(ours)}"
 
 
-def _other_protocol(bundle: Bundle, plan: Plan) -> str | None:
+def _other_protocol(plan: CallPlan) -> str | None:
     """Say that calls see one another here and not in the bundle's traces, or the reverse."""
-    if bundle.origin.independent in {None, plan.independent}:
+    if plan.bundle.origin.independent in {None, plan.independent}:
         return None
     if plan.independent:
         return "the bundle was made for calls that see one another, and these do not"

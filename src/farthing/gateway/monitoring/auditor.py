@@ -37,7 +37,7 @@ from farthing.gateway.recording.record import RequestRecord, answered_directly
 from farthing.gateway.recording.traffic import Traffic
 from farthing.gateway.recording.traffic_rows import cost_of
 from farthing.runtime.base import Agent
-from farthing.runtime.rounds import may_succeed_later
+from farthing.runtime.protocol import may_succeed_later
 from farthing.storage.database import Database, Step
 from farthing.storage.ledger.base import LimitError
 from farthing.tasks.base import Task

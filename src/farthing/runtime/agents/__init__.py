@@ -1,0 +1,1 @@
+"""The agents: each kind is one file, with its fields in a job."""

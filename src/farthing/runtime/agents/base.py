@@ -1,0 +1,179 @@
+"""The base agent: reasons in the open, then answers; and what every section of an agent has."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Protocol
+
+import msgspec
+
+from farthing.methods.routers.odar.free_energy import of_tokens
+from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
+from farthing.runtime.base import Agent, Client, CountingClient, Said, Turn, recorded
+from farthing.tasks.replies import read_answer
+from farthing.tasks.templates import BUILT_IN, NOTHING, Prompts, asked
+from farthing.tasks.tools import Toolbox
+from farthing.traces.base import Call
+from farthing.traces.system import Sent, sent_as
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+TopLogprobs = Annotated[int, msgspec.Meta(ge=0, le=20)]
+_VERDICTS = {True: "correct", False: "not correct", None: "none that can be read"}
+
+
+@dataclass(frozen=True)
+class AgentParts:
+    """What the agents of a job are made of."""
+
+    models: Mapping[str, Model]
+    prompts: Prompts
+    toolbox: Callable[[str], Toolbox]
+    """What is searched to the tools for it."""
+
+
+class AgentSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"
+):
+    """The fields that every section `[agents.NAME]` of a job may have, whichever its kind.
+
+    What is None is as the agent has it.
+    """
+
+    model: str
+    """Name of a section `[models.NAME]`."""
+    max_tokens: Positive | None = None
+    """Most output tokens of a reply."""
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    """Of every round."""
+
+    def check(self, file: str, field: str) -> None:
+        """Refuse fields that do not fit one another.
+
+        Raises:
+            ConfigError: they do not; the message names the file and the field of the section.
+        """
+
+    def agent(self, name: str, parts: AgentParts) -> Agent:
+        """Return the agent of the section `[agents.NAME]`."""
+        raise NotImplementedError
+
+    def options(self, *beside: str) -> dict[str, Any]:
+        """Return the fields that are given, but for the model and those named."""
+        fields = ((field, getattr(self, field)) for field in self.__struct_fields__)
+        aside = {"model", *beside}
+        return {field: value for field, value in fields if field not in aside and value is not None}
+
+
+class BaseSection(AgentSection, frozen=True, kw_only=True, tag="base"):
+    """The section of an agent that answers without tools."""
+
+    search: None = None
+    """With it, the section is a `ReactSection`."""
+    top_logprobs: TopLogprobs | None = None
+    """Alternatives to each token to ask for; 0 asks for no log-probabilities."""
+
+    def agent(self, name: str, parts: AgentParts) -> Agent:
+        """Return the agent."""
+        return BaseAgent(parts.models[self.model], parts.prompts, name, **self.options())
+
+
+@dataclass(frozen=True)
+class BaseAgent:
+    """Answers by chain of thought.
+
+    In a later round it sees its earlier replies and the guide's verdicts on them, where the turn
+    shows them. Unless it is told otherwise, round 1 is at temperature 0 and later ones at 1 (paper,
+    section 5).
+    """
+
+    uses: ClassVar = ("base", "review")
+    """The prompts that it fills."""
+
+    model: Model
+    prompts: Prompts = BUILT_IN
+    role: str = "base"
+    max_tokens: int = MAX_TOKENS
+    temperature: float | None = None
+    """Of every round; None for the paper's."""
+    stream: int | None = None
+    """Sets its samples apart from those of others that send the same; see `sampled`."""
+    top_logprobs: int | None = None
+    """Alternatives to each token to ask for. From 1 on, the trace has the reply's `surprisal` and
+    `varentropy` where the model gives log-probabilities."""
+
+    @property
+    def sent(self) -> Sent:
+        """What its call sends where it makes one by itself."""
+        template = self.prompts["base"]
+        usual = 1.0 if self.stream == 0 else 0.0
+        temperature = usual if self.temperature is None else self.temperature
+        asked_for = {"max_tokens": self.max_tokens, "temperature": temperature}
+        messages = template.messages
+        return sent_as(messages, asked_for, "an answer line", quoted=not template.whole)
+
+    async def act(self, turn: Turn, client: Client) -> Call:
+        """Return the call; a reply without an answer is recorded with `answer=None`."""
+        return await recorded(self, turn, client, self._speak)
+
+    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+        first = self.prompts["base"].fill({"question": asked(turn.question)})
+        messages = (*first, *history(turn, self.role, self.prompts))
+        prompt = replace(sampled(self, messages, turn), top_logprobs=self.top_logprobs or 0)
+        completion = await client.ask(self.model, prompt)
+        told = of_tokens([token.logprob for token in completion.logprobs])
+        return Said(completion.text, read_answer(completion.text), numbers=told)
+
+
+class Sampler(Protocol):
+    """An agent that samples its replies."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Most output tokens of a reply."""
+        ...
+
+    @property
+    def temperature(self) -> float | None:
+        """Of every round; None for the paper's."""
+        ...
+
+    @property
+    def stream(self) -> int | None:
+        """Sets its samples apart from those of others that send the same."""
+        ...
+
+
+STREAM = 1_000_000
+"""What a stream adds to a seed; more than there are rounds."""
+
+
+def sampled(
+    agent: Sampler, messages: tuple[Message, ...], turn: Turn, stop: tuple[str, ...] = ()
+) -> Prompt:
+    """Return an agent's prompt, at its temperature or that of the round.
+
+    Later rounds carry their number as the seed, so that equal messages are different attempts. Two
+    roles that send the same to one model have streams of their own, or they would draw the same.
+    In stream 0 round 1 is a sample as the others are.
+    """
+    later = turn.round > 1 or agent.stream == 0
+    usual = 1.0 if later else 0.0
+    return Prompt(
+        messages,
+        max_tokens=agent.max_tokens,
+        temperature=usual if agent.temperature is None else agent.temperature,
+        stop=stop,
+        seed=turn.round + STREAM * (agent.stream or 0) if later else None,
+    )
+
+
+def history(turn: Turn, role: str, prompts: Prompts) -> Iterator[Message]:
+    """Yield the earlier rounds as a conversation: each reply of a role, and the verdict on it."""
+    calls = {(call.round, call.role): call for call in turn.so_far}
+    for number in range(1, turn.round):
+        reply, guide = calls.get((number, role)), calls.get((number, "guide"))
+        if reply is not None:
+            yield Message("assistant", reply.text or NOTHING)
+            yield from prompts["review"].fill(
+                {"answer": guide.answer if guide else None},
+                {"verdict": _VERDICTS[guide.verdict if guide else None]},
+            )

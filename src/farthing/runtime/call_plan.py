@@ -1,0 +1,211 @@
+"""Which calls a policy may play: its bundle fitted to the agents that there are."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farthing.bundle.base import Bundle
+from farthing.errors import InputError
+from farthing.methods.baselines.llm_replies import replies_of
+from farthing.process.base import Policy
+from farthing.process.budget import CASCADE
+from farthing.runtime.answer import Bought, passes_to, selective
+from farthing.runtime.base import Agent, Turn
+from farthing.runtime.protocol import Clients, Protocol, ask_agent, judged
+from farthing.tasks.base import Question, Task
+from farthing.traces.base import Call
+from farthing.traces.trace_kind import is_reply
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is asked before one decision: a round, or a single call."""
+
+    number: int
+    """The round as the trace has it, from 1; every model of a pool is asked in round 1."""
+    agents: tuple[Agent, ...]
+    independent: bool
+    """Whether no agent sees what another one said."""
+
+    async def play(
+        self,
+        question: Question,
+        before: Sequence[Call],
+        clients: Clients,
+        made: list[Call],
+        task: Task,
+    ) -> None:
+        """Make the calls of the step.
+
+        Args:
+            question: what is asked.
+            before: the calls of earlier steps.
+            clients: opens the client of each call.
+            made: each call is added to it when it is made, so that none is lost if another fails.
+            task: says when two answers are the same.
+
+        Raises:
+            FarthingError: as `Agent.act`, once every call that was begun has ended.
+        """
+        if self.independent:
+            await self._together(question, clients, made, task)
+            return
+        for agent in self.agents:
+            turn = Turn(question, self.number, (*before, *made))
+            made.append(await ask_agent(agent, turn, clients))
+
+    async def _together(
+        self, question: Question, clients: Clients, made: list[Call], task: Task
+    ) -> None:
+        results = await asyncio.gather(
+            *(ask_agent(agent, Turn(question, self.number), clients) for agent in self.agents),
+            return_exceptions=True,
+        )
+        made += judged([result for result in results if isinstance(result, Call)], task)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """A bundle fitted to the agents that there are: the steps that its policy decides about."""
+
+    bundle: Bundle
+    lines: tuple[tuple[Step, ...], ...]
+    """Of each line the next step may be played, as in `process.action_space`: rounds are one line;
+    where single calls are bought, each role, or each model of a pool, has its own."""
+    independent: bool
+    """Whether no call sees another one's output."""
+    escalation: Agent | None = None
+    """Answers where the policy abstains; None: nobody."""
+
+    @property
+    def unit(self) -> Bought:
+        """What one step is."""
+        return "calls" if by_call(self.bundle.policy) else "rounds"
+
+    @property
+    def most_steps(self) -> int:
+        """The most rounds, or single calls, that a question can take."""
+        return sum(map(len, self.lines))
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles that the policy may ask, each once."""
+        agents = (agent.role for line in self.lines for step in line for agent in step.agents)
+        return list(dict.fromkeys(agents))
+
+
+def by_call(policy: Policy) -> bool:
+    """Return whether a policy buys single calls, in an order of its own."""
+    return policy.space == "calls"
+
+
+def call_plan(bundle: Bundle, protocol: Protocol, escalation: Agent | None = None) -> CallPlan:
+    """Return the steps that a bundle's policy decides about, with the agents of a protocol.
+
+    Agents that only comment are left out, unless the policy goes by what they say. In rounds a pool
+    is asked one model after another, in the order of the bundle.
+
+    Args:
+        bundle: the policy.
+        protocol: the agents.
+        escalation: who answers where the policy abstains and the bundle names nobody.
+
+    Raises:
+        InputError: the policy was trained for other roles or models, or it buys single calls and
+            the agents see one another's, or it cannot pass questions on as it is asked to.
+    """
+    agents = [agent for number, agent in protocol.turns() if number == 1]
+    escalation = escalation_agent(bundle, agents, escalation)
+    return CallPlan(bundle, _lines(bundle, protocol, agents), protocol.independent, escalation)
+
+
+def _lines(
+    bundle: Bundle, protocol: Protocol, agents: Sequence[Agent]
+) -> tuple[tuple[Step, ...], ...]:
+    origin, single = bundle.origin, by_call(bundle.policy)
+    if single and not protocol.independent:
+        raise InputError(
+            "the bundle's policy buys call by call, and here calls see one another; write "
+            'mode = "independent" in the job, which is how its traces were recorded'
+        )
+    if origin.roles == CASCADE:
+        steps = _cascade(bundle, agents)
+        return tuple((step,) for step in steps) if single else (steps,)
+    named = {agent.role: agent for agent in agents if not is_reply(agent.role)}
+    if set(origin.roles) != set(named):
+        raise InputError(
+            f"the bundle's policy is for {' and '.join(origin.roles)}, and here answer "
+            f"{' and '.join(sorted(named)) or 'none'}; use the agents that its traces were made "
+            "with"
+        )
+    chosen = tuple(named[role] for role in origin.roles)
+    horizon = range(1, origin.horizon + 1)
+    if single:
+        return tuple(tuple(Step(t, (a,), independent=True) for t in horizon) for a in chosen)
+    together = chosen + _asked_for(bundle, agents)
+    return (tuple(Step(number, together, protocol.independent) for number in horizon),)
+
+
+def escalation_agent(bundle: Bundle, agents: Sequence[Agent], other: Agent | None) -> Agent | None:
+    """Return the agent that answers where the policy abstains; None: nobody.
+
+    Args:
+        bundle: the policy. Where it promises to pass questions on, it names one of the agents.
+        agents: those that there are.
+        other: who is to answer where the bundle names nobody.
+
+    Raises:
+        InputError: the policy never abstains, or the bundle names somebody who is not there, or
+            somebody and so does the caller.
+    """
+    if other is not None and not selective(bundle.certificate):
+        raise InputError(
+            "the bundle never abstains, so there is nothing to escalate; leave that out, or "
+            "calibrate for a selective promise (--promise selective, in Python Selective)"
+        )
+    name = passes_to(bundle.certificate)
+    if name is None:
+        return other
+    if other is not None:
+        raise InputError(
+            f"the bundle passes questions on to {name}, as it promises; name nobody else"
+        )
+    named = [agent for agent in agents if agent.role == name]
+    named += [agent for agent in agents if agent.model.name == name]
+    if not named:
+        raise InputError(
+            f"the bundle passes questions on to {name}, which is not among these agents; use "
+            "those that its traces were made with"
+        )
+    return named[0]
+
+
+def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Return the agent that the policy goes by, if it does."""
+    role = replies_of(bundle.policy)
+    if role is None:
+        return ()
+    found = tuple(agent for agent in agents if agent.role == role)
+    if not found:
+        raise InputError(f"the bundle's policy asks an LLM what to do; add the agent '{role}'")
+    return found
+
+
+def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Step, ...]:
+    order = bundle.origin.models[0].split(" -> ")
+    if len(set(order)) < len(order):
+        raise InputError(
+            f"the bundle's policy asks {', '.join(order)} in turn, and two of these have one name; "
+            "record a pool whose models are named apart"
+        )
+    by_name = {agent.role: agent for agent in agents} | {a.model.name: a for a in agents}
+    missing = [name for name in order if name not in by_name]
+    if missing:
+        raise InputError(
+            f"the bundle's policy asks {', '.join(order)} in turn, and {', '.join(missing)} is not "
+            "among these models; use the pool that its traces were made with"
+        )
+    return tuple(Step(1, (by_name[name],), independent=True) for name in order)

@@ -1,0 +1,321 @@
+"""Ask every question of a job, many at a time, and store each trace as it is finished.
+
+One Ctrl-C ends a collection in order, a second one at once.
+"""
+
+import asyncio
+import gc
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from farthing.budgets.base import Balance
+from farthing.errors import AuthenticationError, BudgetError, FarthingError, InputError
+from farthing.runtime.dry_run import Estimate, estimate
+from farthing.runtime.job import AT_ONCE, Job
+from farthing.runtime.journal import Journal, StoreJournal, UnknownOutcome, exclusive_lock
+from farthing.runtime.meter import Meter
+from farthing.runtime.protocol import Protocol, Recording, may_succeed_later, trace_of
+from farthing.tasks.base import Question
+from farthing.traces.base import Call, Trace
+from farthing.traces.store import Store
+from farthing.traces.store_file import explained
+
+GARBAGE = 50_000
+"""New objects, some hundred calls' worth, after which Python looks for unused cycles."""
+INTERRUPTED = "interrupted"
+"""Why a collection ended that Ctrl-C stopped."""
+
+
+@dataclass
+class Progress:
+    """How far a collection is."""
+
+    total: int
+    """Questions that were not in the store when it began."""
+    done: int = 0
+    """Questions whose traces it stored."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Question to the failure of one of its calls; asked again by the next run."""
+    stopped: str | None = None
+    """Why it ended early; None where it did not."""
+    replies: Counter[str] = field(default_factory=Counter)
+    """Role to its calls that did not fail."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Role to those of them whose reply could not be read."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """Role to the first such reply; empty where it had no text."""
+
+    def plus(self, other: "Progress") -> "Progress":
+        """Return both parts of a collection as one."""
+        return Progress(
+            self.total + other.total,
+            self.done + other.done,
+            self.failed | other.failed,
+            self.stopped or other.stopped,
+            self.replies + other.replies,
+            self.unread + other.unread,
+            other.examples | self.examples,
+        )
+
+    def note(self, calls: Iterable[Call]) -> None:
+        """Count the replies of a question, and those that say neither an answer nor a verdict."""
+        for call in calls:
+            if call.error is not None:
+                continue
+            self.replies[call.role] += 1
+            if call.answer is None and call.verdict is None:
+                self.unread[call.role] += 1
+                self.examples.setdefault(call.role, call.text or "")
+
+    @property
+    def left(self) -> int:
+        """Questions without a trace, the failed ones among them."""
+        return self.total - self.done
+
+
+Watch = Callable[[Progress], None]
+"""Is shown the progress after every question."""
+
+
+def unwatched(progress: Progress) -> None:
+    """Show nothing."""
+
+
+async def collect(
+    questions: Sequence[Question],
+    recording: Recording,
+    journal: Journal,
+    meter: Meter,
+    *,
+    at_once: int = AT_ONCE,
+    watch: Watch = unwatched,
+) -> Progress:
+    """Record a trace of every question; return how it went.
+
+    A question any call of which failed, and might succeed another time, is not stored but listed;
+    what its other calls said is in the journal. When the meter closes, calls under way are brought
+    to an end and no question is begun.
+
+    Args:
+        questions: those that are not in the store.
+        recording: what to record.
+        journal: log, ledger and store.
+        meter: pays from that journal; closing it ends the collection.
+        at_once: questions under way at any moment, and traces in memory.
+        watch: is shown the progress.
+
+    Raises:
+        AuthenticationError: a key is wrong; calls under way were brought to an end first.
+        InputError: a model has no price, or a trace cannot be stored.
+    """
+    run = _Run(iter(questions), recording, journal, meter, Progress(len(questions)), watch)
+    with garbage_seldom():
+        await asyncio.gather(*(run.work() for _ in range(min(at_once, len(questions)))))
+    if run.fatal is not None:
+        raise run.fatal
+    run.progress.stopped = str(meter.closed) if meter.closed and run.progress.left else None
+    return run.progress
+
+
+@contextmanager
+def garbage_seldom() -> Iterator[None]:
+    """Look for garbage seldom: a thousand calls under way hold objects that are all in use."""
+    before = gc.get_threshold()
+    gc.set_threshold(GARBAGE, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@dataclass
+class _Run:
+    waiting: Iterator[Question]
+    recording: Recording
+    journal: Journal
+    meter: Meter
+    progress: Progress
+    watch: Watch
+    fatal: FarthingError | None = None
+
+    async def work(self) -> None:
+        """Take questions until there are none, or no call can be paid."""
+        for question in self.waiting:
+            try:
+                await self._one(question)
+            except BudgetError:
+                return
+            except (AuthenticationError, InputError) as error:
+                self.fatal = self.fatal or error
+                self.meter.close(BudgetError(str(error)))
+                return
+            self.watch(self.progress)
+
+    async def _one(self, question: Question) -> None:
+        protocol, task = self.recording.protocol, self.recording.task
+        calls = await protocol.calls(question, self.meter.client)
+        trace = trace_of(question, task, calls, independent=protocol.independent)
+        self.progress.note(trace.calls)
+        failure = transient_failure(trace)
+        if failure is None:
+            await self.journal.keep(trace)
+            self.progress.done += 1
+        else:
+            self.progress.failed[question.id] = failure
+
+
+def transient_failure(trace: Trace) -> str | None:
+    """Return what kept a question from being recorded; None where nothing did."""
+    for call in trace.calls:
+        if call.error is not None and may_succeed_later(call):
+            return f"round {call.round}, {call.role}: {call.error.type}: {call.error.message}"
+    return None
+
+
+def unrecorded(
+    questions: Sequence[Question], protocol: Protocol, stored: Iterable[Trace]
+) -> list[Question]:
+    """Return the questions that have no trace yet.
+
+    Raises:
+        InputError: the stored trace of a question has other calls than the protocol makes.
+    """
+    ids = {question.id for question in questions}
+    turns = sorted((number, agent.role) for number, agent in protocol.turns())
+    for trace in stored:
+        if trace.id not in ids:
+            continue
+        ids.remove(trace.id)
+        same = sorted((c.round, c.role) for c in trace.calls) == turns
+        if not same or trace.independent != protocol.independent:
+            raise InputError(
+                f"the store has question '{trace.id}' with other rounds, roles or another mode "
+                "than this job records; collect into another store"
+            )
+    return [question for question in questions if question.id in ids]
+
+
+Show = Callable[[Progress, Balance], None]
+"""Is shown how far a collection is and where the money stands."""
+
+
+def show_nothing(progress: Progress, balance: Balance) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a collection ended."""
+
+    progress: Progress
+    balance: Balance
+    earlier: int
+    """Questions of the job that earlier runs had recorded."""
+    unknown: list[UnknownOutcome]
+    """Every try of unknown outcome that the store has seen; each was charged in full."""
+
+
+def collect_locally(job: Job, path: Path, cap_nano: int, show: Show = show_nothing) -> Report:
+    """Record a job's questions into a store, in this process.
+
+    Args:
+        job: what to record.
+        path: the store; it is created where there is none.
+        cap_nano: the most that may be spent in this store, earlier runs included.
+        show: is shown the progress.
+
+    Raises:
+        InputError: the job or the store cannot be used, or another collection is writing it.
+        AuthenticationError: a key is wrong.
+        KeyboardInterrupt: Ctrl-C was pressed twice.
+    """
+    questions = job.questions()
+    with exclusive_lock(path), Store.open(path) as store, explained(path):
+        store.made_with(job.system())
+        journal = StoreJournal(store, cap_nano, source_of(job))
+        progress = asyncio.run(_collect(job, questions, store, journal, show))
+        earlier = len(questions) - progress.total
+        return Report(progress, journal.balance(), earlier, journal.unknown())
+
+
+async def _collect(
+    job: Job, questions: list[Question], store: Store, journal: StoreJournal, show: Show
+) -> Progress:
+    recording, closing = job.open()
+    meter = Meter(journal, recording.parameters)
+    try:
+        with _interrupts(meter):
+            return await collect(
+                unrecorded(questions, recording.protocol, store.traces()),
+                recording,
+                journal,
+                meter,
+                at_once=job.section.at_once,
+                watch=lambda progress: show(progress, journal.balance()),
+            )
+    finally:
+        journal.flush()
+        for closable in closing:
+            await closable.aclose()
+
+
+@contextmanager
+def _interrupts(meter: Meter) -> Iterator[None]:
+    """Let the first Ctrl-C close the meter and the second end everything."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread alone
+        return
+    loop = asyncio.get_running_loop()
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        loop.call_soon_threadsafe(meter.close, BudgetError(INTERRUPTED))
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def price(job: Job, path: Path, cap_nano: int) -> tuple[Estimate, Balance]:
+    """Say what a job would still cost, and what may be spent; nothing is asked.
+
+    Raises:
+        InputError: as `collect_locally`.
+    """
+    questions = job.questions()
+    if not path.is_file():
+        with Store.open(":memory:") as store:
+            return _price(job, questions, store, cap_nano)
+    with exclusive_lock(path), Store.open(path) as store:
+        return _price(job, questions, store, cap_nano)
+
+
+def _price(
+    job: Job, questions: list[Question], store: Store, cap_nano: int
+) -> tuple[Estimate, Balance]:
+    journal = StoreJournal(store, cap_nano, source_of(job))
+
+    async def play() -> Estimate:
+        recording, closing = job.open()
+        todo = unrecorded(questions, recording.protocol, store.traces())
+        try:
+            return await estimate(todo, recording, journal, journal.mean_cost_nano())
+        finally:
+            for closable in closing:
+                await closable.aclose()
+
+    return asyncio.run(play()), journal.balance()
+
+
+def source_of(job: Job) -> str:
+    """Return what the store calls the origin of a job's traces."""
+    return f"collect {Path(job.file).name}"

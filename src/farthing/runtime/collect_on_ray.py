@@ -1,0 +1,263 @@
+"""The same job on several workers of a Ray cluster; log, money and traces stay in one store.
+
+One actor, the keeper, has the store. Each worker has its share of the questions, of the limits
+and of the money that is left, and asks the keeper before and after every try.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from farthing.budgets.base import Balance, Reservation
+from farthing.budgets.memory_ledger import MemoryLedger
+from farthing.errors import BudgetError, MissingExtraError, ModelError
+from farthing.runtime.collect import (
+    INTERRUPTED,
+    Progress,
+    Report,
+    Show,
+    collect,
+    show_nothing,
+    source_of,
+    unrecorded,
+)
+from farthing.runtime.job import Job
+from farthing.runtime.journal import (
+    Entry,
+    RecordedReply,
+    StoreJournal,
+    UnknownOutcome,
+    exclusive_lock,
+)
+from farthing.runtime.meter import Meter
+from farthing.tasks.base import Question
+from farthing.traces.base import Trace
+from farthing.traces.store import Store
+from farthing.traces.system import System
+
+_POLL_S = 0.2
+
+
+def collect_on_ray(
+    job: Job, path: Path, cap_nano: int, show: Show = show_nothing, *, workers: int = 2
+) -> Report:
+    """Record a job's questions into a store, on workers of a Ray cluster.
+
+    Joins the cluster that `RAY_ADDRESS` names, else starts one here. The workers must see the
+    job's files and keys.
+
+    Args:
+        job: what to record.
+        path: the store, on this machine; it is created where there is none.
+        cap_nano: the most that may be spent in this store, earlier runs included.
+        show: is shown the progress.
+        workers: how many; each takes its share of limits, money and questions.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        FarthingError: as `collect_locally`.
+    """
+    ray = _library()
+    questions = job.questions()
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False)
+    keeper = ray.remote(Keeper).options(num_cpus=0).remote()
+    try:
+        opened = keeper.open.remote(str(path.absolute()), cap_nano, source_of(job), job.system())
+        balance = _get(ray, opened)
+        todo = asyncio.run(_unrecorded(job, questions, path))
+        work = ray.remote(_work).options(num_cpus=0)
+        share = Share(balance.left_nano // workers, workers)
+        parts = [work.remote(job, todo[k::workers], keeper, share, k) for k in range(workers)]
+        _watch(ray, keeper, parts, show)
+        progress = sum_of(_get(ray, part) for part in parts)
+        balance, unknown = _get(ray, keeper.close.remote())
+        return Report(progress, balance, len(questions) - len(todo), unknown)
+    finally:
+        ray.kill(keeper)
+
+
+async def _unrecorded(job: Job, questions: list[Question], path: Path) -> list[Question]:
+    recording, closing = job.open()
+    try:
+        with Store.open(path, create=False) as store:
+            return unrecorded(questions, recording.protocol, store.traces())
+    finally:
+        for closable in closing:
+            await closable.aclose()
+
+
+def _get(ray: Any, reference: Any) -> Any:
+    """Return a result of the cluster, or raise its failure as it was raised there."""
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+
+
+def _watch(ray: Any, keeper: Any, parts: list[Any], show: Show) -> None:
+    """Show the progress until every worker has ended; the first Ctrl-C stops them in order."""
+    stopped = False
+    waiting = parts
+    while waiting:
+        try:
+            _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_POLL_S)
+            show(*ray.get(keeper.state.remote()))
+        except KeyboardInterrupt:
+            if stopped:
+                raise
+            stopped = True
+            keeper.stop.remote(INTERRUPTED)
+
+
+class Keeper:
+    """The one process that has the store open; every method runs in one thread."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._stopped: str | None = None
+        self._progress: dict[int, Progress] = {}
+
+    async def open(self, path: str, cap_nano: int, source: str, system: System) -> Balance:
+        """Open the store; raises like `collect_locally`."""
+        self._open.enter_context(exclusive_lock(path))
+        self._store = self._open.enter_context(Store.open(path))
+        self._store.made_with(system)
+        self._journal = StoreJournal(self._store, cap_nano, source)
+        return self._journal.balance()
+
+    async def find(self, entry: Entry) -> RecordedReply:
+        """Return what is known of a call."""
+        return await self._journal.find(entry)
+
+    async def start(self, entry: Entry, largest_nano: int) -> int | str:
+        """Return the number of a try that is written down, or why there is none."""
+        if self._stopped is not None:
+            return self._stopped
+        try:
+            return await self._journal.start(entry, largest_nano)
+        except BudgetError as error:
+            return str(error)
+
+    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+        """Write down a try's reply and its cost."""
+        await self._journal.complete(number, reply, cost_nano)
+
+    async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
+        """Write down a try's failure and what it cost."""
+        await self._journal.fail(number, error, cost_nano)
+
+    async def keep(self, trace: Trace) -> None:
+        """Store a finished trace."""
+        await self._journal.keep(trace)
+
+    async def report(self, worker: int, progress: Progress) -> None:
+        """Take note of how far a worker is."""
+        self._progress[worker] = progress
+
+    async def state(self) -> tuple[Progress, Balance]:
+        """Return how far all workers are, and where the money stands."""
+        return sum_of(self._progress.values()), self._journal.balance()
+
+    async def stop(self, why: str) -> None:
+        """Let no more tries begin."""
+        self._stopped = why
+
+    async def close(self) -> tuple[Balance, list[UnknownOutcome]]:
+        """Close the store; return where the money stands, and the tries of unknown outcome."""
+        self._journal.flush()
+        end = self._journal.balance(), self._journal.unknown()
+        self._open.close()
+        return end
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each worker may take."""
+
+    cap_nano: int
+    """Of what was left of the cap, in nano-dollars."""
+    workers: int
+    """The number that the limits are divided by."""
+
+
+class RemoteJournal:
+    """The keeper's journal as a worker sees it, and the worker's share of the money."""
+
+    def __init__(self, keeper: Any, cap_nano: int) -> None:
+        self._keeper = keeper
+        self._ledger = MemoryLedger(cap_nano)
+        self._open: dict[int, Reservation] = {}
+
+    async def find(self, entry: Entry) -> RecordedReply:
+        """Return what is known of a call."""
+        known: RecordedReply = await self._keeper.find.remote(entry)
+        return known
+
+    async def start(self, entry: Entry, largest_nano: int) -> int:
+        """Write down that a try is about to be made; see `Journal`."""
+        held = self._ledger.reserve(largest_nano)
+        number = await self._keeper.start.remote(entry, largest_nano)
+        if isinstance(number, str):
+            self._ledger.release(held)
+            raise BudgetError(number)
+        self._open[number] = held
+        return int(number)
+
+    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+        """Write down a try's reply and its cost; see `Journal`."""
+        await self._keeper.complete.remote(number, reply, cost_nano)
+        self._settle(number, cost_nano)
+
+    async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
+        """Write down a try's failure and what it cost; see `Journal`."""
+        await self._keeper.fail.remote(number, error, cost_nano)
+        self._settle(number, cost_nano)
+
+    async def keep(self, trace: Trace) -> None:
+        """Store a finished trace."""
+        await self._keeper.keep.remote(trace)
+
+    def _settle(self, number: int, cost_nano: int | None) -> None:
+        held = self._open.pop(number)
+        self._ledger.settle(held, held.nano if cost_nano is None else cost_nano)
+
+
+def _work(job: Job, questions: list[Question], keeper: Any, share: Share, worker: int) -> Progress:
+    """Collect one worker's questions."""
+
+    async def run() -> Progress:
+        journal = RemoteJournal(keeper, share.cap_nano)
+        recording, closing = job.open(workers=share.workers)
+        meter = Meter(journal, recording.parameters)
+        try:
+            return await collect(
+                questions,
+                recording,
+                journal,
+                meter,
+                at_once=max(1, job.section.at_once // share.workers),
+                watch=lambda progress: keeper.report.remote(worker, progress),
+            )
+        finally:
+            for closable in closing:
+                await closable.aclose()
+
+    return asyncio.run(run())
+
+
+def sum_of(parts: Iterable[Progress]) -> Progress:
+    """Return the parts of a collection as one."""
+    return reduce(Progress.plus, parts, Progress(0))
+
+
+def _library() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise MissingExtraError("collecting on Ray", "ray") from error

@@ -1,0 +1,203 @@
+"""Which calls make up a trace, and in which order they are made."""
+
+import asyncio
+import typing
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from msgspec import structs
+
+from farthing.money import usd_from_nano
+from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.agents.react import ReactAgent
+from farthing.runtime.base import Agent, Client, Turn
+from farthing.runtime.cost_bound import cost_bound
+from farthing.tasks.base import Question, Task, is_answer
+from farthing.traces.base import Call, Trace
+
+FINAL = frozenset({"refused", "context_too_long"})
+"""Failures that are results: asked again, the same call would fail again."""
+Clients = Callable[[Question, int, Agent], Client]
+"""Opens the client through which an agent acts on a question in a round."""
+
+
+class Protocol(typing.Protocol):
+    """What is to be recorded of each question."""
+
+    @property
+    def independent(self) -> bool:
+        """Whether no call sees another one's output."""
+        ...
+
+    def turns(self) -> list[tuple[int, Agent]]:
+        """Return every (round, agent) of a question."""
+        ...
+
+    async def calls(self, question: Question, clients: Clients) -> list[Call]:
+        """Make all calls for one question.
+
+        Raises:
+            FarthingError: as `Agent.act`, once every call that was begun has ended.
+        """
+        ...
+
+
+def may_succeed_later(call: Call) -> bool:
+    """Return whether a call failed in a way that may pass."""
+    return call.error is not None and call.error.type not in FINAL
+
+
+async def ask_agent(agent: Agent, turn: Turn, clients: Clients) -> Call:
+    """Have an agent act; its call says the most that it could have cost when it was sent.
+
+    That is one try of each prompt, at its dearest; or, where failed tries came on top and cost
+    more, what was paid. Raises like `Agent.act`.
+    """
+    bound = await cost_bound(agent, turn)
+    call = await agent.act(turn, clients(turn.question, turn.round, agent))
+    if bound is None:
+        return call
+    largest = max(usd_from_nano(bound), call.cost_usd or 0.0)
+    return structs.replace(call, largest_cost_usd=largest)
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """The paper's protocol: in each round the agents act in turn and see what came before."""
+
+    agents: tuple[Agent, ...]
+    """`base`, `guide`, then those that only comment, such as an LLM as the policy."""
+    rounds: int
+    independent: bool = False
+
+    def turns(self) -> list[tuple[int, Agent]]:
+        """Return every (round, agent) of a question."""
+        return [(t, agent) for t in range(1, self.rounds + 1) for agent in self.agents]
+
+    async def calls(self, question: Question, clients: Clients) -> list[Call]:
+        """Make all calls for one question, one after another, up to one to be made again.
+
+        What followed would have seen the failure, and be paid for in vain.
+        """
+        so_far: list[Call] = []
+        for number, agent in self.turns():
+            turn = Turn(question, number, tuple(so_far))
+            so_far.append(await ask_agent(agent, turn, clients))
+            if may_succeed_later(so_far[-1]):
+                break
+        return so_far
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Attempts that know nothing of each other: any subset of the calls could have been made.
+
+    Agents that answer the question by themselves, all at the same time: base and guide in T rounds,
+    the models of a pool in one, or one agent alone T times, which are samples. The guide's verdict
+    is whether its answer is the base's.
+    """
+
+    agents: tuple[Agent, ...]
+    rounds: int
+    task: Task
+    """Says when two answers are the same."""
+    independent: bool = True
+
+    def turns(self) -> list[tuple[int, Agent]]:
+        """Return every (round, agent) of a question."""
+        return [(t, agent) for t in range(1, self.rounds + 1) for agent in self.agents]
+
+    async def calls(self, question: Question, clients: Clients) -> list[Call]:
+        """Make all calls for one question at the same time."""
+        calls = await _all(
+            [ask_agent(agent, Turn(question, number), clients) for number, agent in self.turns()]
+        )
+        return judged(calls, self.task)
+
+
+def apart(agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Return agents that answer independently, so that no two draw the same samples.
+
+    Of those that ask one model the same, all but the first get a stream of their own. The others
+    stay as they are: so what was recorded of them goes on to count, and is found in the journal.
+    """
+    asked: Counter[tuple[type, str]] = Counter()
+    found = []
+    for agent in agents:
+        alike = type(agent), agent.model.name
+        if asked[alike] and isinstance(agent, BaseAgent | ReactAgent):
+            agent = replace(agent, stream=asked[alike])  # noqa: PLW2901 - the same, set apart
+        asked[alike] += 1
+        found.append(agent)
+    return tuple(found)
+
+
+def sampling(agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Return agents whose first round is a sample as the others are, and has a seed."""
+    return tuple(
+        replace(agent, stream=0) if isinstance(agent, BaseAgent | ReactAgent) else agent
+        for agent in agents
+    )
+
+
+def judged(calls: Sequence[Call], task: Task) -> list[Call]:
+    """Return independent attempts with the guide's verdict: whether its answer is the base's."""
+    bases = {call.round: call for call in calls if call.role == "base"}
+    return [_judged(call, bases.get(call.round), task) for call in calls]
+
+
+def _judged(call: Call, base: Call | None, task: Task) -> Call:
+    if call.role != "guide" or base is None or call.error or base.error:
+        return call
+    if call.answer is None or base.answer is None:
+        return call
+    if not (is_answer(call.answer) and is_answer(base.answer)):
+        return call
+    same = task.normalise(call.answer) == task.normalise(base.answer)
+    return structs.replace(call, verdict=same)
+
+
+async def _all(turns: list[Coroutine[Any, Any, Call]]) -> list[Call]:
+    """Wait for all, and only then raise the first failure: what was begun is paid for."""
+    results = await asyncio.gather(*turns, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if isinstance(result, Call)]
+
+
+def trace_of(
+    question: Question,
+    task: Task,
+    calls: list[Call],
+    *,
+    independent: bool = False,
+    truncated: bool = False,
+) -> Trace:
+    """Return the trace of a question and the calls that were made for it."""
+    return Trace(
+        id=question.id,
+        question=question.text,
+        gold=list(question.gold),
+        calls=calls,
+        task=task.name,
+        group=question.group,
+        split=question.split,  # type: ignore[arg-type]  # the loaders check it
+        **question.beside,
+        independent=independent,
+        truncated=truncated,
+    )
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is to be recorded of each question, and how its answers are compared."""
+
+    protocol: Protocol
+    task: Task
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Role to settings of its model that no prompt shows."""
+    escalation: Agent | None = None
+    """Who is asked where a policy abstains."""
