@@ -6,7 +6,7 @@ from farthing.methods.base import Dataset, Method, Variant
 
 
 def _by_steps_only(_: Dataset) -> Sequence[Variant]:
-    note = "what a step finds depends on the steps before it: see `farthing steps`"
+    note = "what a step finds depends on the steps before it: see `farthing study steps`"
     return [Variant(BOPO.name, BOPO.label, None, note)]
 
 
