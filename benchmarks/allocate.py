@@ -33,7 +33,7 @@ from farthing.methods.allocators.rco import RCO
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card
 from farthing.reports.style import STYLE
-from farthing.studies.batch_allocation import allocate
+from farthing.studies.batch_allocation import BatchBudget, allocate
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.pool import cheapest_first, in_order
@@ -149,11 +149,12 @@ def one_split(found: Figures, name: str, train: TraceArrays, test: TraceArrays, 
         bought[policy] = fitted.points(train), fitted.points(test)
     for tightness in TIGHTNESS:
         budget = int(low + tightness * (high - low))
-        rows = allocate(estimates, batch, budget, LAGRANGIAN, recorded=test, seed=seed).rows
+        given = BatchBudget(budget)
+        rows = allocate(estimates, batch, given, LAGRANGIAN, recorded=test, seed=seed).rows
         for row in rows:
             short = row.name.partition(":")[0]
-            if short in ROWS and row.real is not None:
-                spent = row.real.cost_nano / budget, row.real.right / len(test)
+            if short in ROWS and row.cost_nano is not None:
+                spent = row.cost_nano / budget, row.right / len(test)
                 found.setdefault((name, tightness, short), []).append(spent)
         for policy, (before, after) in bought.items():
             mean = before.cost_nano.mean(axis=0)

@@ -33,8 +33,8 @@ from farthing.models.embedded import EmbeddedSettings
 from farthing.models.prices import PriceTable
 from farthing.process.generator.steps import Reward, evaluate, optimum, two_models
 from farthing.reports.style import STYLE
+from farthing.studies.step_arithmetic import Arithmetic, draw
 from farthing.studies.step_routing import classes, configs, played
-from farthing.studies.step_routing_arithmetic import Arithmetic, draw
 
 RESULTS = Path(__file__).parent / "results"
 IMAGE = Path(__file__).parents[1] / "docs/images/steps.svg"

@@ -6,10 +6,10 @@ Of each recorded pool 60 % of the questions train and 40 % test, drawn anew for 
 model in turn is the one that joins: V_0 learns from the others alone, then reads 10, 50 or 200 of
 the newcomer's outcomes on training questions. Beside it: the share of right answers among them, a
 logistic regression on these outcomes alone, and one on all of its outcomes (RouteLLM's linear score
-of the text, as `farthing allocate` fits it). Routing is V_0's, with the newcomer's column by each
-of them; its right answers are read off at equal money, between the cheapest model's bill (0) and
-the strongest's (1) for the test questions. Errors are standard errors over splits, of differences
-between rows of the same split.
+of the text, as `farthing study allocate` fits it). Routing is V_0's, with the newcomer's column by
+each of them; its right answers are read off at equal money, between the cheapest model's bill (0)
+and the strongest's (1) for the test questions. Errors are standard errors over splits, of
+differences between rows of the same split.
 """
 
 import argparse

@@ -28,7 +28,7 @@ from farthing.methods.base import Silent
 from farthing.reports.style import STYLE
 from farthing.runtime.collect import collect_locally
 from farthing.runtime.job import read_job
-from farthing.studies.self_consistency import Comparison, Sampled, compare, interval
+from farthing.studies.self_consistency import SampleComparison, Sampled, compare, interval
 from farthing.tasks.arithmetic import Recipe, draw_of
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
@@ -92,7 +92,7 @@ def collected(folder: Path, name: str, questions: int) -> TraceArrays:
     return traces.take(np.argsort(traces.ids))  # the store has them as they were finished
 
 
-def compared(traces: TraceArrays, orders: int) -> dict[int, Comparison]:
+def compared(traces: TraceArrays, orders: int) -> dict[int, SampleComparison]:
     """Compare at each number of samples, and print a table."""
     found = {each: compare(traces, each, orders=orders, seed=0, progress=Silent()) for each in EACH}
     known = {each: knew(traces, each, orders) for each in EACH}
@@ -121,7 +121,7 @@ def cell(ways: dict[str, Sampled], name: str, what: str) -> str:
     return f"{100 * values.mean():.1f}{beside} / {one.samples.mean():.1f}"
 
 
-def draw(found: dict[str, dict[int, Comparison]], image: str) -> None:
+def draw(found: dict[str, dict[int, SampleComparison]], image: str) -> None:
     """Draw a row a model: right answers, and agreement with the vote of all."""
     with rc_context({**STYLE, "axes.grid": True}):
         figure = Figure(figsize=(9.0, 0.6 + 3.0 * len(found)), layout="constrained")
@@ -137,7 +137,7 @@ def draw(found: dict[str, dict[int, Comparison]], image: str) -> None:
         figure.savefig(IMAGES / image, metadata={"Date": None})
 
 
-def lines(axes: Any, by_each: dict[int, Comparison], what: str) -> None:
+def lines(axes: Any, by_each: dict[int, SampleComparison], what: str) -> None:
     for name, (color, line) in WAYS.items():
         kept = [
             (one.samples.mean(), 100 * getattr(one, what).mean())

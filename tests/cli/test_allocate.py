@@ -1,4 +1,4 @@
-"""`farthing allocate`: a batch, a budget, a table and a file."""
+"""`farthing study allocate`: a batch, a budget, a table and a file."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_held_out_questions_money_first(farthing: Farthing, traces: Path) -> None:
-    done = farthing("allocate", "--traces", traces, "--budget", "0.03")
+    done = farthing("study", "allocate", "--traces", traces, "--budget", "0.03")
     assert done.code == 0
     assert done.err == "learned from 240 recorded questions\n"
     assert max(map(len, done.out.splitlines())) <= 80
@@ -47,7 +47,17 @@ def test_held_out_questions_money_first(farthing: Farthing, traces: Path) -> Non
 
 
 def test_json_has_the_table_and_the_file_has_everyone(farthing: Farthing, traces: Path) -> None:
-    given = ("allocate", "--traces", traces, "--budget", "0.03", "--json", "--out", "who.jsonl")
+    given = (
+        "study",
+        "allocate",
+        "--traces",
+        traces,
+        "--budget",
+        "0.03",
+        "--json",
+        "--out",
+        "who.jsonl",
+    )
     done = farthing(*given)
     found = json.loads(done.out)
     lines = [json.loads(line) for line in Path("who.jsonl").read_text().splitlines()]
@@ -68,6 +78,7 @@ def test_json_has_the_table_and_the_file_has_everyone(farthing: Farthing, traces
 
 def test_new_questions_have_no_real_columns(farthing: Farthing, traces: Path, batch: Path) -> None:
     done = farthing(
+        "study",
         "allocate",
         "--traces",
         traces,
@@ -90,21 +101,24 @@ def test_new_questions_have_no_real_columns(farthing: Farthing, traces: Path, ba
 
 
 def test_largest_costs_can_be_held_to_the_budget(farthing: Farthing, traces: Path) -> None:
-    done = farthing("allocate", "--traces", traces, "--budget", "0.03", "--at-most")
+    done = farthing("study", "allocate", "--traces", traces, "--budget", "0.03", "--at-most")
     assert "at most, USD" in done.out
     assert "the batch can cost up to $0.0" in " ".join(done.out.split())
 
 
 def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_path: Path) -> None:
-    given = ("allocate", "--traces", traces, "--budget")
+    given = ("study", "allocate", "--traces", traces, "--budget")
     assert "the cheapest options of 60 items cost $0.006" in refused(*given, "0.001")
     assert "no amount of US dollars" in refused(*given, "none")
     assert "allocator" in refused(*given, "1", "--allocator", "nobody")
     two = tmp_path / "two.jsonl"
     two.write_text("\n".join(traces.read_text().splitlines()[:2]))
-    said = refused("allocate", "--traces", two, "--budget", "1")
+    said = refused("study", "allocate", "--traces", two, "--budget", "1")
     assert "2 recorded questions cannot be divided" in said
     assert "does not exist" in refused(*given, "1", "--questions", "absent.jsonl")
     assert "is a folder" in refused(*given, "1", "--out", tmp_path)
     blank = write(tmp_path / "blank.jsonl", ungraded(pool(30)))
-    assert "is graded" in refused("allocate", "--traces", blank, "--budget", "1").splitlines()[-1]
+    assert (
+        "is graded"
+        in refused("study", "allocate", "--traces", blank, "--budget", "1").splitlines()[-1]
+    )

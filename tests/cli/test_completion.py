@@ -31,7 +31,7 @@ def offered(line: str, shell: str = "bash") -> list[str]:
         ("farthing traces i", {"import", "info"}),
         ("farthing train --po", {"--policy"}),
         ("farthing train --policy cc", {"ccpo", "ccpo-lambda"}),
-        ("farthing sweep --policy look", {"lookahead"}),
+        ("farthing study sweep --policy look", {"lookahead"}),
         ("farthing compare --policies fixed,sto", {"fixed,stopping"}),
         ("farthing compare --preset mmlu", {"mmlu-llama2-7b"}),
         ("farthing generate --preset hot", {"hotpotqa-llama2-7b"}),

@@ -148,9 +148,9 @@ COMMANDS = (
     ("calibrate", "--bundle", "b", *AGREEMENT),
     ("evaluate", "--bundle", "b"),
     ("train", "--policy", "always-small", "--out", "c"),
-    ("sweep", "--policy", "agreement-cascade", "--try", "x=1", "--out", "s"),
-    ("allocate", "--budget", 1),
-    ("explore", "--budget", 1),
+    ("study", "sweep", "--policy", "agreement-cascade", "--try", "x=1", "--out", "s"),
+    ("study", "allocate", "--budget", 1),
+    ("study", "explore", "--budget", 1),
 )  # fmt: skip
 
 
@@ -164,8 +164,8 @@ def test_nothing_is_said_to_be_saved_where_no_cost_is_known(
     for large, says in (("", WITHOUT), ("0", free), ("$0.01", "no call of small has a cost")):
         text = table(60, "0" if large == "0" else "", large)
         import_all(farthing, text)
-        for command, *options in COMMANDS:
-            said = refused(command, "--traces", "traces.jsonl", *options)
+        for command in COMMANDS:
+            said = refused(*command, "--traces", "traces.jsonl")
             assert says in said, (command, said)
             assert "--column cost=COLUMN" in said
     import_all(farthing, table(60, "$0.00", "0"))
@@ -218,6 +218,6 @@ def test_a_file_of_arrays_keeps_which_costs_are_unknown(
     import_all(farthing, table(60, "", "$0.01"))
     arrays = ("--store", "a.db", "--out", "a.parquet")
     assert farthing("traces", "export", *arrays).code == 0
-    for command, *options in COMMANDS:
-        said = refused(command, "--traces", "a.parquet", *options)
+    for command in COMMANDS:
+        said = refused(*command, "--traces", "a.parquet")
         assert "no call of small has a cost" in said, command

@@ -19,9 +19,15 @@ def parse(line: str) -> str:
     command, name = typer.main.get_command(app), []
     while isinstance(command, TyperGroup):
         name.append(words.pop(0))
-        command = command.commands[name[-1]]
+        command = inside(command)[name[-1]]
     command.make_context("farthing", words)
     return " ".join(name)
+
+
+def inside(group: TyperGroup) -> dict[str, Any]:
+    """Return the commands of a group, those that it imports when they are asked for as well."""
+    context = typer.Context(group)
+    return {name: group.get_command(context, name) for name in group.list_commands(context)}
 
 
 LINES = [line for page in PAGES for block in blocks(page.read_text()) for line in block.lines]
@@ -30,7 +36,7 @@ LINES = [line for page in PAGES for block in blocks(page.read_text()) for line i
 def commands(group: TyperGroup, above: str = "") -> dict[str, str]:
     """Return the help text of every command by its full name."""
     found: dict[str, str] = {}
-    for name, command in group.commands.items():
+    for name, command in inside(group).items():
         if isinstance(command, TyperGroup):
             found |= commands(command, f"{name} ")
         else:
@@ -69,7 +75,7 @@ def test_help_names_no_option_that_a_command_lacks() -> None:
     for name in commands(group):
         command = group
         for word in name.split():
-            command = command.commands[word]  # type: ignore[assignment]
+            command = inside(command)[word]
         options = {one for param in command.params for one in param.opts}
         for param in command.params:
             named = set(re.findall(r"(?<!\w)--[a-z][a-z-]*", getattr(param, "help", None) or ""))

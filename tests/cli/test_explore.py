@@ -1,4 +1,4 @@
-"""`farthing explore`: a cold start on recorded questions, a table, and a record."""
+"""`farthing study explore`: a cold start on recorded questions, a table, and a record."""
 
 import json
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from made_up_pool import COST_NANO, ROLES, pool, ungraded, write
 from farthing.errors import InputError
 from farthing.methods.bandits.features import features_of
 from farthing.methods.bandits.off_policy import value_of
+from farthing.methods.bandits.record import log_of
 from farthing.methods.cards import system
 from farthing.studies.online_learning import explore, stream_of
-from farthing.studies.online_learning_traces import log_of
 from farthing.traces.assemble import load
 
 Farthing = Callable[..., Any]
@@ -32,7 +32,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_money_first_beside_what_others_bring(
     farthing: Farthing, traces: Path, bandit: str
 ) -> None:
-    given = ("explore", "--traces", traces, "--budget", "0.15", "--bandit", bandit)
+    given = ("study", "explore", "--traces", traces, "--budget", "0.15", "--bandit", bandit)
     done = farthing(*given, "--value-of", "large")
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 80
@@ -53,7 +53,7 @@ def test_money_first_beside_what_others_bring(
 
 def test_json_and_a_record_that_others_are_judged_by(farthing: Farthing, traces: Path) -> None:
     done = farthing(
-        *("explore", "--traces", traces, "--budget", "0.3", "--bandit", "knapsack"),
+        *("study", "explore", "--traces", traces, "--budget", "0.3", "--bandit", "knapsack"),
         *("--floor", "0.1", "--value-of", "medium", "--log", "log.jsonl", "--json"),
     )
     found = json.loads(done.out)
@@ -112,7 +112,17 @@ def test_a_bandit_reads_each_question_and_its_group() -> None:
 
 
 def test_the_seed_is_that_of_the_order(farthing: Farthing, traces: Path) -> None:
-    given = ("explore", "--traces", traces, "--budget", "0.05", "--bandit", "knapsack", "--log")
+    given = (
+        "study",
+        "explore",
+        "--traces",
+        traces,
+        "--budget",
+        "0.05",
+        "--bandit",
+        "knapsack",
+        "--log",
+    )
     orders = []
     for seed in ("0", "0", "1"):
         assert farthing(*given, "log.jsonl", "--seed", seed).code == 0
@@ -130,7 +140,7 @@ def test_the_others_stop_where_the_largest_cost_does_not_fit() -> None:
 
 
 def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_path: Path) -> None:
-    given = ("explore", "--traces", traces, "--budget")
+    given = ("study", "explore", "--traces", traces, "--budget")
     assert "give a floor above 0" in refused(*given, "1", "--floor", "0.5")
     assert "bandit" in refused(*given, "1", "--bandit", "nobody")
     assert "there is no model nobody" in refused(*given, "1", "--value-of", "nobody")
@@ -139,7 +149,7 @@ def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_pat
     assert "pays for no question; a call of small can cost $" in said
     assert "cannot tell its form" in refused(*given, "1", "--log", "log.txt")
     blank = write(tmp_path / "blank.jsonl", ungraded(pool(30)))
-    said = refused("explore", "--traces", blank, "--budget", "1").splitlines()[-1]
+    said = refused("study", "explore", "--traces", blank, "--budget", "1").splitlines()[-1]
     assert "graded answer of every model" in said
     with pytest.raises(InputError, match="no `propensity`; a bandit writes it"):
         log_of(pool(5))
@@ -152,5 +162,5 @@ def test_an_unknown_model_is_refused_before_anything_is_asked(
         pytest.fail("the stream was asked first")
 
     monkeypatch.setattr("farthing.studies.online_learning.explore", asked)
-    given = ("explore", "--traces", traces, "--budget", "1", "--value-of", "nobody")
+    given = ("study", "explore", "--traces", traces, "--budget", "1", "--value-of", "nobody")
     assert "there is no model nobody; there are " in refused(*given)

@@ -1,4 +1,4 @@
-"""`farthing joins`: a pool, a few outcomes of another model, and what it is worth."""
+"""`farthing study joins`: a pool, a few outcomes of another model, and what it is worth."""
 
 import json
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, float]:
 
 def test_money_first_then_who_is_asked(farthing: Farthing, files: tuple[Path, Path, float]) -> None:
     pool, few, _ = files
-    done = farthing("joins", "--traces", pool, "--new", few)
+    done = farthing("study", "joins", "--traces", pool, "--new", few)
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 80
     said = " ".join(done.out.split())
@@ -70,7 +70,7 @@ def test_money_first_then_who_is_asked(farthing: Farthing, files: tuple[Path, Pa
 
 def test_json_has_the_same(farthing: Farthing, files: tuple[Path, Path, float]) -> None:
     pool, few, share = files
-    given = ("joins", "--traces", pool, "--new", few, "--json")
+    given = ("study", "joins", "--traces", pool, "--new", few, "--json")
     done = farthing(*given, "--budget", "0.000012", "--budget", "0.00004", "--budget", "0.000001")
     found = json.loads(done.out)
     low, high = found["accuracy_interval"]
@@ -92,9 +92,9 @@ def test_what_cannot_be_done_is_one_line(
 ) -> None:
     pool, few, _ = files
     assert "say which of these joins: m0, m1, m2" in refused(
-        "joins", "--traces", few, "--new", pool
+        "study", "joins", "--traces", few, "--new", pool
     )
-    given = ("joins", "--traces", pool, "--new")
+    given = ("study", "joins", "--traces", pool, "--new")
     assert "m1 is in the pool already" in refused(*given, pool, "--model", "m1")
     assert "other is none of these" in refused(*given, pool, "--model", "other")
     assert "cannot be read" in refused(*given, "absent.jsonl")
@@ -111,6 +111,6 @@ def test_one_question_is_too_few_and_one_outcome_is_one(
     lines, single, first = pool.read_text().splitlines(), tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     single.write_text(lines[0] + "\n")
     first.write_text(few.read_text().splitlines()[0] + "\n")
-    assert "one question is too few" in refused("joins", "--traces", single, "--new", few)
-    said = " ".join(farthing("joins", "--traces", pool, "--new", first).out.split())
+    assert "one question is too few" in refused("study", "joins", "--traces", single, "--new", few)
+    said = " ".join(farthing("study", "joins", "--traces", pool, "--new", first).out.split())
     assert "From 1 outcome, " in said

@@ -1,4 +1,4 @@
-"""`farthing memory`: contexts from documents, within a budget."""
+"""`farthing study memory`: contexts from documents, within a budget."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def test_contexts_of_new_questions_within_the_budget(farthing: Farthing, folder:
     given = ("--documents", folder / "docs.jsonl", "--graded", folder / "graded.jsonl")
     more = ("--questions", folder / "new.jsonl", "--budget", "0.0008")
     out = folder / "contexts.jsonl"
-    done = farthing("memory", *given, *more, *QUICK, "--out", out)
+    done = farthing("study", "memory", *given, *more, *QUICK, "--out", out)
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 80
     assert "docs.jsonl: 12 questions, a budget of $0.0008" in done.out
@@ -48,7 +48,9 @@ def test_contexts_of_new_questions_within_the_budget(farthing: Farthing, folder:
 
 def test_half_of_the_graded_ones_are_held_out(farthing: Farthing, folder: Path) -> None:
     given = ("--documents", folder / "docs.jsonl", "--graded", folder / "graded.jsonl")
-    found = json.loads(farthing("memory", *given, "--budget", "0.001", *QUICK, "--json").out)
+    found = json.loads(
+        farthing("study", "memory", *given, "--budget", "0.001", *QUICK, "--json").out
+    )
     assert (found["questions"], found["learned_from"]) == (6, 6)
     held = [row for row in found["rows"] if row["held"]]
     assert len(held) == 2
@@ -60,11 +62,13 @@ def test_half_of_the_graded_ones_are_held_out(farthing: Farthing, folder: Path) 
 
 def test_what_cannot_be_done_is_one_line(refused: Refused, folder: Path) -> None:
     docs, graded = folder / "docs.jsonl", folder / "graded.jsonl"
-    said = refused("memory", "--documents", docs, "--graded", graded, "--budget", "0.00001")
+    said = refused(
+        "study", "memory", "--documents", docs, "--graded", graded, "--budget", "0.00001"
+    )
     assert "the low tiers of 6 questions can cost $0.000096" in said
-    assert "give --graded" in refused("memory", "--documents", docs, "--budget", "1")
+    assert "give --graded" in refused("study", "memory", "--documents", docs, "--budget", "1")
     bare = folder / "bare.jsonl"
     bare.write_text('{"id": "g0", "question": "Who?"}\n{"id": "g1", "question": "Where?"}\n')
-    said = refused("memory", "--documents", docs, "--graded", bare, "--budget", "1")
+    said = refused("study", "memory", "--documents", docs, "--graded", bare, "--budget", "1")
     assert "question g0 has no accepted answer" in said
-    assert "give --documents" in refused("memory", "--graded", graded, "--budget", "1")
+    assert "give --documents" in refused("study", "memory", "--graded", graded, "--budget", "1")

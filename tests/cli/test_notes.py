@@ -74,7 +74,7 @@ def test_a_note_says_of_which_questions_figures_are(farthing: Farthing) -> None:
     for command in (
         ("evaluate", "--bundle", "b"),
         ("compare", *compared),
-        ("allocate", "--budget", 1),
+        ("study", "allocate", "--budget", 1),
     ):
         done = farthing(*command, *traces)
         assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""`farthing parts`: a table money first, what each part gets, and refusals in a line."""
+"""`farthing study parts`: a table money first, what each part gets, and refusals in a line."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def parts(tmp_path: Path) -> Path:
 
 
 def test_a_table_money_first_and_what_each_part_gets(farthing: Farthing, parts: Path) -> None:
-    done = farthing("parts", "--parts", parts, "--budget", "0.0025", "--trials", "10")
+    done = farthing("study", "parts", "--parts", parts, "--budget", "0.0025", "--trials", "10")
     assert (done.code, done.err) == (0, "")
     assert max(map(len, done.out.splitlines())) <= 80
     for said in (
@@ -54,7 +54,7 @@ def test_a_table_money_first_and_what_each_part_gets(farthing: Farthing, parts: 
 
 def test_json_says_who_does_what(farthing: Farthing, parts: Path) -> None:
     done = farthing(
-        *("parts", "--parts", parts, "--budget", "0.0025", "--allocator", "agent-tts"),
+        *("study", "parts", "--parts", parts, "--budget", "0.0025", "--allocator", "agent-tts"),
         *("--trials", "10", "--json"),
     )
     found = json.loads(done.out)
@@ -67,19 +67,19 @@ def test_json_says_who_does_what(farthing: Farthing, parts: Path) -> None:
 
 
 def test_tokens_are_shared_as_caps(farthing: Farthing, parts: Path) -> None:
-    done = farthing("parts", "--parts", parts, "--tokens", "50")
+    done = farthing("study", "parts", "--parts", parts, "--tokens", "50")
     assert (done.code, done.err) == (0, "")
     assert max(map(len, done.out.splitlines())) <= 80
     assert "50 tokens a task" in done.out
     assert "25 25" in done.out
-    found = json.loads(farthing("parts", "--parts", parts, "--tokens", "50", "--json").out)
+    found = json.loads(farthing("study", "parts", "--parts", parts, "--tokens", "50", "--json").out)
     assert all(sum(row["caps"].values()) == 50 for row in found["rows"][:-1])
 
 
 def test_seed_and_trials_are_those_that_were_given(farthing: Farthing, parts: Path) -> None:
     def rows(*given: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(
-            farthing("parts", "--parts", parts, "--json", *given).out
+            farthing("study", "parts", "--parts", parts, "--json", *given).out
         )["rows"]
         return found
 
@@ -90,7 +90,7 @@ def test_seed_and_trials_are_those_that_were_given(farthing: Farthing, parts: Pa
 
 
 def test_what_cannot_be_shared_is_refused(refused: Refused, parts: Path) -> None:
-    of = ("parts", "--parts", parts)
+    of = ("study", "parts", "--parts", parts)
     assert "one of both" in refused(*of)
     assert "one of both" in refused(*of, "--budget", "1", "--tokens", "3")
     assert "leave --allocator and --trials out" in refused(*of, "--tokens", "30", "--trials", "9")
@@ -98,5 +98,5 @@ def test_what_cannot_be_shared_is_refused(refused: Refused, parts: Path) -> None
     assert "fewer than one for each of 2 parts" in refused(*of, "--tokens", "1")
     assert "plan-and-budget" in refused(*of, "--budget", "1", "--allocator", "nobody")
     assert "no such file" in refused(
-        "parts", "--parts", parts.parent / "none.toml", "--budget", "1"
+        "study", "parts", "--parts", parts.parent / "none.toml", "--budget", "1"
     )

@@ -1,4 +1,4 @@
-"""`farthing plan`: a workflow, a budget, a deadline; two tables."""
+"""`farthing study plan`: a workflow, a budget, a deadline; two tables."""
 
 import json
 from collections.abc import Callable
@@ -42,7 +42,17 @@ def workflow(tmp_path: Path) -> Path:
 
 
 def test_a_table_of_parts_and_a_table_of_plans(farthing: Farthing, workflow: Path) -> None:
-    given = ("plan", workflow, "--budget", "0.006", "--deadline", "30", "--executions", "10")
+    given = (
+        "study",
+        "plan",
+        workflow,
+        "--budget",
+        "0.006",
+        "--deadline",
+        "30",
+        "--executions",
+        "10",
+    )
     done = farthing(*given)
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 80
@@ -62,7 +72,7 @@ def test_a_table_of_parts_and_a_table_of_plans(farthing: Farthing, workflow: Pat
 def test_json_has_the_figures_and_the_seed_gives_them_again(
     farthing: Farthing, workflow: Path
 ) -> None:
-    given = ("plan", workflow, "--budget", "0.004", "--executions", "8", "--json")
+    given = ("study", "plan", workflow, "--budget", "0.004", "--executions", "8", "--json")
     first, again = (farthing(*given, "--seed", "3") for _ in range(2))
     assert first.out == again.out
     found = json.loads(first.out)
@@ -93,16 +103,16 @@ def test_a_wrong_file_is_refused_in_one_line(
     text = workflow.read_text()
     assert change[0] in text
     workflow.write_text(text.replace(*change))
-    assert said in refused("plan", workflow, "--budget", "0.01")
+    assert said in refused("study", "plan", workflow, "--budget", "0.01")
 
 
 def test_what_cannot_be_planned_is_refused(refused: Refused, workflow: Path) -> None:
-    assert "starts no part" in refused("plan", workflow, "--budget", "0.0001")
-    said = refused("plan", workflow, "--budget", "0.01", "--deadline", "0")
+    assert "starts no part" in refused("study", "plan", workflow, "--budget", "0.0001")
+    said = refused("study", "plan", workflow, "--budget", "0.01", "--deadline", "0")
     assert "give more than 0" in said
-    said = refused("plan", workflow, "--budget", "0.01", "--deadline", "0.5")
+    said = refused("study", "plan", workflow, "--budget", "0.01", "--deadline", "0.5")
     assert "the quickest way through all parts takes" in said
     assert "unknown planner 'mcp'" in refused(
-        "plan", workflow, "--budget", "0.01", "--planner", "mcp"
+        "study", "plan", workflow, "--budget", "0.01", "--planner", "mcp"
     )
-    assert "no such file" in refused("plan", "none.toml", "--budget", "0.01")
+    assert "no such file" in refused("study", "plan", "none.toml", "--budget", "0.01")

@@ -1,4 +1,4 @@
-"""`farthing samples`: how many samples to take, and what other commands say of sample traces."""
+"""`farthing study samples`: samples to take, and what other commands say of them."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_a_table_money_first_and_a_plan_for_a_stream(farthing: Farthing, runs: Path) -> None:
-    done = farthing("samples", "--traces", runs, "--per-question", "6", "--orders", "3")
+    done = farthing("study", "samples", "--traces", runs, "--per-question", "6", "--orders", "3")
     assert (done.code, done.err) == (0, "")
     assert max(map(len, done.out.splitlines())) <= 80
     for said in (
@@ -51,7 +51,7 @@ def test_a_table_money_first_and_a_plan_for_a_stream(farthing: Farthing, runs: P
 
 
 def test_json_holds_ways_to_the_same_samples(farthing: Farthing, runs: Path) -> None:
-    given = ("samples", "--traces", runs, "--per-question", "6", "--orders", "3", "--json")
+    given = ("study", "samples", "--traces", runs, "--per-question", "6", "--orders", "3", "--json")
     done = farthing(*given)
     found = json.loads(done.out)
     rows = {row["name"]: row for row in found["rows"]}
@@ -64,7 +64,7 @@ def test_json_holds_ways_to_the_same_samples(farthing: Farthing, runs: Path) -> 
 
 
 def test_two_samples_are_too_few_for_a_plan(farthing: Farthing, runs: Path) -> None:
-    done = farthing("samples", "--traces", runs, "--per-question", "2", "--orders", "2")
+    done = farthing("study", "samples", "--traces", runs, "--per-question", "2", "--orders", "2")
     assert done.code == 0
     assert "one by one" not in done.out.lower()
 
@@ -76,22 +76,22 @@ def test_info_describes_them_and_a_store_keeps_them(farthing: Farthing, runs: Pa
     assert "12 samples of one model" in farthing("traces", "info", "s.db").out
 
 
-@pytest.mark.parametrize("command", ["train", "recommend", "compare", "allocate"])
+@pytest.mark.parametrize("command", ["train", "recommend", "compare", "study allocate"])
 def test_what_needs_several_models_says_so(refused: Refused, runs: Path, command: str) -> None:
     out = ("--out", "out.jsonl") if command != "recommend" else ()
-    more = ("--budget", "1") if command == "allocate" else ()
-    said = refused(command, "--traces", runs, *out, *more)
-    assert "samples of one model: `farthing samples` says how many to take" in said
+    more = ("--budget", "1") if command == "study allocate" else ()
+    said = refused(*command.split(), "--traces", runs, *out, *more)
+    assert "samples of one model: `farthing study samples` says how many to take" in said
 
 
 def test_others_are_refused(refused: Refused, runs: Path, tmp_path: Path) -> None:
-    said = refused("samples", "--traces", runs, "--per-question", "12")
+    said = refused("study", "samples", "--traces", runs, "--per-question", "12")
     assert "give fewer than 12" in said
     pool = tmp_path / "pool.jsonl"
     pool.write_text(
         '{"id": "q", "gold": ["a"], "calls": [{"round": 1, "role": "x", "answer": "a"}]}'
     )
-    assert "are no samples" in refused("samples", "--traces", pool).splitlines()[-1]
+    assert "are no samples" in refused("study", "samples", "--traces", pool).splitlines()[-1]
 
 
 def test_a_table_of_answers_is_imported_as_samples(farthing: Farthing, tmp_path: Path) -> None:
@@ -100,13 +100,13 @@ def test_a_table_of_answers_is_imported_as_samples(farthing: Farthing, tmp_path:
     table.write_text("\n".join(["id,model,answer", *rows]) + "\n")
     store = tmp_path / "samples.db"
     assert farthing("traces", "import", table, "--samples", "--store", store).code == 0
-    done = farthing("samples", "--traces", store, "--per-question", "4", "--orders", "2")
+    done = farthing("study", "samples", "--traces", store, "--per-question", "4", "--orders", "2")
     assert done.code == 0
     assert "10 questions, 4 samples each" in done.out
 
 
 def test_one_sample_is_one(farthing: Farthing, runs: Path) -> None:
-    done = farthing("samples", "--traces", runs, "--per-question", "1", "--orders", "1")
+    done = farthing("study", "samples", "--traces", runs, "--per-question", "1", "--orders", "1")
     assert done.out.splitlines()[0] == "samples.jsonl: 40 questions, 1 sample each"
     assert "Means over 1 order;" in done.out
 
@@ -114,4 +114,4 @@ def test_one_sample_is_one(farthing: Farthing, runs: Path) -> None:
 def test_what_is_no_json_is_named_so(refused: Refused, tmp_path: Path) -> None:
     path = tmp_path / "prose.jsonl"
     path.write_text("this is not json\n")
-    assert "line 1, line: is no JSON" in refused("samples", "--traces", path)
+    assert "line 1, line: is no JSON" in refused("study", "samples", "--traces", path)

@@ -38,11 +38,11 @@ COMMANDS = (
     ("calibrate", "--bundle", "b", *AGREEMENT),
     ("evaluate", "--bundle", "b"),
     ("compare", "--policies", "always-small", "--splits", 2, *AGREEMENT, "--out", "r"),
-    ("allocate", "--budget", 1),
-    ("explore", "--budget", 1, "--log", "log.jsonl"),
+    ("study", "allocate", "--budget", 1),
+    ("study", "explore", "--budget", 1, "--log", "log.jsonl"),
     ("check", "--bundle", "b", "--new", "joined.jsonl"),
-    ("sweep", "--policy", "stopping", "--try", "unknown=1", "--out", "s"),
-    ("joins", "--new", "new.csv"),
+    ("study", "sweep", "--policy", "stopping", "--try", "unknown=1", "--out", "s"),
+    ("study", "joins", "--new", "new.csv"),
 )
 
 
@@ -53,7 +53,9 @@ def as_one(farthing: Farthing) -> None:
 
 
 @pytest.mark.usefixtures("logs")
-@pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
+@pytest.mark.parametrize(
+    "command", COMMANDS, ids=[" ".join(map(str, command[:2])) for command in COMMANDS]
+)
 def test_several_files_are_what_one_of_them_all_is(
     farthing: Farthing, command: tuple[object, ...]
 ) -> None:
@@ -63,15 +65,14 @@ def test_several_files_are_what_one_of_them_all_is(
     proved = ("--bundle", "b", "--traces", "joined.jsonl", *AGREEMENT)
     if command[0] == "check":
         assert farthing("calibrate", *proved).code == 0
-    name, *options = command
-    one = farthing(name, "--traces", "joined.jsonl", *options)
-    several = farthing(name, *BOTH, *options)
+    one = farthing(*command, "--traces", "joined.jsonl")
+    several = farthing(*command, *BOTH)
     assert several.code == one.code
     assert without_names(several.out) == without_names(one.out)
     last = one.err.splitlines()[-1] if one.code == 2 else ""
     assert last in several.err
-    if name != "sweep":
-        alone = farthing(name, "--traces", "large.csv", *options)
+    if "sweep" not in command:
+        alone = farthing(*command, "--traces", "large.csv")
         assert (alone.code, alone.out, alone.err) != (several.code, several.out, several.err)
 
 
@@ -93,8 +94,8 @@ def test_samples_of_several_files_are_one_set(farthing: Farthing) -> None:
     Path("b.jsonl").write_text("".join(lines[12:]))
     Path("joined.jsonl").write_text("".join(lines))
     sizes = ("--per-question", 2)
-    several = farthing("samples", *sizes, "--traces", "a.jsonl", "--traces", "b.jsonl")
-    one = farthing("samples", *sizes, "--traces", "joined.jsonl")
+    several = farthing("study", "samples", *sizes, "--traces", "a.jsonl", "--traces", "b.jsonl")
+    one = farthing("study", "samples", *sizes, "--traces", "joined.jsonl")
     assert several.code == one.code == 0
     assert several.out.replace("a.jsonl + b.jsonl", "joined.jsonl").split() == one.out.split()
 

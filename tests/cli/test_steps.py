@@ -1,4 +1,4 @@
-"""`farthing steps`: a small or a large model at each step, under a budget."""
+"""`farthing study steps`: a small or a large model at each step, under a budget."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ FEW = ("--train", "20", "--test", "60", "--lambda", "0.3")
 
 
 def test_a_table_with_both_boundaries_and_the_optimum(farthing: Farthing) -> None:
-    done = farthing("steps", "--budget", "0.003", *FEW)
+    done = farthing("study", "steps", "--budget", "0.003", *FEW)
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 80
     assert done.out.startswith("made-up tasks: 60 tasks, at most $0.003 each")
@@ -21,7 +21,7 @@ def test_a_table_with_both_boundaries_and_the_optimum(farthing: Farthing) -> Non
 
 
 def test_json_says_what_was_spent_and_that_no_budget_was_exceeded(farthing: Farthing) -> None:
-    found = json.loads(farthing("steps", "--budget", "0.003", *FEW, "--json").out)
+    found = json.loads(farthing("study", "steps", "--budget", "0.003", *FEW, "--json").out)
     rows = {row["policy"]: row for row in found["rows"]}
     assert rows["always small"]["cost_usd"] == pytest.approx(0.0006)
     assert all(row["most_usd"] <= 0.003 and row["over_budget"] == 0 for row in rows.values())
@@ -44,4 +44,4 @@ def test_json_says_what_was_spent_and_that_no_budget_was_exceeded(farthing: Fart
 def test_what_is_wrong_is_said_in_a_line(
     refused: Refused, given: tuple[str, ...], says: str
 ) -> None:
-    assert says in refused("steps", *given)
+    assert says in refused("study", "steps", *given)

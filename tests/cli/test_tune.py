@@ -1,4 +1,4 @@
-"""`farthing sweep`: a table on the terminal, three files in a folder, and a second run goes on."""
+"""`farthing study sweep`: a table, three files in a folder, and a second run goes on."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from farthing.cli.console import Trainings
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.recommendation.base import Event
 from farthing.studies.settings import settings_of
-from farthing.studies.tuning import ALL
+from farthing.studies.sweep import ALL
 
 Farthing = Callable[..., Any]
 QUICK = ("--policy", "lookahead", "--try", "trees=2,3", "--try", "iterations=1")
@@ -20,7 +20,7 @@ SMALL = ("--folds", 2, "--splits", 3, "--alpha", "0.05", "--workers", 1, "--out"
 
 
 def test_a_sweep_prints_a_table_and_keeps_everything(farthing: Farthing, runs: Path) -> None:
-    done = farthing("sweep", "--traces", runs, *QUICK, *SMALL)
+    done = farthing("study", "sweep", "--traces", runs, *QUICK, *SMALL)
     assert done.code == 0, done
     assert "results: swept/results.csv" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
@@ -44,7 +44,7 @@ def test_a_sweep_prints_a_table_and_keeps_everything(farthing: Farthing, runs: P
     assert {row["policy"] for row in found["test"]} <= {"lookahead", "lookahead-tuned"}
 
     before = Path("swept/results.json").read_bytes()
-    again = farthing("sweep", "--traces", runs, *QUICK, *SMALL)
+    again = farthing("study", "sweep", "--traces", runs, *QUICK, *SMALL)
     assert "6 trainings were there already" in again.err
     assert again.out == done.out
     assert Path("swept/results.json").read_bytes() == before
@@ -59,13 +59,13 @@ def test_an_interrupted_sweep_says_what_it_has_and_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainings, "watch", watch)
-        done = farthing("sweep", "--traces", runs, *QUICK, *SMALL)
+        done = farthing("study", "sweep", "--traces", runs, *QUICK, *SMALL)
     assert done.code == 130
     assert "2 of 6 trainings are done" in done.out
     assert "unchanged" in done.out
     assert "the same command goes on" in done.err
     assert json.loads(Path("swept/results.json").read_text())["winner"] is None
-    again = farthing("sweep", "--traces", runs, *QUICK, *SMALL)
+    again = farthing("study", "sweep", "--traces", runs, *QUICK, *SMALL)
     assert again.code == 0
     assert "2 trainings were there already" in again.err
 
@@ -83,8 +83,8 @@ def test_an_interrupted_sweep_says_what_it_has_and_goes_on(
 def test_a_wrong_sweep_is_one_line(
     refused: Callable[..., str], runs: Path, wrong: tuple[object, ...], says: str
 ) -> None:
-    assert says in refused("sweep", "--traces", runs, *wrong, "--out", "swept")
+    assert says in refused("study", "sweep", "--traces", runs, *wrong, "--out", "swept")
 
 
 def test_traces_or_a_preset_must_be_given(refused: Callable[..., str]) -> None:
-    assert "--traces FILE or --preset NAME" in refused("sweep", *QUICK, "--out", "swept")
+    assert "--traces FILE or --preset NAME" in refused("study", "sweep", *QUICK, "--out", "swept")

@@ -17,7 +17,7 @@ from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.batch_replay import followed
 from farthing.recommendation.base import Event, ignore
 from farthing.recommendation.parallel import Job, train_all
-from farthing.studies.tuning import Search, sweep
+from farthing.studies.sweep import Search, sweep
 
 pytestmark = [
     pytest.mark.slow,

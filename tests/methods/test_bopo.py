@@ -276,7 +276,7 @@ def test_it_takes_no_part_in_recorded_questions_and_says_where_it_does() -> None
     traces = generate(preset("hotpotqa-llama2-7b").config, 5, np.random.default_rng(0))
     (variant,) = card("bopo").on(Dataset("generated", traces))
     assert variant.learner is None
-    assert "farthing steps" in variant.note
+    assert "farthing study steps" in variant.note
 
 
 def test_no_policy_succeeds_as_often_for_less_than_the_frontier() -> None:

@@ -46,7 +46,7 @@ from farthing.recommendation.savings import SingleModels
 from farthing.recommendation.splits import split_four_ways
 from farthing.recommendation.trial import SelectionTask, Trial, estimate_trial
 from farthing.reports.recommend import screen
-from farthing.studies.tuning import fold
+from farthing.studies.sweep import fold
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
 from farthing.traces.copies import asked_first, one_of_each
 from farthing.traces.parquet import write_parquet

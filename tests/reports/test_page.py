@@ -124,3 +124,11 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch, missing:
     monkeypatch.delattr(reports, "plots")
     with pytest.raises(MissingExtraError, match=r"pip install .*\[report\]"):
         importlib.import_module("farthing.reports.page")
+
+
+def test_a_table_that_is_wider_than_the_text_is_not_cut_off(comparison: Comparison) -> None:
+    text = page.html(comparison)
+    style = text[text.index("<style>") : text.index("</style>")]
+    for rule in re.findall(r"[^{}]*\b(?:th|td)\b[^{}]*\{[^{}]*nowrap[^{}]*\}", style):
+        assert rule.strip().startswith("td small"), "no other cell may keep its words in one line"
+    assert re.search(r"\.wide \{ overflow-x: auto", style)

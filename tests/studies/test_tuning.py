@@ -1,192 +1,141 @@
-"""Sweeps: against the same steps taken by hand, honest about test questions, resumable."""
+"""What is said of a sweep: the table, the sentence and the files, from figures made up here."""
 
-from dataclasses import replace
+import csv
+import io
+import json
+import math
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
+from rich.console import Console
 
 from farthing.comparison.plan import Plan
-from farthing.errors import InputError, TooFewTracesError
-from farthing.methods.base import Dataset, Silent
-from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
-from farthing.process.batch_replay import followed
-from farthing.process.replay import outcome, paths
-from farthing.recommendation.base import Event
-from farthing.recommendation.parallel import fit
-from farthing.studies.trial_cache import Trials
-from farthing.studies.tuning import ALL, KEPT, Search, Sweep, fold, sweep
-from farthing.traces.splits import divide
-
-ALPHA = Fraction(1, 20)  # at 1/5 one round suffices, and every setting costs the same
-PLAN = Plan((ALPHA,), splits=3, workers=1)
-SEARCH = Search("lookahead", ("trees=2,3", "iterations=1"), folds=2)
-
-
-@pytest.fixture(scope="module")
-def done(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sweep, Path]:
-    folder = tmp_path_factory.mktemp("sweep")
-    return sweep(small, SEARCH, PLAN, folder), folder
-
-
-def test_folds_part_the_questions() -> None:
-    parts = [fold(np.zeros(31, dtype=np.uint64), 4, 3, which) for which in range(3)]
-    judged = np.concatenate([judge for _, judge in parts])
-    np.testing.assert_array_equal(np.sort(judged), np.arange(31))
-    for learn, judge in parts:
-        np.testing.assert_array_equal(np.union1d(learn, judge), np.arange(31))
-        assert len(judge) in {10, 11}
-
-
-def test_each_figure_is_that_of_a_training_by_hand(
-    small: Dataset, done: tuple[Sweep, Path]
-) -> None:
-    rng = np.random.default_rng(0)
-    train = small.traces.take(divide(small.traces, rng).train)
-    for place, trees in ((1, 2), (2, 3)):
-        learner = LookaheadLearner(LookaheadConfig(trees=trees, iterations=1))
-        for which in range(2):
-            learn, judge = fold(train.content, 0, 2, which)
-            policy = fit(learner, train.take(learn), ALPHA, 0, Silent()).policy
-            along = followed(policy, train.take(judge))
-            then = paths(along.scores, along.traces, "argmax")
-            k = int(ALPHA * (len(judge) + 1))
-            kappa = float(np.sort(then.critical)[k - 1])
-            acted = outcome(then, along.traces, kappa)
-            figures = done[0].tried[place].figures[which]
-            assert figures["cost_usd"] == pytest.approx(
-                int(acted.cost_nano.sum()) / 1e9 / len(judge)
-            )
-            assert figures["coverage"] == pytest.approx(acted.covered.mean())
-            assert figures["coverage"] >= 1 - float(ALPHA)
-
-
-def test_the_cheapest_wins_and_is_judged_beside_the_policy_as_it_is(
-    done: tuple[Sweep, Path],
-) -> None:
-    found, _ = done
-    costs = [np.mean([f["cost_usd"] for f in one.figures]) for one in found.tried]
-    best = found.tried[int(np.argmin(costs))]
-    assert found.ranked[0] is best
-    assert [one.mean("cost_usd") for one in found.ranked] == sorted(map(float, costs))
-    assert found.tried[0].changed == {}
-    assert found.test is not None
-    names = [row.policy for row in found.test.rows]
-    assert names == ["lookahead", "lookahead-tuned"][: 1 + bool(best.changed)]
-    assert found.test.splits == 3
-    assert not found.interrupted
-
-
-def test_test_questions_take_no_part_in_the_choice(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
-) -> None:
-    """Every price outside the training part is changed, and no figure of the choice is."""
-    division = divide(small.traces, np.random.default_rng(0))
-    cost = small.traces.cost_nano.copy()
-    cost[division.rest] *= 7
-    other = replace(small, traces=replace(small.traces, cost_nano=cost))
-    found = sweep(other, SEARCH, PLAN, tmp_path)
-    assert found.tried == done[0].tried
-    assert found.test != done[0].test
-
-
-def test_the_number_of_workers_changes_nothing(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
-) -> None:
-    found = sweep(small, SEARCH, replace(PLAN, workers=2), tmp_path)
-    assert found.tried == done[0].tried
-    assert found.test == done[0].test
-
-
-def test_ctrl_c_loses_nothing_that_was_finished(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
-) -> None:
-    def watch(event: Event) -> None:
-        if event.name == ALL and event.done == 3:
-            raise KeyboardInterrupt
-
-    broken = sweep(small, SEARCH, PLAN, tmp_path, watch)
-    assert broken.interrupted
-    assert broken.test is None
-    assert [len(one.figures) for one in broken.tried] == [2, 1, 0]
-    assert [one.changed for one in broken.ranked] == [{}]
-    with (tmp_path / KEPT).open("a") as file:
-        file.write('{"trial": {"pol')  # as if the power had gone
-    events: list[Event] = []
-    found = sweep(small, SEARCH, PLAN, tmp_path, events.append)
-    assert found.resumed == 3
-    assert (found.tried, found.test) == (done[0].tried, done[0].test)
-    assert {e.name for e in events if e.name.startswith("setting")} == {
-        "setting 1, seed 0, fold 1",
-        "setting 2, seed 0, fold 0",
-        "setting 2, seed 0, fold 1",
-    }
-    assert sweep(small, SEARCH, PLAN, tmp_path).resumed == 6
-
-
-def test_a_wider_search_goes_on_and_another_question_begins_anew(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
-) -> None:
-    (tmp_path / KEPT).write_bytes((done[1] / KEPT).read_bytes())
-    wider = replace(SEARCH, choices=("trees=2,3", "iterations=1,2"))
-    assert sweep(small, wider, PLAN, tmp_path).resumed == 6
-    other = replace(PLAN, alphas=(Fraction(1, 4),))
-    assert sweep(small, SEARCH, other, tmp_path).resumed == 0
-    assert sweep(small, SEARCH, replace(PLAN, seed=1), tmp_path).resumed == 0
-
-
-def test_a_foreign_file_is_refused_by_its_line(small: Dataset, tmp_path: Path) -> None:
-    (tmp_path / KEPT).write_text('{"trial": {}, "figures": {}}\n["another"]\n')
-    with pytest.raises(InputError, match=r"trials.jsonl, line 2: is no finished training"):
-        sweep(small, SEARCH, PLAN, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("policy", "choice", "says"),
-    [
-        ("cpo", "batch=5", "promises no coverage"),
-        ("stopping", "batch=5", "nothing that can be set"),
-        ("fixed", "batch=5", "name one policy: fixed-1"),
-        ("lazy", "leaf=5", "cannot run: calls saw earlier ones"),
-        ("lookahead", "space=calls", "space=calls: .*calls that saw earlier ones"),
-    ],
+from farthing.errors import InputError
+from farthing.recommendation.base import METRICS, Comparison, Difference, Row
+from farthing.studies.sweep import Search, Setting, Sweep
+from farthing.studies.tuning import (
+    SHOWN,
+    Tuning,
+    sweep_csv,
+    sweep_record,
+    verdict,
+    write_sweep,
 )
-def test_what_cannot_be_swept_says_why(
-    small: Dataset, tmp_path: Path, policy: str, choice: str, says: str
-) -> None:
-    with pytest.raises(InputError, match=says):
-        sweep(small, Search(policy, (choice,)), PLAN, tmp_path)
+
+ALPHA = Fraction(1, 10)
 
 
-@pytest.mark.parametrize("choices", [(), ("leaf=3", "leaf=4")])
-def test_a_search_must_name_each_setting_once(
-    small: Dataset, tmp_path: Path, choices: tuple[str, ...]
-) -> None:
-    with pytest.raises(InputError, match=r"nothing to try|leaf is tried twice"):
-        sweep(small, Search("lookahead", choices), PLAN, tmp_path)
+def figures(cost: float) -> dict[str, float]:
+    return dict.fromkeys(METRICS, 0.5) | {"cost_usd": cost, "coverage_solvable": math.nan}
 
 
-def test_folds_must_be_large_enough_for_the_promise(small: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(TooFewTracesError, match="3 a fold"):
-        sweep(small, replace(SEARCH, folds=60), PLAN, tmp_path)
+def one(leaf: int | None, *costs: float) -> Setting:
+    changed = {} if leaf is None else {"leaf": leaf}
+    return Setting(changed, {"leaf": leaf or 20, "trees": 48}, tuple(map(figures, costs)))
 
 
-def test_a_line_may_be_cut_within_a_letter(tmp_path: Path) -> None:
-    path = tmp_path / KEPT
-    trials = Trials(path)
-    for name in ("é\u2028", "é"):
-        trials.add({"source": name}, {"cost_usd": 1.0})
-    written = path.read_bytes()
-    path.write_bytes(written[: written.rindex("é".encode()) + 1])
-    again = Trials(path)
-    assert again.get({"source": "é\u2028"}) == {"cost_usd": 1.0}
-    assert again.get({"source": "é"}) is None
-    again.add({"source": "é"}, {"cost_usd": 1.0})
-    assert path.read_bytes() == written
+def row(name: str, cost: float) -> Row:
+    return Row(
+        name, name, ALPHA, "split", dict.fromkeys(METRICS, [0.9] * 3) | {"cost_usd": [cost] * 3}
+    )
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / KEPT).write_bytes(b"\xff\xfe\n")
-    with pytest.raises(InputError, match="line 1: is no finished training"):
-        Trials(tmp_path / KEPT)
+def judged(*costs: float) -> Comparison:
+    names = ("lookahead", "lookahead-tuned")
+    rows = [row(name, cost) for name, cost in zip(names, costs, strict=False)]
+    found = []
+    if len(costs) == 2:
+        dearer, cheaper = (0, 1) if costs[0] > costs[1] else (1, 0)
+        gap = abs(costs[0] - costs[1])
+        found = [
+            Difference(
+                ALPHA, names[dearer], names[cheaper], "cost_usd", gap, gap - 0.0001, gap + 0.0002
+            )
+        ]
+    return Comparison("runs", "0" * 64, {}, 4, ("base", "guide"), 3, [0], rows, found)
+
+
+def made(*tried: Setting, test: Comparison | None = None) -> Sweep:
+    plan = Plan((ALPHA,), splits=3)
+    sizes = {"train": 6, "calibrate": 2, "test": 2}
+    return Sweep(
+        "runs",
+        "0" * 64,
+        Search("lookahead", ("leaf=10,40",), folds=2),
+        plan,
+        sizes,
+        tried,
+        0,
+        (),
+        test,
+    )
+
+
+WHOLE = (one(None, 0.002, 0.004), one(10, 0.001, 0.003), one(40, 0.003, 0.006))
+
+
+def drawn(sweep: Sweep) -> str:
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as text:
+        console.print(Tuning("lookahead", Path("swept")).report(sweep))
+    return text.get()
+
+
+def test_the_table_is_sorted_and_holds_changes_on_the_same_folds() -> None:
+    lines = drawn(made(*WHOLE, test=judged(0.003, 0.002))).splitlines()
+    cells = [line.split()[:3] for line in lines if line.startswith(("leaf", "unchanged"))]
+    assert cells[0] == ["leaf=10", "2.00", "-33.3%±0.0%"]
+    assert cells[1][0] == "unchanged"
+    assert cells[2] == ["leaf=40", "4.50", "+50.0%±16.7%"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_sentence_says_what_test_questions_said_and_in_which_direction() -> None:
+    gained = verdict(made(*WHOLE, test=judged(0.003, 0.002)))
+    assert gained.startswith("Best: leaf=10. On 3 splits")
+    assert "$2.00 per 1,000 at a coverage of 0.900, and unchanged $3.00" in gained
+    assert "$1.00 less (95 % interval of the difference −$1.20 to −$0.900)" in gained
+    lost = verdict(made(*WHOLE, test=judged(0.002, 0.003)))
+    assert "$1.00 more (95 % interval of the difference $0.900 to $1.20)" in lost
+
+
+def test_nothing_better_is_said_to_be_so() -> None:
+    found = verdict(made(one(None, 0.001, 0.001), one(10, 0.002, 0.002), test=judged(0.001)))
+    assert found.startswith("Nothing tried is cheaper than lookahead unchanged.")
+    assert found.endswith("$1.00 per 1,000 at a coverage of 0.900.")
+
+
+def test_what_is_unfinished_is_not_ranked() -> None:
+    sweep = made(one(None, 0.002, 0.004), one(10, 0.001))
+    assert verdict(sweep) == "3 of 4 trainings are done."
+    assert "leaf=10" not in drawn(sweep)
+    assert sweep_record(sweep)["winner"] is None
+    assert len(sweep_csv(sweep).splitlines()) == 2
+
+
+def test_a_long_table_ends_with_where_the_rest_is() -> None:
+    many = [one(i, i / 1000, i / 1000) for i in range(1, SHOWN + 4)]
+    found = drawn(made(one(None, 1.0, 1.0), *many, test=judged(0.003, 0.002)))
+    assert "and 4 dearer ones: see results.csv" in found
+    assert found.count("leaf=") == SHOWN + 1  # the sentence names the best again
+
+
+def test_the_files_hold_every_setting_and_no_nan(tmp_path: Path) -> None:
+    sweep = made(*WHOLE, test=judged(0.003, 0.002))
+    write_sweep(sweep, tmp_path / "deep" / "folder")
+    record = json.loads(
+        (tmp_path / "deep/folder/results.json").read_text(), parse_constant=pytest.fail
+    )
+    assert record["winner"] == {"leaf": 10, "trees": 48}
+    assert [t["cost_usd"] for t in record["settings"][2]["trainings"]] == [0.003, 0.006]
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "deep/folder/results.csv").read_text())))
+    assert [row["leaf"] for row in rows] == ["10", "20", "40"]
+    assert [float(row["cost_usd"]) for row in rows] == pytest.approx([0.002, 0.003, 0.0045])
+    assert {row["coverage_solvable"] for row in rows} == {""}
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write the results"):
+        write_sweep(made(*WHOLE, test=judged(0.003, 0.002)), tmp_path / "file")

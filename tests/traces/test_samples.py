@@ -115,7 +115,7 @@ def recorded_samples() -> TraceArrays | None:
 
 
 def test_where_several_models_are_needed_they_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="`farthing samples` says how many"):
+    with pytest.raises(InputError, match="`farthing study samples` says how many"):
         refuse_samples(load(written(tmp_path)))
     with pytest.raises(InputError, match="are no samples"):
         sampled(assemble([samples("x", "a")]))

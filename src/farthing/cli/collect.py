@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from farthing.cli.console import interruptible, remark
 from farthing.money import nano_from_usd, usd_from_nano
-from farthing.reports.counted import counted
+from farthing.reports.table import counted
 
 if TYPE_CHECKING:
     from farthing.budgets.base import Balance

@@ -1,5 +1,7 @@
 """What the Tab key offers after an option; each function is given what was typed so far."""
 
+from collections.abc import Callable
+
 
 def methods(typed: str) -> list[str]:
     """Offer the names of methods."""
@@ -14,25 +16,15 @@ def several_methods(typed: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in methods(last)]
 
 
-def allocators(typed: str) -> list[str]:
-    """Offer the names of allocators."""
-    from farthing import plugins
+def names_in(group: str) -> Callable[[str], list[str]]:
+    """Return what offers the names that are registered in a group, such as `bandits`."""
 
-    return _begun(plugins.names("allocators"), typed)
+    def offer(typed: str) -> list[str]:
+        from farthing import plugins
 
+        return _begun(plugins.names(group), typed)
 
-def bandits(typed: str) -> list[str]:
-    """Offer the names of bandits."""
-    from farthing import plugins
-
-    return _begun(plugins.names("bandits"), typed)
-
-
-def planners(typed: str) -> list[str]:
-    """Offer the names of planners."""
-    from farthing import plugins
-
-    return _begun(plugins.names("planners"), typed)
+    return offer
 
 
 def presets(typed: str) -> list[str]:

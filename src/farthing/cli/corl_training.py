@@ -12,7 +12,7 @@ from farthing.cli.files import check_folder
 from farthing.cli.options import Seed
 from farthing.errors import InputError, MissingExtraError
 from farthing.money import significant
-from farthing.reports.counted import counted
+from farthing.reports.table import counted
 
 if TYPE_CHECKING:
     from farthing.corl.learner import Log

@@ -32,6 +32,18 @@ def read_traces(*paths: Path) -> "TraceArrays":
     return arrays
 
 
+def read_samples(paths: Sequence[Path]) -> "TraceArrays":
+    """Read traces that may be samples of one model; say on stderr what they lack.
+
+    Raises:
+        InputError: as `noted`.
+    """
+    arrays, notes = noted(paths)
+    for note in notes:
+        remark(f"note: {note}")
+    return arrays
+
+
 def noted(paths: Sequence[Path]) -> "tuple[TraceArrays, list[str]]":
     """Read traces, or other tools' files, with a line for each thing that they lack.
 

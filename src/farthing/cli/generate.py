@@ -9,7 +9,7 @@ import typer
 from farthing.cli import completion, files
 from farthing.cli.console import interruptible, remark
 from farthing.cli.options import Seed
-from farthing.reports.counted import counted
+from farthing.reports.table import counted
 
 
 def generate(

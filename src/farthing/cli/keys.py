@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from farthing.cli.console import remark, show, show_json
 from farthing.cli.databases import ConfigOption, DatabaseOption, database_of
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 
 if TYPE_CHECKING:
     from farthing.storage.keys import KeyLimit, KeyRecord, Keys, Scope
@@ -236,15 +234,12 @@ def _plain(record: "KeyRecord") -> dict[str, Any]:
 
 
 def _table(records: "Sequence[KeyRecord]") -> Table:
-    table = plain_table()
-    table.add_column("Id", no_wrap=True)
-    table.add_column("Name", overflow="fold")
-    table.add_column("May", ratio=1)
-    table.add_column("State")
+    lines = []
     for record in records:
         name = record.name if record.team is None else f"{record.name} ({record.team})"
-        table.add_row(*map(Text, (record.id, name, _allowed(record), _state(record))))
-    return table
+        lines.append((record.id, name, _allowed(record), _state(record)))
+    layout = ("word", "text", "prose", "text")
+    return Table.of(("Id", "Name", "May", "State"), lines, layout=layout)
 
 
 def _allowed(record: "KeyRecord") -> str:

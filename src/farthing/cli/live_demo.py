@@ -11,14 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.console import Group
 from rich.text import Text
 
 from farthing.cli import collect
 from farthing.cli.console import Learning, interruptible, remark, show, trainings
 from farthing.errors import MissingExtraError
 from farthing.money import significant, usd_from_nano
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 
 if TYPE_CHECKING:
     from farthing.methods.base import Dataset
@@ -225,22 +225,24 @@ def _saved(found: "BundleEvaluation") -> str:
     return f"{100 * value.saved:.0f} % (95 % interval {100 * low:.0f} to {100 * high:.0f})"
 
 
-def _money(found: "BundleEvaluation") -> Table:
+def _money(found: "BundleEvaluation") -> Group:
     """Show what 1,000 questions cost, and how often answers are right."""
     value, large, small = found.value, found.alone["guide"], found.alone["base"]
-    table = plain_table()
-    table.title_justify = "left"
-    table.title = Text(f"Saved against always asking large: {_saved(found)}", style="bold")
-    table.add_column(f"{value.yours.questions:,} fresh questions")
-    for heading in ("USD per 1,000", "right answer returned", "best answer right"):
-        table.add_column(heading, justify="right")
     in_set = found.metrics["in_set"]
     rows = [("under the bundle", value.yours, in_set)]
     rows += [(f"always {n}", f, f.accuracy) for n, f in (("large", large), ("small", small)) if f]
-    for who, figures, returned in rows:
-        cost = significant(1_000 * figures.cost_usd)
-        table.add_row(who, cost, f"{returned:.3f}", f"{figures.accuracy:.3f}")
-    return table
+    lines = [
+        (who, significant(1_000 * f.cost_usd), f"{returned:.3f}", f"{f.accuracy:.3f}")
+        for who, f, returned in rows
+    ]
+    headings = (
+        f"{value.yours.questions:,} fresh questions",
+        "USD per 1,000",
+        "right answer returned",
+        "best answer right",
+    )
+    title = Text(f"Saved against always asking large: {_saved(found)}", style="bold")
+    return Group(title, Table.of(headings, lines))
 
 
 def _promise(found: "BundleEvaluation") -> Iterator[str]:
@@ -261,20 +263,24 @@ def _answers(job: "Job", out: Path) -> None:
     bundle = bundles.load(out / BUNDLE)
     answer_all(job, bundle, questions, show=answers.append, doubt=remark)
     calls = asyncio.run(_large(job, questions))
-    table = plain_table()
-    table.add_column(f"\n{NEW} new questions", overflow="fold")
-    for heading in ("\nasked", "\nreturned", "\nright", "USD per 1,000\nsuch", "always\nlarge"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    lines = []
     for question, answer, call in zip(questions, answers, calls, strict=True):
         asked = (c.model or c.role for c in answer.trace.calls)
-        returned = ", ".join(one.text for one in answer.answers)
+        returned = ", ".join(each.text for each in answer.answers)
         costs = (answer.cost_usd, call.cost_usd)
-        table.add_row(question.text, _counted(asked), returned, question.gold[0], *map(_k, costs))
+        lines.append([question.text, _counted(asked), returned, question.gold[0], *map(_k, costs)])
     paid = usd_from_nano(sum(answer.cost_nano or 0 for answer in answers))
     always = sum(call.cost_usd or 0.0 for call in calls)
-    table.add_section()
-    table.add_row("on average", "", "", "", _k(paid / NEW), _k(always / NEW))
-    show(table)
+    lines.append(["on average", "", "", "", _k(paid / NEW), _k(always / NEW)])
+    headings = (
+        f"\n{NEW} new questions",
+        "\nasked",
+        "\nreturned",
+        "\nright",
+        "USD per 1,000\nsuch",
+        "always\nlarge",
+    )
+    show(Table.of(headings, lines, rules=(NEW,)))
 
 
 def _counted(names: Iterator[str]) -> str:

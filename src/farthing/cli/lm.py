@@ -11,7 +11,7 @@ from farthing.cli.console import interruptible, remark, show, show_json, trainin
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, MissingExtraError
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 
 if TYPE_CHECKING:
     from farthing.models.embedded import EmbeddedSettings
@@ -36,15 +36,16 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         show_json(to_builtins(models))
         return
-    table = plain_table()
-    table.add_column("Model", no_wrap=True)
-    table.add_column("What it is good at", ratio=1)
-    table.add_column("Parameters", no_wrap=True, justify="right")
-    table.add_column("USD per million in, out", no_wrap=True, justify="right")
-    for model in models:
-        price = f"{model.input_per_million:g}, {model.output_per_million:g}"
-        table.add_row(model.name, model.meaning, f"{model.parameters:,}", price)
-    show(table)
+    columns = (
+        ("Model", lambda m: m.name),
+        ("What it is good at", lambda m: m.meaning),
+        ("Parameters", lambda m: f"{m.parameters:,}"),
+        (
+            "USD per million in, out",
+            lambda m: f"{m.input_per_million:g}, {m.output_per_million:g}",
+        ),
+    )
+    show(Table(columns, models, layout=("word", "prose")))
     show(Text('Serve them: farthing lm serve. In a job: provider = "embedded".'))
 
 
@@ -140,14 +141,13 @@ def train(
                 name, done.step, steps, {"loss": done.loss}
             ),
         )
-    table = plain_table()
-    for title in ("Model", "Minutes", "Symbols read", "Right, of fresh questions"):
-        table.add_column(title, no_wrap=True, justify="left" if title == "Model" else "right")
-    for one in made:
-        right, asked = (sum(getattr(m, what) for m in one.measured) for what in ("right", "asked"))
-        said = f"{right / asked:.3f} of {asked:,}"
-        table.add_row(one.name, f"{one.seconds / 60:.1f}", f"{one.symbols:,}", said)
-    show(table)
+    lines = []
+    for card in made:
+        right, asked = (sum(getattr(m, what) for m in card.measured) for what in ("right", "asked"))
+        share = f"{right / asked:.3f} of {asked:,}"
+        lines.append((card.name, f"{card.seconds / 60:.1f}", f"{card.symbols:,}", share))
+    headings = ("Model", "Minutes", "Symbols read", "Right, of fresh questions")
+    show(Table.of(headings, lines, layout=("word",)))
     show(Text(f'Use them: provider = "embedded", folder = "{out}". How each did: {out}/NAME/{LOG}'))
 
 

@@ -3,39 +3,31 @@
 import os
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from farthing import __version__
 from farthing.cli import (
-    allocate,
     ask,
     check,
     collect,
     compare,
     corl,
     demo,
-    explore,
     generate,
     grade,
-    joins,
     keys,
     lm,
-    memory,
     methods,
-    parts,
     pipeline,
-    plan,
     recommend,
     redeploy,
-    samples,
     serve,
     spending,
-    steps,
+    study,
     traces,
     traffic,
-    tune,
     watch,
 )
 from farthing.cli.flags import PlainCommand, PlainGroup
@@ -54,46 +46,47 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.demo)
-app.add_typer(traces.app, name="traces")
-app.add_typer(lm.app, name="lm")
-app.add_typer(corl.app, name="corl")
-app.add_typer(keys.app, name="keys")
-app.add_typer(traffic.app, name="traffic")
-app.command("generate")(generate.generate)
-app.command("methods")(methods.methods)
-app.command("collect")(collect.collect)
-app.command("recommend")(recommend.recommend)
-app.command("train")(pipeline.train)
-app.command("calibrate")(pipeline.calibrate)
-app.command("grade")(grade.grade)
-app.command("evaluate")(pipeline.evaluate)
-app.command("check")(check.check)
-app.command("ask")(ask.ask)
-app.command("allocate")(allocate.allocate)
-app.command("explore")(explore.explore)
-app.command("samples")(samples.samples)
-app.command("parts")(parts.parts)
-app.command("joins")(joins.joins)
-app.command("steps")(steps.steps)
-app.command("memory")(memory.memory)
-app.command("plan")(plan.plan)
-app.command("serve")(serve.serve)
-app.command("watch")(watch.watch)
-app.command("recalibrate")(redeploy.recalibrate)
-app.command("rollback")(redeploy.rollback)
-app.command("spending")(spending.spending)
-app.command("compare")(compare.compare)
-app.command("sweep")(tune.sweep)
-for one in (
-    *app.registered_commands,
-    *traces.app.registered_commands,
-    *lm.app.registered_commands,
-    *corl.app.registered_commands,
-    *keys.app.registered_commands,
-    *traffic.app.registered_commands,
-):
-    one.cls = PlainCommand
+PANELS: dict[str, dict[str, Any]] = {
+    "Save money": {
+        "demo": demo.demo,
+        "recommend": recommend.recommend,
+        "collect": collect.collect,
+        "ask": ask.ask,
+        "calibrate": pipeline.calibrate,
+        "evaluate": pipeline.evaluate,
+        "check": check.check,
+        "grade": grade.grade,
+    },
+    "Serve": {
+        "serve": serve.serve,
+        "watch": watch.watch,
+        "recalibrate": redeploy.recalibrate,
+        "rollback": redeploy.rollback,
+        "spending": spending.spending,
+        "keys": keys.app,
+        "traffic": traffic.app,
+    },
+    "Research": {
+        "compare": compare.compare,
+        "train": pipeline.train,
+        "methods": methods.methods,
+        "generate": generate.generate,
+        "study": study.app,
+        "corl": corl.app,
+        "lm": lm.app,
+    },
+    "Data": {"traces": traces.app},
+}
+"""The commands and groups of commands, in the panels that help shows them in."""
+
+for panel, commands in PANELS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=panel)
+            for inner in command.registered_commands:
+                inner.cls = PlainCommand
+        else:
+            app.command(name, cls=PlainCommand, rich_help_panel=panel)(command)
 
 
 def _version(asked: bool) -> None:

@@ -3,12 +3,11 @@
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import show, show_json
 from farthing.cli.options import Json
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 
 if TYPE_CHECKING:
     from farthing.methods.base import Method, SystemCard
@@ -68,20 +67,19 @@ def _common(card: "Method | SystemCard") -> dict[str, Any]:
 
 def _table(found: "list[Method]", others: "list[SystemCard]") -> Table:
     """Return one table, a section for each kind."""
-    table = plain_table()
-    table.add_column("Method", no_wrap=True)
-    table.add_column("What it does", ratio=1)
-    table.add_column("Asks in", no_wrap=True)
-    table.add_column("arXiv", no_wrap=True)
+    lines, kinds = [], []
     for card in found:
         needs = f" (needs {', '.join(card.needs)})" if card.needs else ""
         spaces = ", ".join(card.action_spaces[:1])
-        table.add_row(card.name, f"{card.meaning}{needs}", spaces, card.paper or "–")
+        lines.append((card.name, f"{card.meaning}{needs}", spaces, card.paper or "–"))
     for kind, systems in groupby(others, key=lambda other: other.kind):
         of_kind = list(systems)
         pages = ", ".join(sorted({other.page for other in of_kind if other.page}))
-        table.add_section()
-        table.add_row(f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", "", style="bold")
-        for other in of_kind:
-            table.add_row(other.name, other.meaning, "", other.paper or "–")
-    return table
+        kinds.append(len(lines))
+        lines.append((f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", ""))
+        lines += [(other.name, other.meaning, "", other.paper or "–") for other in of_kind]
+    headings, layout = (
+        ("Method", "What it does", "Asks in", "arXiv"),
+        ("word", "prose", "word", "word"),
+    )
+    return Table.of(headings, lines, bold=kinds, layout=layout, rules=kinds)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.databases import date_of
 from farthing.cli.options import Json, Seed
-from farthing.reports.counted import counted
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table, counted
 
 if TYPE_CHECKING:
     from farthing.api.recalibration import Anew, Listed, Versions
@@ -209,19 +207,15 @@ def _say_back(found: "Versions") -> None:
 
 def _table(found: "Versions") -> Table:
     """Show the versions, the newest first; a star marks the one that decides."""
-    table = plain_table()
-    table.add_column("Version", no_wrap=True)
-    table.add_column("When (UTC)", no_wrap=True)
-    table.add_column("Certificate", no_wrap=True)
-    table.add_column("Promise", ratio=1, overflow="fold")
-    table.add_column("Saves", justify="right", no_wrap=True)
-    for one in found.listed:
-        change = one.change
+    lines = []
+    for version in found.listed:
+        change = version.change
         when = "" if change is None else f"{change.at.astimezone(UTC):%Y-%m-%d %H:%M}"
-        star = "*" if one.present else ""
-        cells = (f"{one.number}{star}", when, one.certificate or "none", _promise(one), _saves(one))
-        table.add_row(*map(Text, cells))
-    return table
+        number = f"{version.number}{'*' if version.present else ''}"
+        certificate = version.certificate or "none"
+        lines.append((number, when, certificate, _promise(version), _saves(version)))
+    headings = ("Version", "When (UTC)", "Certificate", "Promise", "Saves")
+    return Table.of(headings, lines, layout=("word", "word", "word", "prose"))
 
 
 def _promise(one: "Listed") -> str:

@@ -1,20 +1,17 @@
 """`farthing spending`: what budgets were charged, what is left, what calls nobody knows of."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import remark, show, show_json
 from farthing.cli.options import Json
 from farthing.errors import InputError
-from farthing.reports.counted import counted
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table, counted
 
 SHOWN = 12
 """Characters of an id that a list has; they name it as well as the whole."""
@@ -141,12 +138,13 @@ def _accounts(accounts: "tuple[Account, ...]") -> Table:
     from farthing.gateway.config_sections import ALL
     from farthing.money import dollars
 
-    table = _table(["Charged to"], "Today", "In all", "Under way", "Calls")
+    lines = []
     for one in accounts:
         if one.name == ALL or one.total.calls or one.held.calls:
             money = (one.today.nano, one.total.nano, one.held.nano)
-            table.add_row(Text(one.name), *map(dollars, money), f"{one.total.calls:,}")
-    return table
+            lines.append((one.name, *map(dollars, money), f"{one.total.calls:,}"))
+    headings = ("Charged to", "Today", "In all", "Under way", "Calls")
+    return Table.of(headings, lines, layout=("prose",))
 
 
 def _limits(limits: "tuple[LimitStatus, ...]") -> list[Table | Text]:
@@ -156,27 +154,19 @@ def _limits(limits: "tuple[LimitStatus, ...]") -> list[Table | Text]:
         return [
             Text("No limit is set: [[budgets]] sets one, and farthing keys limit one of a key.")
         ]
-    table = _table(["Limit"], "Spent", "Held", "Left", "Resets (UTC)")
+    lines = []
     for one in limits:
         limit = one.limit
         period = "in all" if limit.period == "total" else f"a {limit.period}"
-        table.add_row(
-            Text(f"{limit.account} {said(limit.unit, limit.most)} {period}"),
-            *(_amount(limit.unit, part) for part in (one.spent, one.held, one.left)),
-            "never" if one.resets_at is None else f"{one.resets_at:%m-%d %H:%M}",
+        lines.append(
+            (
+                f"{limit.account} {said(limit.unit, limit.most)} {period}",
+                *(_amount(limit.unit, part) for part in (one.spent, one.held, one.left)),
+                "never" if one.resets_at is None else f"{one.resets_at:%m-%d %H:%M}",
+            )
         )
-    return [table]
-
-
-def _table(names: Sequence[str], *figures: str) -> Table:
-    table = plain_table()
-    *before, last = names
-    for title in before:
-        table.add_column(title, no_wrap=True)
-    table.add_column(last, ratio=1, overflow="fold")
-    for title in figures:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
+    headings = ("Limit", "Spent", "Held", "Left", "Resets (UTC)")
+    return [Table.of(headings, lines, layout=("prose",))]
 
 
 def _amount(unit: str, amount: int) -> str:
@@ -217,12 +207,13 @@ def _show_unknown(unknown: "tuple[Unknown, ...]", as_json: bool) -> None:
     if not unknown:
         remark("no call is of unknown outcome")
         return
-    table = _table(["Id", "Charged to"], "When (UTC)", "Most")
-    for one in unknown:
-        to = Text(", ".join(one.accounts[1:]))
-        when = f"{one.made_at:%m-%d %H:%M}"
-        table.add_row(one.id[:SHOWN], to, when, dollars(one.amount.nano))
-    show(table)
+    columns = (
+        ("Id", lambda call: call.id[:SHOWN]),
+        ("Charged to", lambda call: ", ".join(call.accounts[1:])),
+        ("When (UTC)", lambda call: f"{call.made_at:%m-%d %H:%M}"),
+        ("Most", lambda call: dollars(call.amount.nano)),
+    )
+    show(Table(columns, unknown, layout=("word", "prose")))
 
 
 def _plain(one: "Unknown") -> dict[str, Any]:

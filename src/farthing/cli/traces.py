@@ -15,7 +15,7 @@ from farthing.cli.files import check_file, noted
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, UnknownNameError
-from farthing.reports.counted import counted
+from farthing.reports.table import counted
 
 if TYPE_CHECKING:
     from farthing.traces.store import Store

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import interruptible, remark, show, show_json
@@ -17,8 +16,7 @@ from farthing.cli.files import check_file
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError
-from farthing.reports.counted import counted
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table, counted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -170,15 +168,13 @@ def _check(pool: "Pool", nearly: Sequence[str]) -> None:
 def _table(found: "Summary") -> Table:
     from farthing.money import dollars
 
-    table = plain_table()
-    table.add_column("Asked for", ratio=1, overflow="fold")
-    for title in ("Requests", "Spent", "In background", "Saved"):
-        table.add_column(title, justify="right", no_wrap=True)
+    lines = []
     for line in found.lines:
         name = line.model if line.policy in (None, line.model) else f"{line.model} ({line.policy})"
         money = (line.spent_nano, line.later_nano, line.saved_nano)
-        table.add_row(Text(name), f"{line.requests:,}", *map(dollars, money))
-    return table
+        lines.append([name, f"{line.requests:,}", *map(dollars, money)])
+    headings = ("Asked for", "Requests", "Spent", "In background", "Saved")
+    return Table.of(headings, lines, layout=("prose",))
 
 
 def _sentence(found: "Summary") -> str:

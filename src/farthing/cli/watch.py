@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from farthing.cli.console import remark, show, show_json
 from farthing.cli.databases import database_of
 from farthing.cli.options import Json
 from farthing.errors import InputError
-from farthing.reports.counted import counted
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table, counted
 
 if TYPE_CHECKING:
     from farthing.gateway.monitoring.base import Alarm, Deployed, PromiseStatus
@@ -129,22 +127,25 @@ def _said(kept: "Sequence[PromiseStatus]") -> Iterable[RenderableType]:
 
 
 def _kept(kept: "Sequence[PromiseStatus]") -> Table:
-    table = _table("Promise", "Replies", "Drawn", "Graded", "Kept", "Promised", "Sent")
+    lines = []
     for one in kept:
         sent = "" if one.volunteered_share is None else f": {one.volunteered_share:.2f}"
         ends = (None, None) if one.changed else (one.low, one.high)
-        table.add_row(
-            Text(_name(one)),
-            *(f"{number:,}" for number in (one.replies, one.drawn, one.graded)),
-            _share(one.share, *ends),
-            "" if one.promised is None else f"{one.promised:g}",
-            f"{one.volunteered:,}{sent}",
+        lines.append(
+            (
+                _name(one),
+                *(f"{number:,}" for number in (one.replies, one.drawn, one.graded)),
+                _share(one.share, *ends),
+                "" if one.promised is None else f"{one.promised:g}",
+                f"{one.volunteered:,}{sent}",
+            )
         )
         if (recent := one.recent) is not None:
             since = f"{'  ' if one.group else ''}  since {'closing' if recent.closed else 'alarm'}"
             share = _share(recent.share, recent.low, recent.high)
-            table.add_row(since, "", "", f"{recent.graded:,}", share, "", "")
-    return table
+            lines.append((since, "", "", f"{recent.graded:,}", share, "", ""))
+    headings = ("Promise", "Replies", "Drawn", "Graded", "Kept", "Promised", "Sent")
+    return Table.of(headings, lines, layout=["text"] * len(headings))
 
 
 def _share(share: float | None, low: float | None, high: float | None) -> str:
@@ -160,28 +161,20 @@ def _name(one: "PromiseStatus") -> str:
 
 
 def _alarms(alarms: "Sequence[Alarm]") -> Table:
-    table = _table("Alarm", "Policy", "Signal", "Since", last="Says")
-    for one in alarms:
-        at = f"{one.at:%Y-%m-%d %H:%M}"
-        table.add_row(one.id, Text(one.policy), one.signal, at, Text(one.says))
-    return table
+    lines = [
+        (alarm.id, alarm.policy, alarm.signal, f"{alarm.at:%Y-%m-%d %H:%M}", alarm.says)
+        for alarm in alarms
+    ]
+    headings = ("Alarm", "Policy", "Signal", "Since", "Says")
+    return Table.of(headings, lines, layout=[*["text"] * 4, "prose"])
 
 
 def _deployments(deployed: "Sequence[Deployed]") -> Table:
-    table = _table("Since", "Policy", "Certificate", "How", "By")
+    lines = []
     for one in deployed:
         mode = "" if one.mode == "default" else f"/{one.mode}"
         mark = (one.certificate or "promises nothing")[:16]
-        policy = Text(f"{one.policy}{mode}")
-        table.add_row(f"{one.at:%Y-%m-%d %H:%M}", policy, mark, one.how, Text(one.by or "gateway"))
-    return table
-
-
-def _table(first: str, *others: str, last: str | None = None) -> Table:
-    table = plain_table()
-    table.add_column(first, overflow="fold")
-    for title in others:
-        table.add_column(title, overflow="fold")
-    if last is not None:
-        table.add_column(last, ratio=1, overflow="fold")
-    return table
+        policy, at = f"{one.policy}{mode}", f"{one.at:%Y-%m-%d %H:%M}"
+        lines.append((at, policy, mark, one.how, one.by or "gateway"))
+    headings = ("Since", "Policy", "Certificate", "How", "By")
+    return Table.of(headings, lines, layout=["text"] * len(headings))

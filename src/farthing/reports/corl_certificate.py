@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from farthing.corl.certificate import Certified
 from farthing.corl.traces import role_of
 from farthing.money import rounded_usd, significant, usd_from_nano
 from farthing.process.value import Figures
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 
 Record = dict[str, Any]
 
@@ -68,15 +67,12 @@ def _money(found: Certified) -> str:
 
 
 def _modes(found: Certified) -> Table:
-    table = plain_table()
-    table.add_column("", overflow="fold")
-    for heading in ("USD a question", found.found.value.measure):
-        table.add_column(heading, justify="right")
+    lines = []
     for mode in found.recorded.modes:
         label = f"{mode.name}, proved" if mode == found.mode else mode.name
-        table.add_row(*_row(label, found.figures[role_of(mode)]))
-    table.add_row(*_row(f"{found.recorded.reference} alone (reference)", _theirs(found)))
-    return table
+        lines.append(_row(label, found.figures[role_of(mode)]))
+    lines.append(_row(f"{found.recorded.reference} alone (reference)", _theirs(found)))
+    return Table.of(("", "USD a question", found.found.value.measure), lines)
 
 
 def _row(label: str, figures: Figures) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """How one bundle did on its test questions, for a terminal."""
 
+from rich import table as drawn
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from farthing.money import significant
@@ -12,7 +12,7 @@ from farthing.promises.kinds.pac import PacPromise
 from farthing.promises.kinds.split import SplitPromise
 from farthing.promises.kinds.weighted import WeightedPromise
 from farthing.recommendation.evaluate import BundleEvaluation
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 from farthing.reports.value import beside
 from farthing.traces.grades.named import reference_of
 
@@ -46,20 +46,19 @@ MONEY = ("cost_usd", "total_cost_usd")
 
 def measured(found: BundleEvaluation) -> Group:
     """Show the money first, then every metric, its interval, and what was promised."""
-    table = plain_table()
     reference = reference_of(found.value.grade)
     headings = LINES if reference is None else LINES | OF_AGREEMENT
     by = "" if reference is None else f", by the answers of {reference}"
-    table.add_column(f"Of these questions{by}", overflow="fold")
-    table.add_column("Value", justify="right")
-    table.add_column("95 % interval", justify="right")
+    lines = []
     for metric, heading in headings.items():
         if metric not in found.metrics:
             continue
         value = found.metrics[metric]
         shown = significant(value) if metric in MONEY else f"{value:.3f}"
         interval = found.intervals.get(metric)
-        table.add_row(heading, shown, f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "")
+        ends = f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
+        lines.append((heading, shown, ends))
+    table = Table.of((f"Of these questions{by}", "Value", "95 % interval"), lines)
     worth = beside(found.value, found.alone)
     return Group(worth, Text(""), table, Text(""), *_promise(found))
 
@@ -71,9 +70,9 @@ def promised(certificate: Certificate, value: Value | None = None) -> Group:
     return Group(*worth, Text(certificate.sentence()), Text(plain), Text(""), _facts(certificate))
 
 
-def _facts(certificate: Certificate) -> Table:
+def _facts(certificate: Certificate) -> drawn.Table:
     """Show what a certificate says beside its sentence."""
-    table = Table.grid(padding=(0, 2, 0, 0))
+    table = drawn.Table.grid(padding=(0, 2, 0, 0))
     table.add_row("threshold", f"kappa = {certificate.kappa:.4g}{_rank(certificate)}")
     match certificate.promise:
         case SplitPromise(interval=(low, high)) | PacPromise(interval=(low, high)):

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from math import ceil
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from farthing.money import significant
 from farthing.process.value import Figures
 from farthing.recommendation.record import Recommendation
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 
 SHOWN = 6
 """Of those that were tried."""
@@ -55,24 +54,19 @@ def _who(found: Recommendation) -> str:
 
 
 def _models(found: Recommendation) -> Table:
-    table = plain_table()
-    table.add_column("", overflow="fold")
-    for heading in ("USD a question", found.measure, "median s", "95 % in s"):
-        table.add_column(heading, justify="right")
-    value = found.found.value
-    if value is not None:
-        proved = found.certificate is not None and found.certificate.promises
-        label = f"{found.name}, proved" if proved else found.name
-        table.add_row(*_row(label, value.yours), style="bold")
+    proved = found.certificate is not None and found.certificate.promises
+    label = f"{found.name}, proved" if proved else found.name
+    lines = [_row(label, found.found.value.yours)]
     alone = {name: each for name, each in found.models.items() if each is not None}
     for name, each in sorted(alone.items(), key=lambda item: -item[1].cost_nano):
         mark = " (guessed)" if found.guessed else " (reference)"
         label = f"{name} alone{mark if name == found.reference else ''}"
-        table.add_row(*_row(label, each))
+        lines.append(_row(label, each))
     for name, missing in found.models.items():
         if missing is None:
-            table.add_row(f"{name} alone", "not recorded", "", "", "")
-    return table
+            lines.append((f"{name} alone", "not recorded", "", "", ""))
+    headings = ("", "USD a question", found.measure, "median s", "95 % in s")
+    return Table.of(headings, lines, bold=(0,))
 
 
 def _row(label: str, figures: Figures) -> tuple[str, ...]:

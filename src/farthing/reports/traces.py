@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.money import significant, usd_from_nano
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
 from farthing.traces.copies import n_distinct, said
 from farthing.traces.grades.named import ungraded_questions
@@ -49,14 +47,14 @@ def describe(source: str, traces: TraceArrays) -> Group:
 
 
 def _sampled(traces: TraceArrays) -> str:
-    """Say what voting on samples comes to, which `farthing samples` says more of."""
+    """Say what voting on samples comes to, which `farthing study samples` says more of."""
     answer, right, _ = sampled(traces)
     vote = leaders(answer)[:, -1]
     voted = ((answer == vote[:, None]) & right).any(axis=1).mean()
     said = f"one is right {right.mean():.1%} of the time, the vote of all {voted:.1%}; "
     return (
         f"{traces.horizon} samples of one model for each question: "
-        f"{'' if traces.ungraded.any() else said}`farthing samples` says how many to take"
+        f"{'' if traces.ungraded.any() else said}`farthing study samples` says how many to take"
     )
 
 
@@ -242,23 +240,22 @@ def _missing(lack: dict[str, int]) -> str:
 
 
 def _roles(traces: TraceArrays) -> Table:
-    table = plain_table()
-    for heading in ("Role", "Model"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("Answers", "Right", "by round", "USD a call"):
-        table.add_column(heading, justify="right")
+    lines = []
     for place, (role, model) in enumerate(zip(traces.roles, traces.models, strict=True)):
         answered = traces.answer[:, :, place] != NO_ANSWER
         cost_usd = _call_cost_usd(traces, place)
-        table.add_row(
-            escape(role),
-            escape(model) or "–",
-            f"{int(answered.sum()):,}",
-            _shown(_right(traces, place), 3),
-            " ".join(_shown(share, 2) for share in _right_by_round(traces, place)[:NAMED]),
-            "–" if cost_usd is None else significant(cost_usd),
+        lines.append(
+            (
+                role,
+                model or "–",
+                f"{int(answered.sum()):,}",
+                _shown(_right(traces, place), 3),
+                " ".join(_shown(share, 2) for share in _right_by_round(traces, place)[:NAMED]),
+                "–" if cost_usd is None else significant(cost_usd),
+            )
         )
-    return table
+    headings = ("Role", "Model", "Answers", "Right", "by round", "USD a call")
+    return Table.of(headings, lines, layout=("text", "text", "figure", "figure", "figures"))
 
 
 def _shown(share: float | None, digits: int) -> str:

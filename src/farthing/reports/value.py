@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 from rich.console import Group
-from rich.markup import escape
 from rich.text import Text
 
 from farthing.methods.baselines.models import NOT_ALONE
 from farthing.money import significant
 from farthing.process.value import Figures, Value
-from farthing.reports.plain_table import plain_table
+from farthing.reports.table import Table
 
 
 def beside(value: Value, alone: Mapping[str, Figures | None]) -> Group:
@@ -19,22 +18,22 @@ def beside(value: Value, alone: Mapping[str, Figures | None]) -> Group:
         value: the statement.
         alone: role to what it came to by itself; None where it was not recorded alone.
     """
-    table = plain_table()
-    table.add_column(f"{value.yours.questions:,} {value.part} questions", overflow="fold")
     timed = any(one and one.latency_s for one in (value.yours, *alone.values()))
-    for heading in (
+    headings = (
+        f"{value.yours.questions:,} {value.part} questions",
         "USD a question",
         value.measure.capitalize(),
         *(("Median", "95th") if timed else ()),
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
+    )
     unanswered = value.yours.unanswered
     you = f"You, {unanswered:,} unanswered" if unanswered else "You"
-    table.add_row(you, *_cells(value.yours), style="bold")
-    for role, figures in alone.items():
-        cells = _cells(figures) if figures else [NOT_ALONE]
-        table.add_row(f"Always {escape(role)}", *cells)
-    return Group(table, *map(Text, value.findings()))
+    lines = [[you, *_cells(value.yours)]]
+    lines += [
+        [f"Always {role}", *(_cells(figures) if figures else [NOT_ALONE])]
+        for role, figures in alone.items()
+    ]
+    lines = [line + [""] * (len(headings) - len(line)) for line in lines]
+    return Group(Table.of(headings, lines, bold=(0,)), *map(Text, value.findings()))
 
 
 def _cells(figures: Figures) -> list[str]:

@@ -1,1 +1,1 @@
-"""Side studies: what a budget, memory, samples, parts or plans are worth, beside baselines."""
+"""Side studies: one question about recorded or simulated work, one file each."""

@@ -8,6 +8,9 @@ newcomer as right as is estimated.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -16,7 +19,9 @@ from farthing.features.question import QuestionFeatures
 from farthing.methods.estimators.base import History, refuse_rounds
 from farthing.methods.estimators.v0 import V0
 from farthing.methods.routers.v0 import V0Policy, chosen, router, with_one_more
-from farthing.studies.batch_allocation import SURE
+from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
+from farthing.reports.table import Table, counted
+from farthing.studies.study import LEVEL, Seed, StudyContext, StudyOption, StudyReport, TracesFiles
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.copies import Together
 
@@ -25,11 +30,110 @@ DRAWS = 1_000
 LEARNED = 0.6
 """Share of the pool's questions that is learned from; the others are routed."""
 BUDGETS = 5
-"""Between the cheapest and the dearest model's price, where nobody names one."""
+"""Between the cheapest and the most expensive model's price, where nobody names one."""
+
+
+KEY = (
+    "Each question goes to one model, by estimated success and price, on average within the "
+    "budget. Right: on {} held out, as recorded of the others, as estimated of the "
+    "one that joins."
+)
 
 
 @dataclass(frozen=True)
-class Few:
+class ColdStart:
+    """Say what a model would be worth to a pool that it joins, from a handful of its outcomes.
+
+    What makes questions hard is learned from the pool; how able the newcomer is, from its few
+    outcomes, without training anything on it. Then questions are routed by estimated success and
+    price, with it and without it.
+
+    Example: farthing study joins --traces pool.jsonl.gz --new few.jsonl --budget 0.0002
+    """
+
+    traces: TracesFiles
+    new: Annotated[Path, StudyOption("Graded calls of the model that joins.")]
+    model: Annotated[str | None, StudyOption("Which one joins, where FILE has several.")] = None
+    budget: Annotated[
+        list[Fraction] | None, StudyOption("For a question, on average; may be repeated.")
+    ] = None
+    seed: Seed = 0
+
+    def measure(self, context: StudyContext) -> "Joined":
+        """Estimate the newcomer, and route held-out questions with it and without it."""
+        pool = context.read_traces(*self.traces)
+        newcomer = Newcomer.of(context.read_traces(self.new), self.model)
+        context.check_costs(pool)
+        budgets = [int(budget * NANO_PER_USD) for budget in self.budget or []]
+        return join(pool, newcomer, budgets_nano=budgets, seed=self.seed)
+
+    def report(self, measured: "Joined") -> StudyReport:
+        """Say what it costs, what it is expected to do, and who would be asked."""
+        newcomer, (low, high) = measured.newcomer, measured.interval
+        n, right = len(newcomer.history.right), int(newcomer.history.right.sum())
+        others = [
+            {"model": name, "cost_usd": usd_from_nano(cost), "accuracy": share}
+            for name, cost, share in measured.others
+        ]
+        own = {
+            "model": newcomer.name,
+            "cost_usd": usd_from_nano(newcomer.cost_nano),
+            "accuracy": measured.accuracy,
+        }
+        models = sorted([*others, own], key=lambda model: (model["cost_usd"], model["model"]))
+        beside = Table(
+            (
+                ("Model", lambda r: r["model"] + (" (joins)" if r is own else "")),
+                ("USD a question", lambda r: significant(r["cost_usd"], 4)),
+                ("right", lambda r: f"{r['accuracy']:.1%}"),
+            ),
+            models,
+            bold=(models.index(own),),
+        )
+        budgets = Table(
+            (
+                ("Budget, USD a question", lambda r: significant(r["budget_usd"], 4)),
+                ("right without it", lambda r: _share(r["right_without"])),
+                ("with it", lambda r: _share(r["right_with"])),
+                ("asked it", lambda r: f"{r['share_asked']:.0%}"),
+            ),
+            [row.record for row in measured.rows],
+            layout=(),
+        )
+        return StudyReport(
+            f"{self.new.name}: {newcomer.name} costs {dollars(newcomer.cost_nano)} a question and "
+            f"is expected right on {measured.accuracy:.1%} (95 %: {low:.1%} to {high:.1%})",
+            (
+                (
+                    f"From {counted(n, 'outcome')}, {right:,} of them right, and "
+                    f"{counted(measured.questions, 'question')} to "
+                    f"{counted(len(measured.models), 'other model')}; it was asked nothing more."
+                ),
+                beside,
+                budgets,
+            ),
+            {
+                "model": newcomer.name,
+                "outcomes": n,
+                "right": right,
+                "cost_usd": own["cost_usd"],
+                "accuracy": measured.accuracy,
+                "accuracy_interval": list(measured.interval),
+                "questions": measured.questions,
+                "routed": measured.routed,
+                "others": others,
+                "budgets": budgets.records,
+            },
+            KEY.format(counted(measured.routed, "question")),
+        )
+
+
+def _share(value: float | None) -> str:
+    return "too dear" if value is None else f"{value:.1%}"
+
+
+@dataclass(frozen=True)
+class Newcomer:
     """The model that joins, and what it did."""
 
     name: str
@@ -38,7 +142,7 @@ class Few:
     """Mean price of a question, rounded up."""
 
     @classmethod
-    def of(cls, traces: TraceArrays, name: str | None = None) -> "Few":
+    def of(cls, traces: TraceArrays, name: str | None = None) -> "Newcomer":
         """Return one model of recorded questions.
 
         Raises:
@@ -59,7 +163,7 @@ class Few:
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedBudget:
     """What routing by estimated success comes to at one budget."""
 
     budget_nano: int
@@ -71,12 +175,22 @@ class Routed:
     share: float
     """Of the questions that go to it."""
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The row for JSON."""
+        return {
+            "budget_usd": usd_from_nano(self.budget_nano),
+            "right_without": self.without,
+            "right_with": self.joined,
+            "share_asked": self.share,
+        }
+
 
 @dataclass(frozen=True)
 class Joined:
     """What is known of the newcomer, and what it brings."""
 
-    few: Few
+    newcomer: Newcomer
     models: tuple[str, ...]
     """The others."""
     questions: int
@@ -89,24 +203,15 @@ class Joined:
     """The others, from the cheapest: name, mean price in nano-dollars, share of right answers."""
     routed: int
     """Questions that were held out to be routed."""
-    rows: tuple[Routed, ...]
+    rows: tuple[RoutedBudget, ...]
 
 
-def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed: int = 0) -> Joined:
-    """Say what a model would be worth to a pool.
-
-    Args:
-        pool: graded questions of the models that are there.
-        few: the model that would join them.
-        budgets_nano: for a question on average; none: `BUDGETS` between the prices of all models.
-        seed: of training and of the interval.
-
-    Raises:
-        InputError: the pool is none, it has no texts, or the model is in it already.
-        MissingExtraError: what learning needs is not installed.
-    """
-    if few.name in pool.roles:
-        raise InputError(f"{few.name} is in the pool already; give its outcomes another role")
+def join(
+    pool: TraceArrays, newcomer: Newcomer, *, budgets_nano: Sequence[int] = (), seed: int = 0
+) -> Joined:
+    """Say what a model would be worth to a pool."""
+    if newcomer.name in pool.roles:
+        raise InputError(f"{newcomer.name} is in the pool already; give its outcomes another role")
     rng = np.random.default_rng(seed)
     together = Together.of(pool.content, np.arange(len(pool)))
     order = rng.permutation(together.distinct)
@@ -117,13 +222,13 @@ def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed:
         V0.fit(pool.take(together.all_of(order[:cut])), seed),
         QuestionFeatures.of(pool),
     )
-    ability = learned.ability(few.history)
+    ability = learned.ability(newcomer.history)
     draws = rng.normal(size=(DRAWS, len(ability.mode)))
     shares = learned.accuracy(ability, asked, draws)
-    low, high = np.quantile(shares, [SURE / 2, 1 - SURE / 2]).tolist()
+    low, high = np.quantile(shares, [LEVEL / 2, 1 - LEVEL / 2]).tolist()
     made = pool.made[:, 0]
     mean = -(-pool.cost_nano[:, 0].sum(axis=0) // np.maximum(made.sum(axis=0), 1))
-    prices = np.append(mean, few.cost_nano)
+    prices = np.append(mean, newcomer.cost_nano)
     first = router(learned, mean.astype(np.float64))
     both = with_one_more(first, ability, prices.astype(np.float64))
     right = (pool.correct[:, 0] & made).sum(axis=0) / np.maximum(made.sum(axis=0), 1)
@@ -133,13 +238,13 @@ def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed:
     held = held.take(np.flatnonzero(_graded(held).any(axis=1)))
     if not len(held):
         raise InputError(f"{len(pool)} questions are too few: none is left to route")
-    before, after = _Curve.of(held, first), _Curve.of(held, both, few.cost_nano)
+    before, after = _Curve.of(held, first), _Curve.of(held, both, newcomer.cost_nano)
     rows = tuple(_routed(budget, before, after) for budget in budgets)
     return Joined(
-        few,
+        newcomer,
         pool.roles,
         len(pool),
-        float(learned.success(few.history, asked).mean()),
+        float(learned.success(newcomer.history, asked).mean()),
         (low, high),
         tuple((pool.roles[m], int(mean[m]), float(right[m])) for m in rank),
         len(held),
@@ -150,7 +255,7 @@ def join(pool: TraceArrays, few: Few, *, budgets_nano: Sequence[int] = (), seed:
 def _between(low: int, high: int) -> list[int]:
     """Return budgets from one price to another, each as many times the one before."""
     sums = np.geomspace(max(1, low), max(1, high), BUDGETS)
-    return [int(one) for one in np.ceil(sums)]
+    return [int(budget) for budget in np.ceil(sums)]
 
 
 def _graded(pool: TraceArrays) -> BoolArray:
@@ -199,11 +304,11 @@ class _Curve:
         return int(np.where(fits, self.expected, -1.0).argmax()) if fits.any() else None
 
 
-def _routed(budget: int, before: _Curve, after: _Curve) -> Routed:
-    one, two = before.within(budget), after.within(budget)
-    return Routed(
+def _routed(budget: int, before: _Curve, after: _Curve) -> RoutedBudget:
+    without, joined = before.within(budget), after.within(budget)
+    return RoutedBudget(
         budget,
-        None if one is None else float(before.right[one]),
-        None if two is None else float(after.right[two]),
-        0.0 if two is None else float(after.last[two]),
+        None if without is None else float(before.right[without]),
+        None if joined is None else float(after.right[joined]),
+        0.0 if joined is None else float(after.last[joined]),
     )

@@ -1,24 +1,169 @@
 """What to pay for memory: learn on graded questions, then put contexts together under a budget."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.agents.budget_mem.learner import Family, Learner, fit_family
 from farthing.methods.agents.budget_mem.modules import MODULES, Search, least_nano
 from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, Choose, Fixed, Remembered, Router
-from farthing.methods.agents.budget_mem.table import Reader, Table, tabulate, tiers_of
+from farthing.methods.agents.budget_mem.table import Reader, tabulate, tiers_of
+from farthing.methods.agents.budget_mem.table import Table as TierTable
 from farthing.methods.base import Progress
-from farthing.money import dollars
+from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
+from farthing.reports.table import Record, Table, counted
+from farthing.studies.study import Seed, StudyContext, StudyOption, StudyReport
 from farthing.tasks.base import Question
-from farthing.tasks.linked_facts import extract
+from farthing.tasks.linked_facts import extract, linked_facts
+from farthing.tasks.local_search import LocalSearch, read_corpus
+from farthing.tasks.questions import load_questions
+
+if TYPE_CHECKING:
+    from farthing.methods.agents.budget_mem.learner import Family, Learner
+
+MADE_UP = 240
+"""Questions about made-up documents."""
+KEY = (
+    "* held to the budget. Fixed: the tiers of search, link, filter, rank and read that were "
+    "best within it on {} to learn from. ± half a 95 % interval."
+)
 
 
 @dataclass(frozen=True)
-class Row:
+class MemoryTiers:
+    """Put a context together for each question from documents, and pay only for what it takes.
+
+    Five modules (search, link, filter, rank, read) have three tiers each. On graded questions it
+    learns which tiers a question takes (BudgetMem); then all contexts together stay within the
+    budget. An answer counts as right where an accepted one stands in the context.
+
+    Example: farthing study memory --documents docs.jsonl --graded graded.jsonl
+    --questions new.jsonl --budget 0.02 --out contexts.jsonl
+    """
+
+    budget: Annotated[Fraction, StudyOption("For all questions together; hard.")]
+    documents: Annotated[
+        Path | None,
+        StudyOption(
+            "What is searched: JSON Lines with `title` and `text`. Without it, made-up "
+            "documents of linked facts."
+        ),
+    ] = None
+    graded: Annotated[
+        Path | None,
+        StudyOption("Questions with accepted answers (`question`, `gold`) to learn by."),
+    ] = None
+    questions: Annotated[
+        Path | None,
+        StudyOption(
+            "The questions of the budget: JSON Lines with `question`. Without it, half of the "
+            "graded ones, which nothing is learned from."
+        ),
+    ] = None
+    out: Annotated[Path | None, StudyOption("A context for each, as JSON Lines.")] = None
+    updates: Annotated[int, StudyOption("Of each of the twelve trainings.", least=1)] = 300
+    seed: Seed = 0
+
+    def measure(self, context: StudyContext) -> "MemoryComparison":
+        """Learn on the graded questions, and put contexts together for the others."""
+        from farthing.methods.agents.budget_mem.learner import Learner  # noqa: PLC0415 - torch
+
+        if self.out is not None:
+            context.check_file(self.out)
+        world, learned, asked = self._questions(context)
+        nano = int(self.budget * NANO_PER_USD)
+        progress = context.progress("trying all tiers"), context.progress("training")
+        learner = Learner(updates=self.updates, seed=self.seed)
+        compared = compare_memories(world, learned, asked, nano, learner, progress)
+        context.remark(f"learned from {counted(compared.learned, 'graded question')}")
+        if self.out is not None:
+            lines = [
+                {
+                    "id": question.id,
+                    "question": question.text,
+                    "tiers": memory.said,
+                    "cost_usd": usd_from_nano(memory.cost_nano),
+                    "context": memory.context,
+                }
+                for question, memory in zip(asked, compared.rows[0].remembered, strict=True)
+            ]
+            text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+            self.out.write_text(text + "\n", encoding="utf-8")
+            context.remark(f"contexts: {self.out}")
+        return compared
+
+    def _questions(self, context: StudyContext) -> tuple["World", list[Question], list[Question]]:
+        """Return what is searched and who reads, what is learned from, and what is asked."""
+        rng = np.random.default_rng(self.seed)
+        if self.documents is None:
+            if self.graded is not None or self.questions is not None:
+                raise InputError("these questions are about no documents; give --documents as well")
+            made = linked_facts(MADE_UP, rng)
+            context.remark("note: documents and questions are made up, as no --documents are given")
+            world, known = World(LocalSearch(made.documents).find, follows), list(made.questions)
+        else:
+            if self.graded is None:
+                raise InputError(
+                    "there is nothing to learn from; give --graded, questions with `gold`"
+                )
+            world = World(LocalSearch(read_corpus(self.documents)).find, stands)
+            known = load_questions("text", self.graded)
+            bare = [question.id for question in known if not question.gold]
+            if bare:
+                raise InputError(
+                    f"{self.graded}: question {bare[0]} has no accepted answer; give it `gold`"
+                )
+        if self.questions is not None:
+            return world, known, load_questions("text", self.questions, graded=False)
+        if len(known) < 2:
+            raise InputError("one graded question cannot be halved; give more, or --questions")
+        order = rng.permutation(len(known))
+        half = len(known) // 2
+        return world, [known[i] for i in order[:half]], [known[i] for i in order[half:]]
+
+    def report(self, measured: "MemoryComparison") -> StudyReport:
+        """Say what each way of paying costs and brings."""
+        n = len(measured.rows[0].remembered)
+
+        def right(record: Record) -> str:
+            mean = record["right"]
+            if mean is None:
+                return "not graded"
+            return f"{100 * mean:.1f} ± {196 * sqrt(mean * (1 - mean) / n):.1f}"
+
+        table = Table(
+            (
+                ("Memory", lambda r: r["name"] + (" *" if r["held"] else "")),
+                ("USD in all", lambda r: significant(r["total_cost_usd"])),
+                ("a question", lambda r: significant(r["cost_usd"])),
+                ("right, %", right),
+            ),
+            [row.record for row in measured.rows],
+        )
+        source = (self.documents or Path("made-up documents")).name
+        return StudyReport(
+            f"{source}: {counted(n, 'question')}, a budget of {dollars(measured.budget_nano)}",
+            (table,),
+            {
+                "questions": n,
+                "learned_from": measured.learned,
+                "budget_usd": usd_from_nano(measured.budget_nano),
+                "weight": measured.weight,
+                "rows": table.records,
+            },
+            KEY.format(counted(measured.learned, "question")),
+        )
+
+
+@dataclass(frozen=True)
+class MemoryRow:
     """What one way of paying for memory comes to on the questions that are asked."""
 
     name: str
@@ -32,14 +177,25 @@ class Row:
     @property
     def cost_nano(self) -> int:
         """What all questions cost together, in nano-dollars."""
-        return sum(one.cost_nano for one in self.remembered)
+        return sum(memory.cost_nano for memory in self.remembered)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The row for JSON."""
+        return {
+            "name": self.name,
+            "held": self.held,
+            "total_cost_usd": usd_from_nano(self.cost_nano),
+            "cost_usd": usd_from_nano(self.cost_nano) / len(self.remembered),
+            "right": None if self.right is None else float(np.mean(self.right)),
+        }
 
 
 @dataclass(frozen=True)
-class Study:
+class MemoryComparison:
     """Every way of paying, the one within the budget first."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MemoryRow, ...]
     budget_nano: int
     learned: int
     """Questions that were learned from."""
@@ -69,39 +225,25 @@ def stands(question: Question, context: str) -> bool:
     return any(re.search(rf"\b{re.escape(g.casefold())}\b", text) for g in question.gold)
 
 
-def study(
+def compare_memories(
     world: World,
     graded: Sequence[Question],
     asked: Sequence[Question],
     budget_nano: int,
-    learner: Learner,
+    learner: "Learner",
     progress: tuple[Progress, Progress],
-) -> Study:
-    """Learn what to pay for on graded questions, and put contexts together for others.
+) -> MemoryComparison:
+    """Learn what to pay for on graded questions, and put contexts together for others."""
+    from farthing.methods.agents.budget_mem.learner import fit_family  # noqa: PLC0415 - torch
 
-    Args:
-        world: the documents, and who reads.
-        graded: questions with accepted answers, to learn from.
-        asked: the questions of the budget.
-        budget_nano: for all of these together; never exceeded.
-        learner: how routers are trained; the same seed gives the same result.
-        progress: told of the table, and of the training.
-
-    Raises:
-        InputError: the budget does not pay for the low tiers of all questions.
-    """
     check_budget(budget_nano, len(asked))
     table = tabulate(graded, world.search, world.reader, progress[0])
     family = fit_family(table, learner=learner, progress=progress[1])
-    return judged(world, table, family, asked, budget_nano)
+    return put_together(world, table, family, asked, budget_nano)
 
 
 def check_budget(budget_nano: int, n: int) -> None:
-    """Refuse a budget that does not pay for the low tiers of all questions.
-
-    Raises:
-        InputError: it does not.
-    """
+    """Refuse a budget that does not pay for the low tiers of all questions."""
     least = least_nano(BUDGET_MEM.prices) * n
     if budget_nano < least:
         raise InputError(
@@ -110,9 +252,9 @@ def check_budget(budget_nano: int, n: int) -> None:
         )
 
 
-def judged(
-    world: World, table: Table, family: Family, asked: Sequence[Question], budget_nano: int
-) -> Study:
+def put_together(
+    world: World, table: TierTable, family: "Family", asked: Sequence[Question], budget_nano: int
+) -> MemoryComparison:
     """Put contexts together for some questions: within the budget, and in other ways beside it."""
     mean = budget_nano / len(asked)
     own = family.within(mean)
@@ -120,32 +262,35 @@ def judged(
     fixed = int(np.where(cost <= max(mean, cost.min()), right - 1e-15 * cost, -1.0).argmax())
     ways: list[tuple[str, Choose, int | None]] = [
         ("BudgetMem", family.routers[own].choose, budget_nano),
-        (f"fixed: {named(tiers_of(fixed))}", Fixed(tiers_of(fixed)).choose, budget_nano),
+        (f"fixed: {tier_names(tiers_of(fixed))}", Fixed(tiers_of(fixed)).choose, budget_nano),
     ]
-    ways += [(f"BudgetMem, cost weighs {said}", one.choose, None) for said, one in _apart(family)]
+    ways += [
+        (f"BudgetMem, cost weighs {weights}", router.choose, None)
+        for weights, router in _apart(family)
+    ]
     ways += [(f"all {name}", Fixed((k,) * len(MODULES)).choose, None) for k, name in _ALIKE]
     rows = [_row(world, name, choose, asked, budget) for name, choose, budget in ways]
-    return Study(tuple(rows), budget_nano, len(table), family.weights[own])
+    return MemoryComparison(tuple(rows), budget_nano, len(table), family.weights[own])
 
 
-def _apart(family: Family) -> list[tuple[str, Router]]:
+def _apart(family: "Family") -> list[tuple[str, Router]]:
     """Return each router once, with the weights that it is the best for."""
-    found: list[tuple[float, float, Router]] = []
+    apart: list[tuple[float, float, Router]] = []
     for weight, router in zip(family.weights, family.routers, strict=True):
-        if found and found[-1][2] is router:
-            found[-1] = (found[-1][0], weight, router)
+        if apart and apart[-1][2] is router:
+            apart[-1] = (apart[-1][0], weight, router)
         else:
-            found.append((weight, weight, router))
-    return [(f"{a:g}" if a == b else f"{a:g} to {b:g}", router) for a, b, router in found]
+            apart.append((weight, weight, router))
+    return [(f"{a:g}" if a == b else f"{a:g} to {b:g}", router) for a, b, router in apart]
 
 
 _ALIKE = ((0, "low"), (1, "mid"), (2, "high"))
 
 
-def named(tiers: Sequence[int]) -> str:
+def tier_names(tiers: Sequence[int]) -> str:
     """Write tiers in a few letters, in the order of the modules.
 
-    >>> named((0, 1, 2, 1, 0))
+    >>> tier_names((0, 1, 2, 1, 0))
     'low mid high mid low'
     """
     return " ".join(("low", "mid", "high")[tier] for tier in tiers)
@@ -171,10 +316,10 @@ def _row(
     choose: Choose,
     asked: Sequence[Question],
     budget_nano: int | None,
-) -> Row:
+) -> MemoryRow:
     done = under(world, choose, asked, budget_nano)
     right = None
     if all(question.gold for question in asked):
         pairs = zip(asked, done, strict=True)
-        right = tuple(world.reader(question, one.context) for question, one in pairs)
-    return Row(name, tuple(done), right, budget_nano is not None)
+        right = tuple(world.reader(question, memory.context) for question, memory in pairs)
+    return MemoryRow(name, tuple(done), right, budget_nano is not None)

@@ -232,3 +232,12 @@ def _samples(arrays: TraceArrays) -> tuple[IntArray, FloatArray, IntArray]:
         return answer, arrays.correct[:, :, 0].astype(float), arrays.cost_nano[:, :, 0]
     answer, right, cost = sampled(arrays)
     return answer, right.astype(float), cost
+
+
+def logarithmic(batch: Batch) -> Batch:
+    """Return the batch whose values add up as the logarithms of chances do, within 0 and 1.
+
+    The largest sum is the largest product, so that a knapsack finds the likeliest whole task.
+    """
+    value = 1.0 - np.log(np.maximum(batch.value, LEAST)) / np.log(LEAST)
+    return Batch(np.clip(value, 0.0, 1.0), batch.expected_nano, batch.largest_nano, batch.offered)

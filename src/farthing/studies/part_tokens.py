@@ -21,8 +21,7 @@ from farthing.methods.allocators.plan_and_budget import (
     shares,
     whole,
 )
-from farthing.studies.part_samples import Ids, Part, in_rows, shared_ids
-from farthing.studies.pipeline_parts import logarithmic
+from farthing.studies.part_samples import Ids, Part, in_rows, logarithmic, shared_ids
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 EVENLY, CURVES = "even shares", "Plan-and-Budget, by curves"
@@ -89,16 +88,7 @@ class Replies:
 
 
 def cap(parts: Sequence[Part], tokens: int, *, seed: int = 0) -> Caps:
-    """Share tokens among the parts of a task in several ways.
-
-    Args:
-        parts: their sample traces, of the same tasks, with `output_tokens`.
-        tokens: for one task, all its parts.
-        seed: of the halves.
-
-    Raises:
-        InputError: traces lack lengths, or are not of the same tasks, or there are too few tokens.
-    """
+    """Share tokens among the parts of a task in several ways."""
     ids = shared_ids(parts)
     if not ids.size:
         raise InputError("the parts' traces have different ids; give each task one id in all files")

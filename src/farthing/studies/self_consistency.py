@@ -6,13 +6,25 @@ of the questions. Intervals are over questions: orders of the same question are 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import isnan
+from typing import Annotated, Any
 
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.pets import FIRST, Pets, Plan
+from farthing.methods.allocators.pets import FIRST, Bucket, Pets, Plan
 from farthing.methods.base import Progress
+from farthing.money import significant, usd_from_nano
 from farthing.promises.statistics.binomial import binomial_cdf
+from farthing.reports.table import Heading, Record, Table, counted
+from farthing.studies.study import (
+    Seed,
+    StudyContext,
+    StudyOption,
+    StudyReport,
+    TracesFiles,
+    file_names,
+)
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.grades.named import ungraded_questions
 from farthing.traces.samples import leaders, sampled
@@ -23,6 +35,86 @@ WIDE = 1.96
 """Standard errors of a 95 % interval."""
 THRESHOLDS = 1.0 - np.geomspace(0.5, 1e-6, 80)
 """Of adaptive consistency: how sure it has to be that the leader stays."""
+
+
+@dataclass(frozen=True)
+class SelfConsistency:
+    """Say how to share samples among questions before a vote, and what that brings.
+
+    From recorded samples of one model: the same number for each, stopping once the leader is
+    likely to stay, and PETS, which takes samples where they are likeliest to settle the vote; as
+    one batch or one question after another. All are held to the same number on average.
+
+    Example: farthing study samples --traces samples.jsonl.gz --per-question 8
+    """
+
+    traces: TracesFiles
+    per_question: Annotated[int, StudyOption("Samples on average.", least=1)] = 8
+    orders: Annotated[int, StudyOption("Orders to draw samples in.", least=1)] = 20
+    seed: Seed = 0
+
+    def measure(self, context: StudyContext) -> "SampleComparison":
+        """Take samples in each way, in many orders."""
+        return compare(
+            context.read_samples(self.traces),
+            self.per_question,
+            orders=self.orders,
+            seed=self.seed,
+            progress=context.progress("drawing samples"),
+        )
+
+    def report(self, measured: "SampleComparison") -> StudyReport:
+        """Say what each way of sampling costs and brings, and what to do with a stream."""
+        n = len(measured.every.right)
+        columns: list[Heading] = [
+            ("Samples", lambda r: r["name"]),
+            ("USD a question", lambda r: significant(r["cost_usd"])),
+            ("samples", lambda r: f"{r['samples']:.1f}"),
+            (
+                "right, %",
+                lambda r: "not graded" if isnan(r["right"]) else _in_percent(r, "right"),
+            ),
+            ("vote of all, %", lambda r: _in_percent(r, "same_as_all")),
+        ]
+        table = Table(columns, [way.record for way in (*measured.results, measured.every)])
+        buckets = () if measured.plan is None else measured.plan.buckets
+        stream = [f"  {_bucket(bucket)}" for bucket in reversed(buckets)]
+        if measured.plan is not None:
+            stream = [f"One by one: take {FIRST} samples; where of these", *stream]
+        return StudyReport(
+            f"{file_names(self.traces)}: {counted(n, 'question')}, "
+            f"{counted(measured.per_question, 'sample')} each",
+            (table, *stream),
+            {
+                "questions": n,
+                "per_question": measured.per_question,
+                "orders": measured.orders,
+                "rows": table.records,
+                "plan": [
+                    {
+                        "agree": bucket.agree,
+                        "share": bucket.share,
+                        "samples": sum(bucket.samples) / len(bucket.samples),
+                        "slope": bucket.slope,
+                        "offset": bucket.offset,
+                    }
+                    for bucket in buckets
+                ],
+            },
+            f"Means over {counted(measured.orders, 'order')}; ± half a 95 % interval over "
+            "questions.",
+        )
+
+
+def _in_percent(record: Record, name: str) -> str:
+    return f"{100 * record[name]:.1f} ± {100 * record[name + '_half_interval']:.1f}"
+
+
+def _bucket(bucket: Bucket) -> str:
+    mean = sum(bucket.samples) / len(bucket.samples)
+    more = f"take {mean:.0f} in all" if round(mean) > FIRST else "stop"
+    agree = {0: "none is an answer", 1: "no two agree"}.get(bucket.agree, f"{bucket.agree} agree")
+    return f"{agree} ({bucket.share:.1%} of questions): {more}"
 
 
 @dataclass(frozen=True)
@@ -37,6 +129,20 @@ class Sampled:
     same: FloatArray
     """Whether the vote is that of all recorded samples."""
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The row for JSON."""
+        (right, right_half), (same, same_half) = interval(self.right), interval(self.same)
+        return {
+            "name": self.name,
+            "samples": float(self.samples.mean()),
+            "cost_usd": usd_from_nano(float(self.cost_nano.mean())),
+            "right": right,
+            "right_half_interval": right_half,
+            "same_as_all": same,
+            "same_as_all_half_interval": same_half,
+        }
+
     def lead(self, other: "Sampled") -> tuple[float, float]:
         """Return how many more answers are right than another's, and half its 95 % interval."""
         differences = self.right - other.right
@@ -44,7 +150,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SampleComparison:
     """All ways of sampling, and the plan that was learned from all questions."""
 
     results: tuple[Sampled, ...]
@@ -62,12 +168,8 @@ Taken = Callable[[IntArray, IntArray], IntArray]
 
 def compare(
     traces: TraceArrays, per_question: int, *, orders: int, seed: int, progress: Progress
-) -> Comparison:
-    """Take samples in each way, in many orders, with so many a question at most on average.
-
-    Raises:
-        InputError: these are no samples, or fewer were recorded.
-    """
+) -> SampleComparison:
+    """Take samples in each way, in many orders, with so many a question at most on average."""
     answer, right, cost = sampled(traces)
     most = answer.shape[1]
     if not traces.complete.all():
@@ -108,7 +210,7 @@ def compare(
     )
     results = tuple(Sampled(name, *(sums[name] / orders)) for name in ways)
     plan = Pets().plan(answer, per_question) if per_question >= FIRST else None
-    return Comparison(results, every, plan, per_question, orders)
+    return SampleComparison(results, every, plan, per_question, orders)
 
 
 def interval(values: FloatArray) -> tuple[float, float]:
@@ -134,12 +236,12 @@ def surety(answer: IntArray) -> FloatArray:
         [[binomial_cdf(a, a + b + 1, 0.5) for b in range(most + 1)] for a in range(most + 1)]
     )
     counts = np.zeros((n, int(answer.max(initial=0)) + 3), dtype=np.int64)
-    found = np.zeros((n, most))
+    likely = np.zeros((n, most))
     for k in range(most):
         counts[np.arange(n), answer[:, k]] += answer[:, k] != NO_ANSWER
         top = np.partition(counts, -2, axis=1)[:, -2:]
-        found[:, k] = table[top[:, 1], top[:, 0]]
-    return found
+        likely[:, k] = table[top[:, 1], top[:, 0]]
+    return likely
 
 
 def _ways(per_question: int) -> dict[str, Taken]:
@@ -157,7 +259,7 @@ def _ways(per_question: int) -> dict[str, Taken]:
 
     def adapted(others: IntArray, ours: IntArray) -> IntArray:
         sure = surety(others)
-        means = np.array([_first(sure >= one).mean() for one in THRESHOLDS])
+        means = np.array([_first(sure >= level).mean() for level in THRESHOLDS])
         within = np.flatnonzero(means <= per_question)
         return adaptive(ours, float(THRESHOLDS[within[-1] if within.size else 0]))
 
@@ -171,21 +273,21 @@ def _ways(per_question: int) -> dict[str, Taken]:
 
 def _first(stops: BoolArray) -> IntArray:
     """Return the number of the first sample after which it stops; of the last where never."""
-    found: IntArray = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, stops.shape[1])
-    return found
+    first: IntArray = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, stops.shape[1])
+    return first
 
 
 def _grades(answer: IntArray, right: BoolArray) -> BoolArray:
     """Return whether each answer of a question is right, [n, A + 1]; the last is no answer."""
-    found = np.zeros((len(answer), int(answer.max(initial=0)) + 2), dtype=bool)
-    found[np.arange(len(answer))[:, None], answer] = right
-    found[:, NO_ANSWER] = False
-    return found
+    right_at = np.zeros((len(answer), int(answer.max(initial=0)) + 2), dtype=bool)
+    right_at[np.arange(len(answer))[:, None], answer] = right
+    right_at[:, NO_ANSWER] = False
+    return right_at
 
 
 def _permuted(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
-    found: IntArray = rng.permuted(np.broadcast_to(np.arange(shape[1]), shape), axis=1)
-    return found
+    drawn: IntArray = rng.permuted(np.broadcast_to(np.arange(shape[1]), shape), axis=1)
+    return drawn
 
 
 def _half(values: FloatArray) -> float:

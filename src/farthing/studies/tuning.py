@@ -1,333 +1,282 @@
-"""Try settings of a policy: chosen within the training part, then judged on test questions once.
+"""Try settings of a policy, and judge what won on questions that it never saw."""
 
-Each setting is trained on all folds of the training part but one and judged on that one, by what
-it costs there at the coverage that is asked for. Neither calibration nor test questions take part
-in the choice. What won is then trained on the whole training part and compared with the policy as
-it is, on splits that nothing has seen.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from farthing import __version__
-from farthing.comparison.compare import compare_these
 from farthing.comparison.plan import Plan
-from farthing.comparison.trainings import ENGINES, cores, preload_workers
-from farthing.errors import CalibrationError, InputError, TooFewTracesError
-from farthing.methods.base import Dataset, Progress
-from farthing.process.batch_replay import replay
-from farthing.promises.base import Population
-from farthing.promises.kinds.split import split_rank, split_threshold
-from farthing.recommendation.base import Candidate, Comparison, Event, Watch, ignore
-from farthing.recommendation.candidates import single_candidate
-from farthing.recommendation.parallel import fit
-from farthing.recommendation.replayed_candidate import metrics
-from farthing.studies.settings import (
-    Settings,
-    read_choice,
-    settings_of,
-    tried,
-    with_settings,
-    written,
-)
-from farthing.studies.trial_cache import Figures, Key, Trials
-from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.copies import Content, Together
-from farthing.traces.costs import check_costs
-from farthing.traces.fingerprint import fingerprint
-from farthing.traces.splits import divide
+from farthing.comparison.results import results
+from farthing.money import significant
+from farthing.recommendation.base import METRICS
+from farthing.reports.base import PER_THOUSAND, decimal, percent, thousand
+from farthing.reports.folder import write_all
+from farthing.reports.table import Table
+from farthing.studies.settings import written
+from farthing.studies.study import Seed, StudyContext, StudyOption, StudyReport, TracesFiles
+from farthing.studies.sweep import Search, Setting, Sweep, sweep
 
-KEPT = "trials.jsonl"
-ALL = "trainings of the sweep"
-"""What a progress display calls the whole."""
-TUNED = "-tuned"
-"""What ends the name of the candidate that won."""
+SHOWN = 20
+"""Settings that the table has room for; the files have all of them."""
+SHOWN_METRICS = ("cost_usd", "coverage", "avg_len", "set_size")
+KEY = "Change: in cost, against the unchanged policy; Len: rounds; Set: answers"
 
 
 @dataclass(frozen=True)
-class Search:
-    """What is tried of which policy."""
+class Tuning:
+    """Try settings of one policy; the cheapest at the asked coverage wins.
 
-    policy: str
-    """A candidate's name, such as `lookahead`."""
-    choices: tuple[str, ...]
-    """`leaf=10,20,40`, `epsilon=0.001..0.1`: see `search.read_choice`."""
-    draw: int | None = None
-    """How many settings are drawn at random; None: the whole grid."""
-    folds: int = 3
-    """Into how many the training part is divided."""
+    The choice is made by cross-validation within the training part; test questions only judge
+    what won, beside the unchanged policy. Interrupted, the same command goes on where it stopped.
 
-
-@dataclass(frozen=True)
-class Tried:
-    """One setting and how it did."""
-
-    changed: Settings
-    """What differs from the unchanged policy."""
-    settings: Settings
-    """Everything that can be set."""
-    figures: tuple[Figures, ...]
-    """One for each training that is finished: the folds of the first seed, then of the next."""
-
-    def mean(self, metric: str) -> float:
-        """Return the mean over the trainings."""
-        return float(np.mean([one[metric] for one in self.figures]))
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What was tried, what won, and how that does on test questions."""
-
-    source: str
-    fingerprint: str
-    """SHA-256 of the traces' arrays."""
-    search: Search
-    plan: Plan
-    sizes: Mapping[str, int]
-    """Questions in `train`, `calibrate` and `test`."""
-    tried: tuple[Tried, ...]
-    """The unchanged policy, then every setting, in the order of the search."""
-    resumed: int
-    """Trainings that an earlier run had finished."""
-    features: tuple[str, ...] = ()
-    """Recorded numbers that the policy sees beside the built-in features."""
-    test: Comparison | None = None
-    """The winner beside the unchanged policy; None where the sweep was interrupted before."""
-
-    @property
-    def alpha(self) -> Fraction:
-        """The promised share of misses."""
-        return self.plan.alphas[0]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether anything is left to do."""
-        return self.test is None or self.test.splits < self.plan.splits
-
-    @property
-    def trainings(self) -> int:
-        """How many trainings of each setting there are to be."""
-        return self.search.folds * self.plan.seeds
-
-    @property
-    def ranked(self) -> list[Tried]:
-        """The settings whose trainings are all finished, the cheapest first."""
-        whole = [one for one in self.tried if len(one.figures) == self.trainings]
-        return sorted(whole, key=lambda one: one.mean("cost_usd"))
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Train on all folds but one, and judge on that one."""
-
-    name: str
-    what: str
-    """The settings, in words."""
-    learner: Any
-    alpha: Fraction
-    population: Population
-    empty: str
-    seed: int
-    """Of the training."""
-    division: tuple[int, int, int]
-    """Seed that the folds are drawn with, how many there are, and which one judges."""
-    instant: bool = False
-
-    def run(self, train: TraceArrays, progress: Progress) -> Figures | None:
-        """Return every metric on the fold, at the threshold that covers just enough of it."""
-        learn, judge = fold(train.content, *self.division)
-        try:
-            fitted = fit(self.learner, train.take(learn), self.alpha, self.seed, progress)
-            replayed = replay(fitted.policy, train.take(judge), self.empty)
-            threshold = split_threshold(replayed.critical, self.alpha, self.population)
-        except (InputError, CalibrationError, ValueError, ArithmeticError) as problem:
-            raise InputError(f"{self.what}: {problem}") from None
-        return None if fitted.stopped_early else metrics(replayed.act(threshold.kappa))
-
-
-def fold(content: Content, seed: int, folds: int, which: int) -> tuple[IntArray, IntArray]:
-    """Return the questions of all folds but one, and those of that one; copies are in one.
-
-    >>> learn, judge = fold(np.arange(7, dtype=np.uint64), seed=0, folds=3, which=0)
-    >>> len(learn), len(judge)
-    (4, 3)
+    Example: farthing study sweep --traces runs.jsonl.gz --policy lookahead --try leaf=10,20,40
+    --out sweep
     """
-    together = Together.of(content, np.arange(len(content)))
-    number = np.random.default_rng(seed).permutation(len(together.distinct)) % folds
-    judge = together.all_of(together.distinct[number == which])
-    return np.setdiff1d(together.rows, judge), judge
+
+    lost: ClassVar[str] = (
+        "the trainings that were finished are kept, and the same command goes on with the others"
+    )
+
+    policy: Annotated[str, StudyOption("Such as lookahead or ccpo.", complete="methods")]
+    out: Annotated[Path, StudyOption("Where the results go.", metavar="FOLDER")]
+    choices: Annotated[
+        list[str],
+        StudyOption(
+            "A setting with its values, as in leaf=10,20, or with a range, as in "
+            "epsilon=0.001..0.1; give it again for several.",
+            flag="--try",
+            metavar="NAME=VALUES",
+        ),
+    ] = field(default_factory=list)
+    draw: Annotated[
+        int | None, StudyOption("Settings drawn at random; all unless said.", least=1)
+    ] = None
+    alpha: Annotated[
+        Fraction,
+        StudyOption(
+            "Share of questions that may go uncovered.",
+            metavar="DECIMAL",
+            default="0.1",
+            share=True,
+        ),
+    ] = Fraction(1, 10)
+    traces: TracesFiles = field(default_factory=list)
+    preset: Annotated[
+        str | None,
+        StudyOption("Made-up questions of a preset, in place of --traces.", complete="presets"),
+    ] = None
+    n: Annotated[int | None, StudyOption("Questions of a preset.", flag="--n", least=1)] = None
+    feature: Annotated[
+        list[str],
+        StudyOption("A number of the calls that policies are to see; give it again for several."),
+    ] = field(default_factory=list)
+    folds: Annotated[int, StudyOption("Parts that the training questions make.", least=2)] = 3
+    splits: Annotated[int, StudyOption("Times that calibration and test are drawn.", least=1)] = 100
+    seeds: Annotated[int, StudyOption("Trainings on each fold.", least=1)] = 1
+    seed: Seed = 0
+    train: Annotated[int | None, StudyOption("Questions to train on.", least=1, default="60 %")] = (
+        None
+    )
+    calibrate: Annotated[
+        int | None, StudyOption("Questions to calibrate on.", least=1, default="20 %")
+    ] = None
+    test: Annotated[int | None, StudyOption("Questions to judge on.", least=1, default="20 %")] = (
+        None
+    )
+    population: Annotated[
+        Literal["all", "solvable"],
+        StudyOption("Promise it for all questions, or for the solvable ones."),
+    ] = "all"
+    workers: Annotated[int, StudyOption("Processes; 0: one a core.", least=0)] = 0
+    engine: Annotated[
+        Literal["processes", "ray"], StudyOption("Train in processes here, or on Ray.")
+    ] = "processes"
+
+    def measure(self, context: StudyContext) -> Sweep:
+        """Try the settings, keep every training, and write what came of them."""
+        context.check_folder(self.out)
+        given = {"train": self.train, "calibrate": self.calibrate, "test": self.test}
+        asked = {part: size for part, size in given.items() if size is not None}
+        dataset, sizes = context.read_dataset(self.traces, self.preset, self.n, self.seed, asked)
+        context.check_costs(dataset.traces)
+        dataset = replace(dataset, features=tuple(self.feature))
+        search = Search(self.policy, tuple(self.choices), self.draw, self.folds)
+        plan = Plan(
+            (self.alpha,),
+            None,
+            self.splits,
+            self.seeds,
+            self.seed,
+            sizes,
+            self.workers,
+            self.population,
+            engine=self.engine,
+        )
+        done = sweep(dataset, search, plan, self.out, context.watch)
+        if done.resumed:
+            context.remark(f"{done.resumed} trainings were there already")
+        write_sweep(done, self.out)
+        return done
+
+    def report(self, measured: Sweep) -> StudyReport:
+        """Say how the settings did, the cheapest first, and what came of the winner."""
+        more = len(measured.ranked) - SHOWN
+        left_out = [f"and {more} dearer ones: see results.csv"] if more > 0 else []
+        asked = f"at least {percent(1 - measured.alpha)} of each fold covered"
+        return StudyReport(
+            f"{measured.search.policy}, alpha = {decimal(measured.alpha)}: {asked}, "
+            f"{measured.trainings} trainings each",
+            (*([_table(measured)] if measured.ranked else []), *left_out, verdict(measured)),
+            sweep_record(measured),
+            KEY if measured.ranked else "",
+            (f"results: {self.out / 'results.csv'}",),
+            measured.interrupted,
+        )
 
 
-def sweep(
-    dataset: Dataset, search: Search, plan: Plan, folder: Path, watch: Watch = ignore
-) -> Sweep:
-    """Try settings of one policy, choose one, and judge it on test questions.
+def verdict(sweep: Sweep) -> str:
+    """Say in a sentence or two what won, and how it does on the test questions."""
+    if sweep.test is None:
+        done = sum(len(one.figures) for one in sweep.tried)
+        return f"{done} of {len(sweep.tried) * sweep.trainings} trainings are done."
+    figures = {row["policy"]: row for row in results(sweep.test)}
+    before, *after = figures.values()
+    on = f"On {before['splits']} splits of questions that took no part in the choice"
+    if not after:
+        return (
+            f"Nothing tried is cheaper than {sweep.search.policy} unchanged. {on}: "
+            f"{_judged(before)}."
+        )
+    return (
+        f"Best: {written(sweep.ranked[0].changed)}. {on}: {_judged(after[0])}, and unchanged "
+        f"{_judged(before)}{_difference(sweep)}"
+    )
 
-    Finished trainings are kept in `folder`, and none is run again that is there already, even if
-    the search has changed meanwhile. Ctrl-C ends the work early; the sweep then holds what was
-    complete. The results do not depend on the workers, the engine, or on interruptions.
 
-    Args:
-        dataset: the questions.
-        search: what is tried.
-        plan: alpha (one), sizes, seeds, splits to judge on, workers and engine, as in `compare`;
-            its policies and its action space say nothing here.
-        folder: where trainings are kept.
-        watch: is told how far the work is.
+def _judged(row: Mapping[str, float | str | None]) -> str:
+    cost, coverage = row["cost_usd"], row["coverage"]
+    if not isinstance(cost, float) or not isinstance(coverage, float):
+        return "interrupted"
+    return f"{thousand(cost)} per 1,000 at a coverage of {coverage:.3f}"
+
+
+def _difference(sweep: Sweep) -> str:
+    """Return by how much the winner is dearer, with its interval, for the end of the sentence."""
+    paired = [d for d in sweep.test.differences if d.metric == "cost_usd"] if sweep.test else []
+    if not paired:
+        return "."
+    (cost,) = paired  # the more expensive one less the cheaper one
+    sign = -1 if cost.policy == sweep.search.policy else 1
+    mean, low, high = (sign * value for value in (cost.mean, cost.low, cost.high))
+    low, high = min(low, high), max(low, high)
+    return (
+        f": {thousand(abs(mean))} {'more' if mean > 0 else 'less'} (95 % interval of the "
+        f"difference {thousand(low)} to {thousand(high)})."
+    )
+
+
+def _table(sweep: Sweep) -> Table:
+    records = [
+        {
+            "setting": written(setting.changed),
+            **{name: setting.mean(name) for name in SHOWN_METRICS},
+            "change": _change(sweep.tried[0], setting),
+        }
+        for setting in sweep.ranked[:SHOWN]
+    ]
+    return Table(
+        (
+            ("Parameters", lambda r: r["setting"]),
+            ("$/1,000", lambda r: significant(r["cost_usd"] * PER_THOUSAND)),
+            ("Change", lambda r: r["change"]),
+            ("Coverage", lambda r: f"{r['coverage']:.3f}"),
+            ("Len", lambda r: f"{r['avg_len']:.2f}"),
+            ("Set", lambda r: f"{r['set_size']:.2f}"),
+        ),
+        records,
+        bold=(0,),
+    )
+
+
+def _change(before: Setting, setting: Setting) -> str:
+    """Return by how much it is dearer on the same folds, relative, with its standard error."""
+    if setting is before or len(setting.figures) != len(before.figures):
+        return "–"
+    base = before.mean("cost_usd")
+    pairs = zip(setting.figures, before.figures, strict=True)
+    change = np.array([ours["cost_usd"] - theirs["cost_usd"] for ours, theirs in pairs])
+    if base <= 0:
+        return "–"
+    error = change.std(ddof=1) / len(change) ** 0.5 / base
+    return f"{change.mean() / base:+.1%}±{error:.1%}"
+
+
+def write_sweep(sweep: Sweep, folder: Path) -> list[Path]:
+    """Write `results.json` and `results.csv`; the same sweep gives the same bytes.
 
     Raises:
-        UnknownNameError: there is no such policy, or it has no such setting.
-        TooFewTracesError: there are fewer questions than the sizes ask for, or too few in a fold.
-        InputError: the policy cannot be swept, or cannot learn with one of the settings, or costs
-            are not known.
+        InputError: the folder cannot be made or written.
     """
-    dataset = dataset.in_common()
-    check_costs(dataset.traces)
-    preload_workers(
-        replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds), dataset
-    )
-    candidate = _swept(dataset, search.policy)
-    arrays = dataset.arranged(candidate.method.space)
-    settings = [{}, *_asked(candidate.learner, search, plan.seed)]
-    division = divide(arrays, np.random.default_rng(plan.seed), **plan.sizes)
-    train = arrays.take(division.train)
-    _check_folds(len(train), search.folds, plan.alphas[0])
-    work = _work(candidate, settings, search, plan, fingerprint(train))
-    kept = Trials(folder / KEPT)
-    before = sum(kept.get(key) is not None for key, _ in work)
-    figures = _figures(work, kept, plan, train, watch)
-    each = search.folds * plan.seeds
-    done = Sweep(
-        dataset.name,
-        fingerprint(dataset.traces),
-        search,
-        plan,
-        division.sizes,
-        tuple(
-            Tried(
-                changed,
-                settings_of(with_settings(candidate.learner, changed)),
-                tuple(one for one in figures[i * each : (i + 1) * each] if one is not None),
-            )
-            for i, changed in enumerate(settings)
-        ),
-        before,
-        dataset.features,
-    )
-    if any(one is None for one in figures):
-        return done
-    return replace(done, test=_judged(done, candidate, dataset, watch))
-
-
-def _swept(dataset: Dataset, name: str) -> Candidate:
-    candidate, learner = single_candidate(dataset, name)
-    if candidate.calibration != "split":
-        raise InputError(
-            f"the policy '{name}' promises no coverage to compare costs at; sweep one that does, "
-            "such as ccpo, cpo-batch or lookahead"
+    contents = {
+        "results.json": json.dumps(
+            sweep_record(sweep), indent=1, ensure_ascii=False, allow_nan=False
         )
-    if not settings_of(learner):
-        raise InputError(f"the policy '{name}' has nothing that can be set")
-    return candidate
+        + "\n",
+        "results.csv": sweep_csv(sweep),
+    }
+    return write_all(folder, contents, "results")
 
 
-def _asked(learner: Any, search: Search, seed: int) -> list[Settings]:
-    """Return the settings to try, without the one that the learner has anyway."""
-    read = [read_choice(learner, text) for text in search.choices]
-    names = [name for name, _ in read]
-    double = next((name for name in names if names.count(name) > 1), None)
-    if double is not None:
-        raise InputError(f"{double} is tried twice; name all of its values at once")
-    if not read:
-        known = ", ".join(settings_of(learner))
-        raise InputError(f"nothing to try; add --try NAME=VALUE,VALUE with one of {known}")
-    present = settings_of(learner)
-    found = tried(dict(read), search.draw, np.random.default_rng(seed))
-    return [one for one in found if any(present[name] != value for name, value in one.items())]
-
-
-def _check_folds(n: int, folds: int, alpha: Fraction) -> None:
-    if split_rank(n // folds, alpha) < 1:
-        raise TooFewTracesError(
-            f"{n:,} training questions in {folds} folds are {n // folds:,} a fold, which is too "
-            f"few to tell a coverage of {float(1 - alpha):g}; record more, or ask for fewer folds"
-        )
-
-
-def _work(
-    candidate: Candidate,
-    settings: Sequence[Settings],
-    search: Search,
-    plan: Plan,
-    questions: str,
-) -> list[tuple[Key, Trial]]:
-    """Return every training with what it depends on, setting after setting."""
-    work: list[tuple[Key, Trial]] = []
-    for number, changed in enumerate(settings):
-        learner = with_settings(candidate.learner, changed)
-        for seed in range(plan.seed, plan.seed + plan.seeds):
-            for which in range(search.folds):
-                division = (plan.seed, search.folds, which)
-                job = Trial(
-                    f"setting {number}, seed {seed}, fold {which}",
-                    written(changed),
-                    learner,
-                    plan.alphas[0],
-                    plan.population,
-                    candidate.empty,
-                    seed,
-                    division,
-                )
-                work.append((_key(candidate.name, job, questions), job))
-    return work
-
-
-def _key(policy: str, job: Trial, questions: str) -> Key:
+def sweep_record(sweep: Sweep) -> dict[str, Any]:
+    """Return what was asked, every setting with its figures, the winner and its test figures."""
+    whole = sweep.ranked
+    best = whole[0] if sweep.test else None
     return {
-        "policy": policy,
-        "settings": dict(settings_of(job.learner)),
-        "features": list(getattr(job.learner, "extra_features", ())),
-        "alpha": str(job.alpha),
-        "population": job.population,
-        "seed": job.seed,
-        "division": list(job.division),
-        "questions": questions,
-        "version": __version__,
+        "source": sweep.source,
+        "fingerprint": sweep.fingerprint,
+        "policy": sweep.search.policy,
+        "tried": list(sweep.search.choices),
+        "draw": sweep.search.draw,
+        "folds": sweep.search.folds,
+        "alpha": str(sweep.alpha),
+        "population": sweep.plan.population,
+        "seed": sweep.plan.seed,
+        "seeds": sweep.plan.seeds,
+        "sizes": dict(sweep.sizes),
+        "features": list(sweep.features),
+        "winner": None if best is None else dict(best.settings),
+        "test": [] if sweep.test is None else results(sweep.test),
+        "settings": [
+            {
+                "changed": dict(setting.changed),
+                "settings": dict(setting.settings),
+                "trainings": [_known(figures) for figures in setting.figures],
+            }
+            for setting in sweep.tried
+        ],
     }
 
 
-def _figures(
-    work: Sequence[tuple[Key, Trial]], kept: Trials, plan: Plan, train: TraceArrays, watch: Watch
-) -> list[Figures | None]:
-    """Return the figures of every training, from earlier or from now; None where interrupted."""
-    left = [(key, job) for key, job in work if kept.get(key) is None]
-    done = len(work) - len(left)
-
-    def keep(place: int, figures: Figures) -> None:
-        nonlocal done
-        done += 1
-        kept.add(left[place][0], figures)
-        watch(Event("train", ALL, done, len(work)))
-
-    watch(Event("train", ALL, done, len(work)))
-    run = ENGINES[plan.engine]
-    run([job for _, job in left], train, plan.workers or cores(), watch, keep)
-    return [kept.get(key) for key, _ in work]
+def sweep_csv(sweep: Sweep) -> str:
+    """Return one line a setting, the cheapest first: every setting, and the mean of each metric."""
+    out = io.StringIO()
+    names = list(sweep.tried[0].settings)
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(["policy", "alpha", *names, "trainings", *METRICS])
+    for setting in sweep.ranked:
+        means = ["" if isnan(mean := setting.mean(name)) else repr(mean) for name in METRICS]
+        values = [setting.settings[name] for name in names]
+        alpha = float(Fraction(sweep.alpha))
+        table.writerow([sweep.search.policy, alpha, *values, len(setting.figures), *means])
+    return out.getvalue()
 
 
-def _judged(done: Sweep, candidate: Candidate, dataset: Dataset, watch: Watch) -> Comparison:
-    best = done.ranked[0]
-    variant = candidate.variant
-    unchanged = replace(variant, label=f"{candidate.label}, unchanged")
-    taking_part = [replace(candidate, variant=unchanged)]
-    if best.changed:
-        learner = with_settings(candidate.learner, best.changed)
-        label = f"{candidate.label}, {written(best.changed)}"
-        tuned = replace(variant, name=candidate.name + TUNED, label=label, learner=learner)
-        taking_part.append(replace(candidate, variant=tuned))
-    return compare_these(taking_part, dataset, done.plan, watch)
+def _known(figures: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: None if isnan(value) else value for name, value in figures.items()}

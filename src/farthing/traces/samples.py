@@ -7,7 +7,7 @@ from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.trace_kind import CONTROLLER
 
 NOT_SAMPLES = (
-    "these traces are samples of one model: `farthing samples` says how many to take, and "
+    "these traces are samples of one model: `farthing study samples` says how many to take, and "
     "`farthing traces info` describes them; this needs several models, or base and guide"
 )
 

@@ -14,7 +14,7 @@ from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixe
 from farthing.methods.agents.budget_mem.scale import CostScale
 from farthing.methods.agents.budget_mem.table import Table, best_fixed, tabulate, tiers_of
 from farthing.methods.base import Silent
-from farthing.studies.memory import World, check_budget, follows, judged, stands, under
+from farthing.studies.memory import World, check_budget, follows, put_together, stands, under
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import LinkedFacts, linked_facts
 from farthing.tasks.local_search import LocalSearch
@@ -169,12 +169,12 @@ def test_a_batch_never_costs_more_and_leaves_nobody_out(world: World, facts: Lin
 
 def test_within_a_budget_and_beside_it(world: World, facts: LinkedFacts, table: Table) -> None:
     family = fit_family(table, weights=(0.0, 0.4), learner=SHORT)
-    found = judged(world, table, family, facts.questions[:10], 800_000)
+    found = put_together(world, table, family, facts.questions[:10], 800_000)
     assert found.rows[0].cost_nano <= 800_000
     assert found.rows[1].cost_nano <= 800_000
     assert found.rows[0].right is not None
     unknown = [Question("q", "Who is the mayor of Torva?")]
-    assert judged(world, table, family, unknown, 800_000).rows[0].right is None
+    assert put_together(world, table, family, unknown, 800_000).rows[0].right is None
 
 
 def test_the_same_seed_gives_the_same_router(table: Table) -> None:

@@ -139,7 +139,7 @@ def affordable(left_nano: IntArray, largest_nano: IntArray, rest_nano: IntArray)
 
 
 def _by_steps_only(_: Dataset) -> Sequence[Variant]:
-    note = "what a step finds depends on the steps before it: see `farthing steps`"
+    note = "what a step finds depends on the steps before it: see `farthing study steps`"
     return [Variant(BOPO.name, BOPO.label, None, note)]
 
 

@@ -14,10 +14,9 @@ from farthing.errors import ConfigError, InputError
 from farthing.methods.allocators.agent_tts import Space, Trial
 from farthing.methods.allocators.base import Batch
 from farthing.methods.allocators.plan_and_budget import PLAN_AND_BUDGET, SCHEDULES, efficiency
-from farthing.reports import parts as reports
-from farthing.studies.part_samples import Measured, Part, measure, read_parts
+from farthing.studies.part_samples import Measured, Part, logarithmic, measure, read_parts
 from farthing.studies.part_tokens import CREDIT, CURVES, EVENLY, PACKED, cap
-from farthing.studies.pipeline_parts import evenly, logarithmic, share
+from farthing.studies.pipeline_parts import PipelineParts, evenly, share
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.records import from_records
@@ -243,15 +242,17 @@ def test_caps_need_lengths_of_the_same_tasks(changed: dict[str, Any], said: str)
 def test_tables_and_json_have_the_same_figures(measured: Measured) -> None:
     found = share(measured, 3_000_000)
     console = Console(width=140, record=True)
-    console.print(reports.screen(found, "parts.toml"))
+    report = PipelineParts(Path("parts.toml")).report(found)
+    console.print(report)
     shown = console.export_text()
-    record = reports.to_json(found)
+    record = report.record
     assert f"{record['rows'][0]['right']:.1%}" in shown
     assert record["rows"][0]["parts"]["hard"]["model"] == "large"
     assert "a budget of $0.003 a task" in shown
     caps = cap(parts(), 60)
-    console.print(reports.caps_screen(caps, "parts.toml"))
-    assert reports.caps_to_json(caps)["rows"][0]["caps"] == {"easy": 30, "hard": 30}
+    report = PipelineParts(Path("parts.toml")).report(caps)
+    console.print(report)
+    assert report.record["rows"][0]["caps"] == {"easy": 30, "hard": 30}
     assert "60 tokens a task" in console.export_text()
 
 

@@ -28,7 +28,7 @@ def recorded(
     by_id = {trace.id: trace for trace in traces}
     for at, choice in zip(ids, choices, strict=True):
         trace = by_id[at]
-        call = next(one for one in trace.calls if one.role == choice.name)
+        call = next(call for call in trace.calls if call.role == choice.name)
         drawn = {PROPENSITY: choice.propensity, LEAST: choice.least, FLOOR: choice.floor}
         numbers = {**call.extra, **drawn}
         yield msgspec.structs.replace(trace, calls=[msgspec.structs.replace(call, extra=numbers)])

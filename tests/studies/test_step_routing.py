@@ -8,8 +8,8 @@ from farthing.methods.routers.bopo.episodes import UNLIMITED, always
 from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
+from farthing.studies.step_arithmetic import STEPS, Arithmetic, draw
 from farthing.studies.step_routing import compare, played
-from farthing.studies.step_routing_arithmetic import STEPS, Arithmetic, draw
 from farthing.tasks.arithmetic import solve
 
 TASKS = draw(12, np.random.default_rng(0))
