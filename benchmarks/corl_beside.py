@@ -43,10 +43,11 @@ from farthing.methods.baselines.models import BestSinglePolicy
 from farthing.methods.pool import frontier
 from farthing.methods.pool_policy import PoolPolicy
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises.kinds.agreement import Agreeing, agreement_point
-from farthing.promises.kinds.parity import Paired, parity_point
+from farthing.promises.agreeing import Agreeing, agreement_point
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.paired import Paired, parity_point
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Parity
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
 
 DELTA = Fraction(1, 10)

@@ -18,7 +18,8 @@ from farthing.methods.controllers.optimum import Outcome, best, outcome, rewards
 from farthing.methods.controllers.plan import Played
 from farthing.methods.controllers.rollouts import Sampling, rollouts
 from farthing.money import usd_from_nano
-from farthing.recommendation.significance import accuracy_difference, clopper_pearson, t_quantile
+from farthing.promises.figures import accuracy_difference, clopper_pearson
+from farthing.recommendation.significance import t_quantile
 from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 

@@ -14,16 +14,9 @@ from rich.text import Text
 
 from farthing.comparison.results import results
 from farthing.money import significant
+from farthing.promises.texts import decimal, percent
 from farthing.recommendation.base import METRICS
-from farthing.reports.base import (
-    PER_THOUSAND,
-    Cell,
-    Grid,
-    Line,
-    decimal,
-    percent,
-    thousand,
-)
+from farthing.reports.base import PER_THOUSAND, Cell, Grid, Line, thousand
 from farthing.reports.folder import write_all
 from farthing.reports.tables import Fitted
 from farthing.studies.settings import written

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from farthing.bundle.base import Bundle
 from farthing.money import dollars
 from farthing.process.budget import CASCADE
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.groups import groups_of
-from farthing.promises.kinds.online import OnlinePromise
 from farthing.runtime.rounds import Plan
 from farthing.runtime.steps import Lines
 from farthing.traces.base import Call
@@ -34,12 +33,10 @@ def of_all(bundle: Bundle, plan: Plan, lines: Lines, ours: System) -> tuple[str,
         lines: whom of them the policy may ask.
         ours: role to who answers now.
     """
-    promise = bundle.certificate and bundle.certificate.promise
-    frozen = isinstance(promise, OnlinePromise)
     found = [
         *_other_system(bundle, lines, ours),
         _other_protocol(bundle, plan),
-        "the online threshold is no longer updated" if frozen else None,
+        bundle.certificate.promise.caveat if bundle.certificate else None,
     ]
     return tuple(clause for clause in found if clause)
 
