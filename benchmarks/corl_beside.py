@@ -42,10 +42,11 @@ from farthing.methods.base import Silent
 from farthing.methods.baselines.models import BestSinglePolicy
 from farthing.methods.pool import PoolPolicy, frontier
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises.kinds.agreement import Agreeing, agreement_point
-from farthing.promises.kinds.parity import Paired, parity_point
+from farthing.promises.agreeing import Agreeing, agreement_point
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.paired import Paired, parity_point
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Parity
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
 
 DELTA = Fraction(1, 10)

@@ -12,7 +12,8 @@ from rich.table import Table
 from farthing.comparison.pools import PER_THOUSAND
 from farthing.corl.base import Mode
 from farthing.money import significant
-from farthing.recommendation.significance import clopper_pearson, paired_interval
+from farthing.promises.figures import clopper_pearson
+from farthing.recommendation.significance import paired_interval
 from farthing.traces.arrays import FloatArray
 
 

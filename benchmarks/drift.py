@@ -27,7 +27,7 @@ from rich.progress import Progress
 from scipy import stats
 from scipy.signal import lfilter
 
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.binomial import binomial_interval
 from farthing.promises.statistics.confidence_sequence import MeanState, interval, observe
 from farthing.promises.statistics.drift import ExchangeabilityTest, PromiseTest

@@ -33,7 +33,7 @@ from farthing.comparison.pools import (
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.cards import cards
 from farthing.methods.pool import PoolPolicy
-from farthing.recommendation.promises import Parity
+from farthing.promises.kinds.parity import Parity
 from farthing.recommendation.recommend import recommend
 from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import load

@@ -19,10 +19,10 @@ from farthing.methods.base import Dataset, Silent
 from farthing.methods.selective.learner import Learned
 from farthing.methods.selective.single_models import considered
 from farthing.process.batch_replay import replay
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation import prove_selective
 from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.promises import Selective
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.files import read_arrays
 

@@ -33,7 +33,7 @@ from farthing.corl.warm_start import COURSE, warm
 from farthing.corl.warm_start import Plan as Lesson
 from farthing.lm.masked_ppo import Settings
 from farthing.lm.supervised import Progress
-from farthing.recommendation.significance import accuracy_difference
+from farthing.promises.figures import accuracy_difference
 from farthing.reports.corl_curves import curves
 from farthing.tasks.arithmetic import Recipe
 

@@ -24,7 +24,7 @@ from farthing.methods.cards import policy_class
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.stopping import StoppingPolicy
 from farthing.process.batch_replay import followed
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
 from farthing.promises.kinds import none, split
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.origin import Origin, origin_of

@@ -99,15 +99,15 @@ MUTATIONS = (
     Mutation(
         "a comparison proves a promise on the questions that judge it",
         "comparison.splits:_play",
-        "court.point(one.points, calibrate)",
-        "court.point(one.points, test)",
+        "proved(calibrate)",
+        "proved(test)",
         "test_comparison_splits::test_each_part_does_its_own_work",
     ),
     Mutation(
         "a comparison judges a promise on the questions that proved it",
         "comparison.splits:_play",
-        "court.judge(one, court.point(one.points, calibrate), test)",
-        "court.judge(one, court.point(one.points, calibrate), calibrate)",
+        "court.judge(prepared, proved(calibrate), test)",
+        "court.judge(prepared, proved(calibrate), calibrate)",
         "test_comparison_splits::test_each_part_does_its_own_work",
     ),
     Mutation(
@@ -358,14 +358,14 @@ MUTATIONS = (
     ),
     Mutation(
         "questions without an answer count as wrong ones",
-        "selective:selective_p_values",
+        "answers:selective_p_values",
         "answers.answered & ~answers.correct",
         "~answers.correct",
         "test_selective::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
     ),
     Mutation(
         "wrong answers are counted among all questions, not among those answered",
-        "selective:selective_p_values",
+        "answers:selective_p_values",
         "binomial_cdf(int(w), int(m), level)",
         "binomial_cdf(int(w), len(answers.correct), level)",
         "test_selective::test_wrong_answers_are_counted_among_the_answers_and_nothing_else",
@@ -402,7 +402,7 @@ MUTATIONS = (
     ),
     Mutation(
         "losses and wins against the reference change places",
-        "parity:parity_p_values",
+        "paired:parity_p_values",
         "loss_p_value(int(minus), int(plus), n, margin)",
         "loss_p_value(int(plus), int(minus), n, margin)",
         "test_parity::test_the_p_values_count_losses_and_wins",
@@ -822,9 +822,9 @@ MUTATIONS = (
     ),
     Mutation(
         "weights are fitted to the calibration questions",
-        "prove:_shift",
+        "prove:_likelier",
         "fit_density_ratio(old.first, new.first)",
-        "fit_density_ratio(mine.first, new.first)",
+        "fit_density_ratio(shown.first, new.first)",
         "test_held_out_questions",
     ),
     Mutation(

@@ -24,10 +24,10 @@ from recordings import FOLDER, needed
 from farthing.grading.queue import Given, chosen_at
 from farthing.methods.base import Silent
 from farthing.methods.cascades.conformal_arbitrage import ArbitrageLearner
+from farthing.promises.kinds.parity import Parity
 from farthing.promises.statistics.label_selection import Partly, first_failure, next_to_grade
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.promises import Parity
 from farthing.recommendation.start_point import beginning
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import load

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
         read_traces,
         recommend,
     )
-    from farthing.recommendation.promises import Agreement, Budget, Coverage, Parity, Selective
+    from farthing.promises.kinds.agreement import Agreement
+    from farthing.promises.kinds.budget import Budget
+    from farthing.promises.kinds.coverage import Coverage
+    from farthing.promises.kinds.parity import Parity
+    from farthing.promises.kinds.selective import Selective
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,7 +42,7 @@ __all__ = [
     "read_traces",
     "recommend",
 ]
-_PROMISES = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
+_KINDS = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
 
 
 def __getattr__(name: str) -> Any:
@@ -47,7 +51,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'farthing' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415
 
-    room = "farthing.recommendation.promises" if name in _PROMISES else "farthing.api"
+    room = f"farthing.promises.kinds.{name.lower()}" if name in _KINDS else "farthing.api"
     value = getattr(import_module(room), name)
     globals()[name] = value
     return value

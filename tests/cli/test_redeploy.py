@@ -21,12 +21,11 @@ from farthing.bundle.versions import versions_of
 from farthing.gateway.monitoring.base import Deployed
 from farthing.gateway.monitoring.deployments import certificate_mark, deployments
 from farthing.gateway.recording.record import RequestRecord
-from farthing.promises.base import Certificate, Threshold
-from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.certificate import Certificate, Threshold
+from farthing.promises.kinds.agreement import Agreement, AgreementPromise
 from farthing.promises.kinds.escalated import EscalatedPromise
 from farthing.promises.kinds.groups import GroupsPromise
 from farthing.promises.kinds.none import NoPromise
-from farthing.recommendation.promises import Agreement
 from farthing.recommendation.recalibrate import divided
 from farthing.storage.database import Step, microseconds, open_database
 from farthing.traces.base import Call

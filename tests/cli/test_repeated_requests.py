@@ -13,9 +13,9 @@ from made_up_pool import pool
 
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
+from farthing.promises.kinds.parity import Parity
 from farthing.recommendation.evaluate import evaluate_in_memory
 from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promises import Parity
 from farthing.recommendation.prove import promise
 from farthing.recommendation.recommend import recommend
 from farthing.traces.arrays import joined

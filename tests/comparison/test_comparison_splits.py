@@ -15,13 +15,18 @@ from farthing.comparison.played import Ground, prepare
 from farthing.comparison.splits import Court, Reference
 from farthing.errors import InputError, UnknownNameError
 from farthing.methods.base import Dataset, Silent
+from farthing.promises.base import Promise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.budget import Budget
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation import pipeline
 from farthing.recommendation.base import Comparison, Row
 from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.parallel import fit
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Budget, Coverage, Parity, Promise, Selective
 from farthing.recommendation.prove import promise
 from farthing.recommendation.ranking import ranked
 from farthing.traces.assemble import assemble
@@ -258,7 +263,7 @@ def test_a_point_is_chosen_as_calibrate_chooses_it(apart: Dataset, asked: Promis
     prepared = prepare(asked, candidate, fitted, ground)
     court = Court.of(asked, len(calibrate), ground)
     rows = np.searchsorted(division.rest, calibrate)
-    point = court.point(prepared.points, rows)
+    point = court.prover(prepared)(rows)
     assert point == getattr(theirs.promise, "point", None)
     assert point is not None
     assert prepared.points.values[point] == theirs.kappa

@@ -34,7 +34,8 @@ from farthing.corl.traces import (
     traces_of,
 )
 from farthing.errors import InputError
-from farthing.recommendation.promises import Agreement, Parity
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.parity import Parity
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.base import Call, SplitName, Trace
 

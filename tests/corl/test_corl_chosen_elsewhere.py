@@ -14,7 +14,7 @@ from farthing.corl.questions import Listed
 from farthing.corl.session import Opened
 from farthing.errors import ModelConnectionError
 from farthing.models.base import Prompt
-from farthing.recommendation.promises import Parity
+from farthing.promises.kinds.parity import Parity
 from farthing.tasks.arithmetic import solve
 from farthing.tasks.base import Question
 from farthing.traces.base import SplitName

@@ -16,12 +16,14 @@ from farthing.grading.session import GradeBook, GradePrompt, Response, ask_judge
 from farthing.grading.status import GradingSession, GradingStatus
 from farthing.methods.base import Dataset
 from farthing.models.config import models_from
-from farthing.promises.kinds.agreement import JudgeShare
-from farthing.promises.kinds.parity import Paired, parity_point
-from farthing.promises.kinds.selective import Answers, selective_point
+from farthing.promises.agreeing import JudgeShare
+from farthing.promises.answers import Answers, selective_point
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
+from farthing.promises.paired import Paired, parity_point
 from farthing.recommendation import bundle_splits, pipeline
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
-from farthing.recommendation.promises import Agreement, Parity, Selective
 from farthing.runtime.agents.judge import Judge
 from farthing.traces.arrays import BoolArray, TraceArrays
 from farthing.traces.assemble import assemble

@@ -8,14 +8,14 @@ import pytest
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.kinds.agreement import (
+from farthing.promises.agreeing import (
     Agreeing,
     Checks,
     JudgeShare,
     agreement_p_values,
     agreement_point,
-    certify,
 )
+from farthing.promises.kinds.agreement import certify
 from farthing.promises.statistics.binomial import binomial_upper
 
 RUNS, N, EPSILON, DELTA = 2_000, 200, 0.05, 0.1

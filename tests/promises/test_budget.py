@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.kinds.budget import Spending, budget_point, price_of_coverage
+from farthing.promises.kinds.budget import Spending, budget_point
+from farthing.promises.price_of_coverage import price_of_coverage
 
 RUNS, DELTA = 2_000, 0.1
 MOST = 1_000_000

@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import Certificate
+from farthing.promises.answers import Answers, answers_above
+from farthing.promises.certificate import Certificate
 from farthing.promises.kinds import (
     budget,
     groups,
@@ -23,11 +24,11 @@ from farthing.promises.kinds import (
 from farthing.promises.kinds.budget import Spending
 from farthing.promises.kinds.groups import Grouped
 from farthing.promises.kinds.online import OnlineThreshold
-from farthing.promises.kinds.parity import Paired
-from farthing.promises.kinds.selective import Answers, SelectivePromise, answers_above
+from farthing.promises.kinds.selective import SelectivePromise
 from farthing.promises.kinds.split import SplitPromise
 from farthing.promises.kinds.weighted import Weighted
 from farthing.promises.levels import exact_level, exact_text
+from farthing.promises.paired import Paired
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random(200)

@@ -10,10 +10,10 @@ from msgspec import structs
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray, IntArray
+from farthing.promises.agreeing import Agreeing, Checks, agreement_point
+from farthing.promises.certificate import FloatArray, IntArray
 from farthing.promises.kinds import agreement, parity
-from farthing.promises.kinds.agreement import Agreeing, Checks
-from farthing.promises.kinds.parity import Paired
+from farthing.promises.paired import Paired, parity_point
 from farthing.promises.statistics.clusters import (
     Clusters,
     clustered_interval,
@@ -78,10 +78,9 @@ def proves(kind: str, loss: FloatArray, question: IntArray, margin: float, most:
     limit = Fraction(margin).limit_denominator(10**6)
     if kind == "parity":
         paired = Paired(cost, ~lost, sure, clusters=clusters)
-        return parity.parity_point(paired, limit, DELTA) is not None
+        return parity_point(paired, limit, DELTA) is not None
     return (
-        agreement.agreement_point(Agreeing(cost, ~lost, "large", clusters=clusters), limit, DELTA)
-        is not None
+        agreement_point(Agreeing(cost, ~lost, "large", clusters=clusters), limit, DELTA) is not None
     )
 
 

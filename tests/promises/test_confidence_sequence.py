@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.confidence_sequence import MeanState, estimate, interval, observe
 
 STEPS = 400

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.covariate_shift import Observed, covariate_shift_p_values
 
 

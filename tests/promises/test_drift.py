@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.drift import (
     ExchangeabilityTest,
     Fortune,

@@ -16,15 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing import plugins
-from farthing.promises.base import AskedOf, Certificate, Promise, Threshold
-from farthing.promises.kinds.agreement import Agreeing, Checks, Judged, JudgeShare
+from farthing.promises.agreeing import Agreeing, Checks, Judged, JudgeShare
+from farthing.promises.answers import Answers
+from farthing.promises.certificate import AskedOf, Certificate, Threshold
 from farthing.promises.kinds.budget import Spending
 from farthing.promises.kinds.escalated import PassedOn
 from farthing.promises.kinds.groups import Grouped
 from farthing.promises.kinds.online import OnlineThreshold
-from farthing.promises.kinds.parity import Paired
-from farthing.promises.kinds.selective import Answers
 from farthing.promises.kinds.weighted import Weighted
+from farthing.promises.paired import Paired
+from farthing.promises.payload import Payload
 from farthing.promises.statistics.fixed_sequence import Candidates
 from farthing.promises.statistics.sampled_mean import Drawn, Sample
 
@@ -222,7 +223,7 @@ def test_it_is_one_frozen_tagged_record_and_one_proof(name: str) -> None:
 @settings(deadline=None, max_examples=25)
 def test_it_is_said_and_travels(name: str, draw: st.DataObject) -> None:
     _, made = drawn(name, draw)
-    assert isinstance(made.promise, Promise)
+    assert isinstance(made.promise, Payload)
     for said in (made.sentence(), made.plain_language()):
         assert not said[0].islower()
         assert said.endswith(".")
@@ -277,8 +278,9 @@ def test_other_evidence_than_its_own_is_named(name: str, draw: st.DataObject) ->
 MINE = """
 from typing import ClassVar
 import msgspec
+from farthing.promises.payload import Payload
 
-class Mine(msgspec.Struct, frozen=True, tag_field="kind", tag="mine"):
+class Mine(Payload, msgspec.Struct, frozen=True, tag_field="kind", tag="mine"):
     evidence: ClassVar[type] = list
     level: float
     promises = True

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import CalibrationError
-from farthing.promises.kinds.parity import Paired, parity_p_values
+from farthing.promises.paired import Paired, parity_p_values
 from farthing.promises.statistics.label_selection import (
     RIGHT,
     UNKNOWN,

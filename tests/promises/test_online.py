@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.kinds.online import (
     OnlineThreshold,
     long_run_bound,

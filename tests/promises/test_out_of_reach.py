@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import Certificate, FloatArray, Population
+from farthing.promises.certificate import Certificate, FloatArray, Population
 from farthing.promises.kinds import groups, pac, split, weighted
 from farthing.promises.kinds.groups import Grouped
 from farthing.promises.kinds.online import run_online

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.promises.base import BoolArray
+from farthing.promises.certificate import BoolArray
 from farthing.promises.statistics.paired_test import OUTSIDE, SLACK, _region, loss_p_value
 
 

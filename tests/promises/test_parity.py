@@ -3,13 +3,9 @@ import pytest
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.parity import (
-    Paired,
-    certify,
-    parity_p_values,
-    parity_point,
-)
+from farthing.promises.certificate import Certificate
+from farthing.promises.kinds.parity import certify
+from farthing.promises.paired import Paired, parity_p_values, parity_point
 from farthing.promises.statistics.betting import mean_p_value
 
 RUNS, N, EPSILON, DELTA = 2_000, 200, 0.02, 0.1

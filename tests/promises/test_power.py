@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.promises.kinds.agreement import Agreeing
+from farthing.promises.agreeing import Agreeing
+from farthing.promises.answers import Answers
 from farthing.promises.kinds.pac import pac_rank
-from farthing.promises.kinds.parity import Paired
-from farthing.promises.kinds.selective import Answers
+from farthing.promises.paired import Paired
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.promises.statistics.power import (
     MOST,

@@ -14,14 +14,10 @@ from scipy import stats
 
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.answers import answers_above, candidate_thresholds, selective_point
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 from farthing.promises.kinds.budget import Spending, budget_point
-from farthing.promises.kinds.parity import Paired, parity_point
-from farthing.promises.kinds.selective import (
-    answers_above,
-    candidate_thresholds,
-    selective_point,
-)
+from farthing.promises.paired import Paired, parity_point
 from farthing.traces.arrays import TraceArrays
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farthing.promises.base import Certificate, Population
+from farthing.promises.certificate import Certificate, Population
 from farthing.promises.kinds import pac as pacs
 from farthing.promises.kinds import split as splits
 from farthing.promises.kinds.pac import PacPromise

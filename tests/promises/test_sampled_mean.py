@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray
-from farthing.promises.kinds.parity import Paired, parity_p_values, parity_point
-from farthing.promises.kinds.selective import Answers, selective_p_values, selective_point
+from farthing.promises.answers import Answers, selective_p_values, selective_point
+from farthing.promises.certificate import FloatArray
+from farthing.promises.paired import Paired, parity_p_values, parity_point
 from farthing.promises.statistics.sampled_mean import (
     Sample,
     corrected,

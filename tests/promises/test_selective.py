@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.kinds.selective import (
+from farthing.promises.answers import (
     Answers,
     answers_above,
     candidate_thresholds,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray, Population
+from farthing.promises.certificate import FloatArray, Population
 from farthing.promises.kinds.split import split_rank, split_threshold
 
 UNLIKELY = 1e-4

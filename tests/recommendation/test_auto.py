@@ -12,9 +12,9 @@ import farthing as ft
 from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Dataset
 from farthing.methods.cards import card
+from farthing.promises.base import Promise
 from farthing.recommendation import auto, bundle_splits, candidates
 from farthing.recommendation import recommend as rooms
-from farthing.recommendation.promises import Promise
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.grades.named import graded
 

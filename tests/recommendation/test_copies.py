@@ -18,7 +18,14 @@ from farthing.comparison.plan import Plan
 from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Dataset
 from farthing.methods.cards import card
-from farthing.promises.base import Certificate
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.budget import Budget
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
+from farthing.promises.kinds.weighted import Shift
 from farthing.recommendation import bundle_splits, candidates
 from farthing.recommendation import recommend as rooms
 from farthing.recommendation.bundle_splits import Split
@@ -27,16 +34,6 @@ from farthing.recommendation.evaluate import evaluate, evaluate_file
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import (
-    Agreement,
-    Budget,
-    Coverage,
-    Parity,
-    Promise,
-    Selective,
-    Shift,
-    with_per,
-)
 from farthing.recommendation.prove import promise
 from farthing.recommendation.recalibrate import asked_again as promise_again
 from farthing.recommendation.recalibrate import divided, recalibrate
@@ -374,9 +371,9 @@ def test_what_nobody_knows_the_text_of_cannot_be_counted_by_request(
 
 
 def test_other_promises_count_each_question_once() -> None:
-    assert with_per(LARGE, "request") == replace(LARGE, per="request")
-    assert with_per(Coverage("0.9"), "question") == Coverage("0.9")
+    assert LARGE.counting("request") == replace(LARGE, per="request")
+    assert Coverage("0.9").counting("question") == Coverage("0.9")
     with pytest.raises(InputError, match=r"^a promise of coverage counts each question once; ask"):
-        with_per(Coverage("0.9"), "request")
+        Coverage("0.9").counting("request")
     with pytest.raises(InputError, match=r"^per is 'row'; give 'question' or 'request'$"):
         Agreement("large", per="row")  # type: ignore[arg-type]

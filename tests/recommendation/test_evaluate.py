@@ -20,11 +20,12 @@ from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.promises.kinds import none
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
 from farthing.recommendation.bundle_splits import DEFAULT, Split
 from farthing.recommendation.certify import Serving
 from farthing.recommendation.evaluate import UNTOLD, BundleEvaluation, evaluate, evaluate_file
 from farthing.recommendation.pipeline import calibrate, train
-from farthing.recommendation.promises import Coverage, Parity
 from farthing.traces import parquet, parquet_file
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import fingerprint

@@ -21,10 +21,14 @@ from farthing.models.scripted import ScriptedModel
 from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.promises.base import Promise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.certify import Serving
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import Calibrated, calibrate, train
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise, Selective
 from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS

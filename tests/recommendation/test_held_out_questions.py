@@ -13,16 +13,16 @@ from sure_policy import Sure, bundled, covariate_shifted, drawn
 
 from farthing.process.batch_replay import NestedReplay, Replayed, replay
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises.base import Certificate
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
 from farthing.promises.kinds import weighted as weighing
-from farthing.promises.kinds.budget import BudgetPromise
-from farthing.promises.kinds.parity import ParityPromise
-from farthing.promises.kinds.selective import SelectivePromise
-from farthing.promises.kinds.weighted import Weighted
+from farthing.promises.kinds.budget import Budget, BudgetPromise
+from farthing.promises.kinds.parity import Parity, ParityPromise
+from farthing.promises.kinds.selective import Selective, SelectivePromise
+from farthing.promises.kinds.weighted import Shift, Weighted
 from farthing.promises.levels import Level
 from farthing.recommendation import played, prove, prove_selective
 from farthing.recommendation.played import PlayedPolicy, QuestionPart, grid, operating_points_of
-from farthing.recommendation.promises import Budget, Parity, Promise, Selective, Shift
 from farthing.recommendation.prove import Promised, promise
 from farthing.recommendation.start_point import beginning
 from farthing.traces.arrays import FloatArray, TraceArrays

@@ -12,20 +12,20 @@ from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset
 from farthing.methods.cards import card
 from farthing.process.replay import Outcome
-from farthing.promises.base import Certificate, IntArray
+from farthing.promises.agreeing import Agreeing
+from farthing.promises.certificate import Certificate, IntArray
+from farthing.promises.figures import clopper_pearson
 from farthing.promises.kinds import agreement, parity
-from farthing.promises.kinds.agreement import Agreeing
-from farthing.promises.kinds.parity import Paired
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.observed import Facts
+from farthing.promises.paired import Paired
 from farthing.promises.statistics.clusters import Clusters, clustered_share
 from farthing.recommendation import candidates
 from farthing.recommendation.certify import value_on
 from farthing.recommendation.evaluate import BundleEvaluation, evaluate_in_memory
 from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promises import Parity
-from farthing.recommendation.realised import judge
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.savings import SingleModels, dominating_model, requests_of, savings_of
-from farthing.recommendation.significance import clopper_pearson
 from farthing.traces.copies import asked_first
 
 TIMES, SETS = 8, 60
@@ -89,8 +89,8 @@ def test_intervals_hold_as_often_as_they_say() -> None:
         value = savings_of(one.found, one.singles, "large", "test", clusters=one.clusters)
         intervals = {"saved": value.saved_interval, "gained": value.gained_interval}
         for kind, certificate in promises.items():
-            reference = one.singles.right[:, 1]
-            judged = judge(certificate, one.found, reference, one.clusters)
+            known = Facts(right=one.singles.right[:, 1], clusters=one.clusters)
+            judged = certificate.promise.realised(one.found, known)
             assert judged is not None
             intervals[kind] = judged.interval
         for name, ends in intervals.items():
@@ -134,10 +134,10 @@ def test_a_share_of_requests_stays_one(lost: int) -> None:
     for right_or_wrong in (right, ~right):
         share, (low, high) = clustered_share(right_or_wrong, Clusters(np.arange(60) // 2, 2), 0.05)
         assert 0 <= low <= share <= high <= 1
-        judged = judge(
-            certified("agreement"), outcome(np.ones(60, int), right_or_wrong), None,
-            Clusters(np.arange(60) // 2, 2),
-        )  # fmt: skip
+        judged = certified("agreement").promise.realised(
+            outcome(np.ones(60, int), right_or_wrong),
+            Facts(clusters=Clusters(np.arange(60) // 2, 2)),
+        )
         assert judged is not None
         assert judged.interval == (low, high)
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import farthing as ft
 from farthing.cli.main import app
 from farthing.errors import InputError, TooFewTracesError
-from farthing.promises.kinds.agreement import Agreeing, agreement_p_values
-from farthing.promises.kinds.parity import Paired, parity_p_values
-from farthing.recommendation.promises import Promise
+from farthing.promises.agreeing import Agreeing, agreement_p_values
+from farthing.promises.base import Promise
+from farthing.promises.paired import Paired, parity_p_values
 from farthing.traces.arrays import NO_ANSWER, WHY_MISSING, BoolArray, TraceArrays
 from farthing.traces.eligibility import alike, only
 

@@ -18,12 +18,12 @@ from farthing.process.batch_replay import followed, replay
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.replay import paths
+from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.groups import groups_of
 from farthing.recommendation.base import TIMES_OPTIMUM
 from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import calibrate, train
-from farthing.recommendation.promises import Coverage
 from farthing.recommendation.warnings import STRANGERS
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.splits import fixed_parts

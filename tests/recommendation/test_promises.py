@@ -20,18 +20,21 @@ from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import Outcome, outcome, paths
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.budget import BudgetPromise, Spending
+from farthing.promises.base import Promise
+from farthing.promises.figures import Figure
+from farthing.promises.kinds.budget import Budget, BudgetPromise, Spending
+from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.none import NoPromise
-from farthing.promises.kinds.parity import Paired, ParityPromise
-from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.kinds.parity import Parity, ParityPromise
+from farthing.promises.kinds.selective import Selective, SelectivePromise
+from farthing.promises.kinds.weighted import Shift
+from farthing.promises.observed import Facts
+from farthing.promises.paired import Paired
 from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.played import QuestionPart, grid, operating_points_of
-from farthing.recommendation.promises import Budget, Coverage, Parity, Promise, Selective, Shift
 from farthing.recommendation.prove import promise, reference_right
-from farthing.recommendation.realised import Judged, judge
 from farthing.traces.splits import fixed_parts
 
 ALPHA = Fraction(1, 10)
@@ -172,11 +175,11 @@ def test_which_answers_of_a_role_are_right() -> None:
 
 
 def test_verdicts() -> None:
-    kept = Judged("c", 0.92, (0.88, 0.95), 0.9)
+    kept = Figure("c", 0.92, (0.88, 0.95), 0.9)
     assert kept.verdict == "kept"
     assert replace(kept, value=0.89).verdict == "missed within chance"
     assert replace(kept, value=0.8, interval=(0.7, 0.89)).verdict == "broken"
-    dear = Judged("USD", 0.3, (0.2, 0.4), 0.35, at_most=True)
+    dear = Figure("USD", 0.3, (0.2, 0.4), 0.35, at_most=True)
     assert dear.verdict == "kept"
     assert replace(dear, promised=0.25).verdict == "missed within chance"
     assert replace(dear, promised=0.1).verdict == "broken"
@@ -186,14 +189,14 @@ def test_a_judged_figure_is_what_was_counted() -> None:
     part = drawn(100, 5)
     found = acted(Sure(), part, 0.9, "allow")
     sure = SelectivePromise(alpha=ALPHA, delta=DELTA, point=0, points=1)
-    judged = judge(Certificate(promise=sure, kappa=0.9), found)
+    judged = sure.realised(found, Facts())
     assert judged is not None
     answered, right = int((found.set_size > 0).sum()), int(found.best_correct.sum())
     assert 0 < answered < 100
     assert judged.value == right / answered
     exact = stats.binomtest(right, answered).proportion_ci(method="exact")
     assert judged.interval == pytest.approx((exact.low, exact.high))
-    assert judge(Certificate(promise=NoPromise()), found) is None
+    assert NoPromise().realised(found, Facts()) is None
 
 
 def test_a_bundle_with_a_promise_loads_without_learning_libraries(

@@ -9,10 +9,13 @@ from scipy.stats import binom
 
 import farthing as ft
 from farthing.bundle.base import Bundle
+from farthing.promises.base import Per, Promise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
 from farthing.recommendation import bundle_splits
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Per, Promise
 from farthing.recommendation.prove import promise
 from farthing.traces.arrays import RIGHT, TraceArrays
 

@@ -15,17 +15,15 @@ from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.promises.kinds.agreement import AgreementPromise, Judged, JudgeShare
+from farthing.promises.agreeing import Judged, JudgeShare
+from farthing.promises.base import Promise
+from farthing.promises.kinds.agreement import Agreement, AgreementPromise
+from farthing.promises.kinds.budget import Budget
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.pipeline import calibrate, train
-from farthing.recommendation.promises import (
-    Agreement,
-    Budget,
-    Coverage,
-    Parity,
-    Promise,
-    Selective,
-)
 from farthing.recommendation.recalibrate import FEWEST, asked_again, divided, recalibrate
 from farthing.traces.arrays import TraceArrays
 

@@ -16,11 +16,15 @@ from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
 from farthing.methods.base import Dataset, Saveable
 from farthing.methods.cards import card
+from farthing.promises.base import Promise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
 from farthing.promises.kinds.split import SplitPromise
 from farthing.recommendation import candidates, certify, plan, splits
 from farthing.recommendation.evaluate import evaluate, evaluate_file, evaluate_in_memory
 from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise, Selective
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import FourWaySplit, Recommendation
 from farthing.recommendation.savings import SingleModels

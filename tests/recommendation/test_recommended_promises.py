@@ -11,13 +11,16 @@ from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.cards import card
 from farthing.process.replay import Outcome
+from farthing.promises.base import Promise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
 from farthing.recommendation import bundle_splits, candidates, certify
 from farthing.recommendation import recommend as rooms
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.bundle_run import run_bundle
 from farthing.recommendation.plan import Plan, plan_of
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise
 from farthing.recommendation.record import FourWaySplit
 from farthing.recommendation.replayed_candidate import stream
 from farthing.traces.arrays import TraceArrays, joined

@@ -13,11 +13,14 @@ from farthing.bundle import folder as bundles
 from farthing.methods.base import Dataset
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation import savings as room
 from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import calibrate, train
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Selective
 from farthing.recommendation.savings import SingleModels, guessed, paid_most, savings_of
 from farthing.traces.arrays import TraceArrays
 

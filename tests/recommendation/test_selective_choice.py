@@ -1,5 +1,6 @@
 """Selective accuracy where several candidates are tested: whatever is chosen, the promise holds."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -20,13 +21,15 @@ from farthing.process.batch_replay import replay
 from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.promises import kinds
+from farthing.promises.answers import Answers
 from farthing.promises.kinds.escalated import EscalatedPromise, PassedOn
-from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.kinds.selective import Selective, SelectivePromise
+from farthing.promises.observed import Facts
 from farthing.recommendation import prove_selective
 from farthing.recommendation.escalation import EscalationModel
 from farthing.recommendation.played import PlayedPolicy, QuestionPart, operating_points_of
-from farthing.recommendation.promises import Selective
-from farthing.recommendation.prove_selective import best_first, evidence, laid_out, prove
+from farthing.recommendation.prove_selective import best_first, laid_out, prove, side_by_side
+from farthing.reports import records as records_of
 from farthing.traces.pool import cascade
 
 MODELS = ("a", "b", "c", "d", "e", "f", "g", "h")
@@ -107,8 +110,9 @@ def test_the_promise_fails_no_oftener_than_it_may_whoever_is_chosen() -> None:
     rng, failed = np.random.default_rng(2), 0
     for _ in range(RUNS):
         drawn = rng.integers(0, len(fresh.played), HELD)
-        some = evidence(tested, rows, [of.take(drawn) for of in points])
-        point = kinds.selective.selective_point(some, ALPHA, DELTA)
+        laid = side_by_side(tested, rows, [of.take(drawn) for of in points])
+        some = Selective(1 - ALPHA, DELTA).evidence(laid, Facts())
+        point = Selective(1 - ALPHA, DELTA).point(some)
         failed += point is not None and not true[point]
     assert failed > 0.01 * RUNS  # or it was no challenge
     assert stats.binomtest(failed, RUNS, float(DELTA), alternative="greater").pvalue > 1e-3
@@ -146,14 +150,14 @@ def test_no_calibration_question_moves_a_threshold_or_a_share(
     seen: list[tuple[tuple[str, ...], tuple[Fraction, ...], bytes]] = []
 
     def spy(*of: object) -> object:
-        answers = evidence(*of)  # type: ignore[arg-type]
+        answers = side_by_side(*of)  # type: ignore[arg-type]
         whose, kappas = answers.candidates, answers.kappas
         assert whose is not None
         assert kappas is not None
         seen.append((whose.names, whose.shares, kappas.tobytes()))
         return answers
 
-    monkeypatch.setattr(prove_selective, "evidence", spy)
+    monkeypatch.setattr(prove_selective, "side_by_side", spy)
     for held in (pool(200, 5, wrong=0.1, telling=0.5), pool(200, 6, wrong=0.4, telling=-0.5)):
         prove_selective.selective(ASKED, plays(), TRAIN, held)
     assert seen[0] == seen[1]
@@ -273,7 +277,7 @@ def test_either_half_of_it_fails_no_oftener_than_half_of_delta() -> None:
             answered = rng.random((n, 1)) < 0.9
             correct = rng.random((n, 1)) >= (lost / 0.9 if lost else wrong)
             reference = np.ones(n, bool) if lost else correct[:, 0]
-            points = kinds.selective.Answers(answered, correct, cost_nano=np.ones((n, 1), np.int64))
+            points = Answers(answered, correct, cost_nano=np.ones((n, 1), np.int64))
             passed = PassedOn(points, reference, "h")
             failed += kinds.escalated.certify(passed, ALPHA, "0.05", DELTA, fingerprint="").promises
         assert failed > 0
@@ -296,6 +300,9 @@ def test_what_the_reference_alone_has_right_can_be_solved() -> None:
     assert done.metrics["accuracy"] == 1
     assert done.metrics["coverage_solvable"] == 1
     assert done.intervals["coverage_solvable"][1] == 1
+    said = json.loads(json.dumps(records_of.evaluated(done.found)))["judged"]
+    assert said["what"].endswith("answers given")
+    assert said["besides"]["what"] == "accuracy less that of large"
 
 
 def test_passing_on_goes_with_no_budget_a_question_and_with_a_name_that_is_clear() -> None:

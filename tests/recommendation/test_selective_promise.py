@@ -16,9 +16,10 @@ from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, PointReplay, replay
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.promises import Coverage, Selective
 from farthing.recommendation.prove import Promised
 from farthing.recommendation.prove_selective import prove
 from farthing.traces.arrays import TraceArrays

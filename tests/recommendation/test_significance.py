@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.methods.base import Calibration
+from farthing.promises.figures import accuracy_difference, clopper_pearson
 from farthing.recommendation.base import Row
 from farthing.recommendation.significance import (
-    accuracy_difference,
-    clopper_pearson,
     differences,
     paired_interval,
     proved_positive,

@@ -13,10 +13,10 @@ from farthing.comparison.plan import Plan
 from farthing.methods.base import Dataset
 from farthing.methods.baselines.models import BestSinglePolicy
 from farthing.methods.cards import card
-from farthing.promises.kinds.parity import ParityPromise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.parity import Parity, ParityPromise
 from farthing.recommendation import candidates
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.promises import Agreement, Parity
 from farthing.recommendation.prove import promise
 from farthing.recommendation.start_point import Beginning, beginning
 

@@ -18,15 +18,15 @@ from farthing.process.batch_replay import replay
 from farthing.process.generator.config import GeneratorConfig, shift_mix
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.weighted import WeightedPromise
+from farthing.promises.certificate import Certificate
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.weighted import Shift, WeightedPromise
 from farthing.promises.statistics.covariate_shift import Observed
 from farthing.recommendation.candidates import candidates
 from farthing.recommendation.certify import promised
 from farthing.recommendation.parallel import fit
 from farthing.recommendation.pipeline import bundle_of, calibrate, train
 from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promises import Coverage, Shift
 from farthing.recommendation.prove import promise
 from farthing.recommendation.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.traces.arrays import FloatArray, TraceArrays

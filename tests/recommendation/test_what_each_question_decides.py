@@ -19,8 +19,8 @@ import farthing as ft
 from farthing.api.recommendation import Recommendation
 from farthing.methods.base import Dataset, Saveable, Variant
 from farthing.methods.cards import card
+from farthing.promises.base import Promise
 from farthing.recommendation import candidates, splits
-from farthing.recommendation.promises import Promise
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.system import Part as System
 
@@ -150,7 +150,7 @@ def test_the_proof_is_that_of_a_policy_fitted_and_calibrated_by_hand(kind: str) 
     known, parts = questions(pool(N)), rows_of(pool(N), seed)
     advice = ft.recommend(known, asked, reference="large", seed=seed)
     first, *_ = advice.to_json()["candidates"]
-    alpha = asked.alpha  # type: ignore[union-attr]
+    alpha = asked.alpha
     policy = ft.fit(first["method"], known.take(parts["train"]), alpha, seed=seed)
     by_hand = policy.calibrate(known.take(parts["prove"]), asked)
     assert advice.certificate == by_hand.certificate

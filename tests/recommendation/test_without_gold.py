@@ -8,7 +8,7 @@ import pytest
 import farthing as ft
 from farthing.errors import InputError
 from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.parity import Paired, parity_p_values
+from farthing.promises.paired import Paired, parity_p_values
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.grades.named import at_worst, graded

@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 
 from farthing.methods.base import Calibration
-from farthing.recommendation.base import (
-    METRICS,
-    TIMES_OPTIMUM,
-    Alone,
-    Comparison,
-    Difference,
-    Row,
-)
-from farthing.recommendation.promises import Parity
+from farthing.promises.kinds.parity import Parity
+from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Alone, Comparison, Difference, Row
 
 ALPHA = Fraction(1, 10)
 Sketch = tuple[str, str, Calibration, float, float]

@@ -6,8 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from farthing.promises.base import Promise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.budget import Budget
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.base import Alone, Comparison
-from farthing.recommendation.promises import Agreement, Budget, Promise, Selective
 from farthing.reports import columns, page, payer, plots, promises, summary, tables
 from farthing.reports.base import best, mean_of, thousand
 

@@ -22,13 +22,14 @@ from farthing.errors import AuthenticationError, InputError
 from farthing.methods.baselines.rounds import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
-from farthing.promises.base import Certificate, Promise
+from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.budget import BudgetPromise
 from farthing.promises.kinds.escalated import EscalatedPromise
 from farthing.promises.kinds.parity import ParityPromise
 from farthing.promises.kinds.selective import SelectivePromise
 from farthing.promises.kinds.split import SplitPromise
 from farthing.promises.levels import Margin
+from farthing.promises.payload import Payload
 from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.answer import Answer
 from farthing.runtime.protocol import Independent
@@ -252,7 +253,7 @@ def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:
         ),
     ],
 )
-def test_other_promises_of_a_menu_are_said_with_the_answer(promise: Promise, says: str) -> None:
+def test_other_promises_of_a_menu_are_said_with_the_answer(promise: Payload, says: str) -> None:
     certificate = Certificate(promise=promise, kappa=0.3, n=99)
     bundle = msgspec.structs.replace(unsure(0.3), certificate=certificate)
     found = live(bundle, None)

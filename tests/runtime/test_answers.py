@@ -28,7 +28,7 @@ from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
 from farthing.process.base import Policy
-from farthing.promises.base import Certificate, Threshold
+from farthing.promises.certificate import Certificate, Threshold
 from farthing.promises.kinds import online, split
 from farthing.promises.kinds.groups import GroupsPromise
 from farthing.promises.kinds.online import OnlineThreshold

@@ -27,7 +27,7 @@ from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
 from farthing.models.base import Completion, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.split import SplitPromise
 from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.agents.guide import GuideAgent

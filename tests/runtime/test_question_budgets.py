@@ -23,9 +23,9 @@ from farthing.process.action_space import SpaceName
 from farthing.process.batch_replay import replay
 from farthing.process.budget import PerQuestion
 from farthing.process.play import Played, outcome_of, play
+from farthing.promises.kinds.coverage import Coverage
 from farthing.recommendation.certify import Serving, promised
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.promises import Coverage
 from farthing.runtime.protocol import Dialogue, Independent, Protocol
 from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.text import TEXT

@@ -12,8 +12,8 @@ from farthing.api.rendering import drawn
 from farthing.comparison.compare import compare as compare_methods
 from farthing.comparison.plan import Plan
 from farthing.errors import InputError
-from farthing.promises.levels import Level
-from farthing.recommendation.promises import Coverage, Promise, Selective, level_of
+from farthing.promises.base import Promise
+from farthing.promises.levels import Level, level_of
 
 if TYPE_CHECKING:
     from farthing.recommendation.base import Comparison
@@ -73,7 +73,7 @@ def compare(
         UnknownNameError: there is no such method.
         InputError: they cannot run on these questions, or an argument is wrong.
     """
-    if isinstance(promise, Coverage | Selective):
+    if promise is not None and promise.of_alpha:
         alpha = promise.alpha
     names = None if methods is None else names_of(methods, "methods")
     if names == ():

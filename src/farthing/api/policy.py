@@ -24,8 +24,10 @@ from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.methods.base import Silent
 from farthing.process.budget import PerQuestion
-from farthing.promises.base import Certificate
-from farthing.promises.levels import Level
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.levels import Level, level_of
 from farthing.recommendation import bundle_splits, certify, pipeline
 from farthing.recommendation import evaluate as evaluate_bundle
 from farthing.recommendation.auto import AUTO, choose_method
@@ -33,7 +35,6 @@ from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.parallel import fit as fit_learner
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Coverage, Promise, level_of
 from farthing.traces.arrays import RIGHT
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import alike, asked_all
@@ -105,7 +106,7 @@ class Policy:
         asked = self._asked(promise)
         prove = self._part(held_out, "the held-out questions", asked)
         train = self._part(self.train, "the training questions", asked) if self.train else prove
-        if self.train is None and not isinstance(asked, Coverage):
+        if self.train is None and not asked.stands:
             raise InputError(
                 "this promise lays its settings out on the training questions, which a bundle from "
                 "a folder does not hold; use `farthing calibrate`, or fit again"

@@ -1,12 +1,12 @@
 """Promises that are made of the door's own questions."""
 
 from farthing.api.questions import Traces, traces_of
+from farthing.promises.kinds import weighted
 from farthing.promises.levels import Level
-from farthing.recommendation import promises
 from farthing.traces.arrays import TraceArrays
 
 
-def Shift(level: Level, target: Traces | TraceArrays) -> promises.Shift:  # noqa: N802 - a promise's name
+def Shift(level: Level, target: Traces | TraceArrays) -> weighted.Shift:  # noqa: N802 - a promise's name
     """Ask for coverage in another mix of questions, which differs only in what round 1 shows.
 
     Args:
@@ -17,5 +17,5 @@ def Shift(level: Level, target: Traces | TraceArrays) -> promises.Shift:  # noqa
         InputError: the level is no probability, or the target holds no questions.
     """
     if isinstance(target, TraceArrays):
-        return promises.Shift(level, target)
-    return promises.Shift(level, traces_of(target, "the questions of the new mix").arrays)
+        return weighted.Shift(level, target)
+    return weighted.Shift(level, traces_of(target, "the questions of the new mix").arrays)

@@ -27,9 +27,6 @@ from farthing.gateway.monitoring.deployments import certificate_mark, deployed, 
 from farthing.gateway.monitoring.evidence import Audits, audited_traces
 from farthing.gateway.monitoring.evidence_window import Period, period_of
 from farthing.gateway.monitoring.status import open_watch
-from farthing.promises.kinds.escalated import EscalatedPromise
-from farthing.promises.kinds.groups import GroupsPromise
-from farthing.recommendation.promises import Agreement, Budget
 from farthing.recommendation.recalibrate import Recalibrated, asked_again, recalibrate
 from farthing.storage.database import open_database
 from farthing.traces.assemble import assemble
@@ -114,7 +111,7 @@ def recalibrated(file: str | Path, asked: Asked) -> Anew:
     digest = digest_of(place.folder)
     before, history = bundles.load(place.folder), read_history(place.folder)
     again = asked_again(before.certificate)
-    gold = not isinstance(again, Agreement | Budget)
+    gold = again.needs_gold
     _check_sample(before)
     mark = certificate_mark(before.certificate)
     begin = _Begin(asked.since, history, mark)
@@ -220,13 +217,9 @@ def _check_sample(bundle: Bundle) -> None:
         InputError: it passes questions on, of which no audit is drawn, or it is one for each group
             of recorded questions.
     """
-    match bundle.certificate and bundle.certificate.promise:
-        case EscalatedPromise():
-            why = "it passes questions on, and audits are of what it answered by itself"
-        case GroupsPromise():
-            why = "it promises something to each group, and live questions have none"
-        case _:
-            return
+    why = bundle.certificate.promise.not_audited if bundle.certificate else ""
+    if not why:
+        return
     raise InputError(
         f"the bundle cannot be calibrated on audits: {why}; use `farthing traffic export` and "
         "`farthing recommend`"

@@ -9,12 +9,12 @@ from farthing.api.policy import Policy
 from farthing.api.questions import Traces, traces_of
 from farthing.api.rendering import drawn
 from farthing.errors import InputError
+from farthing.promises.base import Promise
 from farthing.recommendation import recommend as rooms
-from farthing.recommendation.promises import Promise
 from farthing.recommendation.record import Recommendation as Found
 
 if TYPE_CHECKING:
-    from farthing.promises.base import Certificate
+    from farthing.promises.certificate import Certificate
 
 
 @dataclass(frozen=True)

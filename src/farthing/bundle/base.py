@@ -8,9 +8,7 @@ import msgspec
 from farthing.methods.base import Saveable
 from farthing.process.base import Policy
 from farthing.process.value import Value
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.parity import ParityPromise
+from farthing.promises.certificate import Certificate
 from farthing.traces.origin import Origin
 from farthing.traces.question_hashes import Marks
 
@@ -51,10 +49,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reference(self) -> str | None:
         """The single model that it is held against: that of its parity, or of its training."""
-        match self.certificate and self.certificate.promise:
-            case ParityPromise(reference=str(named)) | AgreementPromise(reference=named):
-                return named
-        return self.origin.reference
+        named = self.certificate and self.certificate.promise.fallback
+        return named or self.origin.reference
 
 
 def _mentions(value: Any, name: str) -> bool:

@@ -14,7 +14,7 @@ from farthing.methods import cards
 from farthing.methods.base import Saveable
 from farthing.process.replay import EMPTY_SETS
 from farthing.process.value import Value
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
 from farthing.traces.atomic_folder import write_folder
 from farthing.traces.origin import Origin
 from farthing.traces.question_hashes import Marks

@@ -23,14 +23,13 @@ from farthing.cli.options import (
     TrainSize,
     sizes_of,
 )
-from farthing.cli.promises import Budget, Delta, Epsilon, Most, Options, Promise, Reference
+from farthing.cli.promises import Given, asked_for, takes_promise
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.comparison.plan import Plan
     from farthing.methods.base import Dataset
     from farthing.recommendation.base import Comparison
-    from farthing.recommendation.promises import Promise as Asked
 
 Files = Annotated[
     list[Path],
@@ -56,7 +55,7 @@ Splits = Annotated[
     int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
 ]
 Kind = Annotated[
-    Literal["coverage", "parity", "selective", "agreement", "budget"],
+    str,
     typer.Option("--promise", help="What is proved and held, with the options of calibrate."),
 ]
 Workers = Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")]
@@ -80,6 +79,7 @@ Policies = Annotated[
 ]
 
 
+@takes_promise("compare", first=("coverage", "parity"))
 def compare(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the report goes.")],
     alpha: Alphas = [Fraction(1, 10)],  # noqa: B006 - typer copies it
@@ -95,11 +95,7 @@ def compare(
     calibrate: CalibrateSize = None,
     test: TestSize = None,
     promise: Kind = "coverage",
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    reference: Reference = None,
-    budget: Budget = None,
-    most: Most = None,
+    given: Given = {},  # noqa: B006 - stands for the options
     population: Population = "all",
     action_space: ActionSpace = None,
     missing: Missing = None,
@@ -116,8 +112,7 @@ def compare(
     """
     from farthing.comparison.plan import Plan
 
-    options = Options(delta, epsilon, reference, budget, most, None, population=population)
-    asked = _asked(promise, options, alpha)
+    asked = asked_for(promise, alpha[0], {**given, "population": population})
     files.check_folder(out)
     names = None if policies is None else tuple(name.strip() for name in policies.split(","))
     dataset, sizes = read_dataset(traces, preset, n, seed, sizes_of(train, calibrate, test))
@@ -134,23 +129,9 @@ def compare(
         population,
         action_space,
         engine=engine,
-        promise=asked,
+        promise=None if asked.layout == "critical" else asked,
     )
     run(dataset, plan, out, as_json=as_json)
-
-
-def _asked(promise: Promise, options: Options, alphas: list[Fraction]) -> "Asked | None":
-    """Return what is promised; None: coverage.
-
-    Raises:
-        InputError: options lack or mean nothing to it.
-    """
-    if promise == "coverage" and options.delta is not None:
-        raise InputError(
-            "a comparison promises coverage on average over calibration draws; leave --delta out"
-        )
-    options.check(promise)
-    return None if promise == "coverage" else options.asked(promise, alphas[0])
 
 
 def run(dataset: "Dataset", plan: "Plan", out: Path, *, as_json: bool = False) -> None:

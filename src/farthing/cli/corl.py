@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from farthing.cli.console import interruptible, remark, show, show_json, trainin
 from farthing.cli.corl_training import check_weights
 from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json, Seed
-from farthing.cli.recommend import Delta, Epsilon, held_to
+from farthing.cli.promises import Given, takes_promise, with_defaults
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
@@ -83,15 +83,15 @@ def evaluate(
 
 
 @app.command()
+@takes_promise("certify")
 def certify(
     controller: Trained = None,
     pool: PoolName = None,
     promise: Annotated[
-        Literal["parity", "agreement"],
+        str,
         typer.Option(help="As often right as an expert, or the answer that it would have given."),
     ] = "parity",
-    epsilon: Epsilon = None,
-    delta: Delta = None,
+    given: Given = {},  # noqa: B006 - stands for the options
     reference: Annotated[
         str | None,
         typer.Option(
@@ -110,7 +110,7 @@ def certify(
 
     Example: farthing corl certify controller --promise parity --epsilon 0.02 --delta 0.1
     """
-    asked = held_to(reference, promise, epsilon, delta)
+    asked = with_defaults(promise, None, given).beside(reference)
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
     from farthing.corl.certificate import certify as certify_controller

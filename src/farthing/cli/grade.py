@@ -4,7 +4,7 @@ import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -22,13 +22,14 @@ from farthing.cli.options import (
     TrainSize,
     sizes_of,
 )
-from farthing.cli.promises import Delta, Epsilon, JudgeDelta, JudgeEpsilon, Options, Reference
+from farthing.cli.promises import Given, asked_for, takes_promise
 from farthing.errors import InputError
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
     from farthing.grading.session import GradeBook, GradePrompt, Response
-    from farthing.grading.status import Asked, GradingStatus
+    from farthing.grading.status import GradingStatus
+    from farthing.promises.base import Promise as Asked
     from farthing.runtime.agents.judge import Judge
 
 CHECKED = 0.2
@@ -36,16 +37,13 @@ CHECKED = 0.2
 WIDE = 76
 
 
+@takes_promise("grade", first=("parity",))
 def grade(
     bundle: Bundle,
     traces: TracesFiles,
-    promise: Annotated[
-        Literal["parity", "selective", "agreement"], typer.Option(help="What is to be proved.")
-    ] = "parity",
+    promise: Annotated[str, typer.Option(help="What is to be proved.")] = "parity",
     alpha: Alpha = Fraction(1, 10),
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    reference: Reference = None,
+    given: Given = {},  # noqa: B006 - stands for the options
     grades: Annotated[
         Path | None,
         typer.Option(
@@ -72,8 +70,6 @@ def grade(
             help="Share of questions that chance draws for persons; 0.2 beside a judge, else 1.",
         ),
     ] = None,
-    judge_epsilon: JudgeEpsilon = None,
-    judge_delta: JudgeDelta = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where grades are kept.", show_default="beside traces"),
@@ -99,18 +95,16 @@ def grade(
     from farthing.recommendation.bundle_splits import Split
     from farthing.traces.grades.grade_file import beside
 
-    options = Options(delta, epsilon, reference, None, None, None, judge_epsilon, judge_delta)
-    options.check(promise)
     if out is not None:
         files.check_file(out)
-    asked: Asked = options.asked(promise, alpha)  # type: ignore[assignment]
+    asked = asked_for(promise, alpha, given)
     recorded = files.the_only(traces, "grade")
     book = GradeBook.open(recorded, out or beside(recorded))
     model = _judge(judge, config, max_cost, book.path)
     _plan(book, asked, judge, check, seed)
     session = GradingSession(bundle, asked, Split(seed, sizes_of(train, calibrate, test)))
     if grades is not None:
-        _take(book, grades, reference)
+        _take(book, grades, given.get("reference"))
     session = session.begun(book.graded())
     standing = session.standing(book.graded())
     role = standing.reference or ""
@@ -154,15 +148,14 @@ def _plan(
     book: "GradeBook", asked: "Asked", judge: str | None, check: float | None, seed: int
 ) -> None:
     """Say in the file how chance draws, before anything is graded by it."""
-    from farthing.recommendation.promises import Agreement, Parity
     from farthing.traces.grades.grade_file import Draw, Pairs
 
     graded = book.graded()
-    if isinstance(asked, Agreement):
+    if asked.graded_by == "judge":
         if check is not None:
             raise InputError("--check is for parity and selective; agreement counts its pairs")
-        if asked.judge is not None and judge is not None:
-            number = asked.judge.pairs
+        if asked.checked_pairs is not None and judge is not None:
+            number = asked.checked_pairs
             book.plan(Pairs(seed=seed, number=number, judge=judge))
             remark(
                 f"{number:,} questions that chance draws, with no false 'same' of {judge} on any, "
@@ -175,7 +168,7 @@ def _plan(
                 "proves agreement without any"
             )
         return
-    if isinstance(asked, Parity) and judge is None and check is None:
+    if asked.held_to_reference and judge is None and check is None:
         return
     before = graded.draw
     if before is not None and judge is None and check is None:

@@ -166,8 +166,8 @@ def _fitted(job: "Job", out: Path) -> "tuple[BundleEvaluation, Comparison]":
     import numpy as np
 
     from farthing.methods.base import Dataset
+    from farthing.promises.kinds.coverage import Coverage
     from farthing.recommendation import certify, evaluate, pipeline
-    from farthing.recommendation.promises import Coverage
     from farthing.traces.files import read_arrays
 
     traces, system = read_arrays(out / STORE), job.system()

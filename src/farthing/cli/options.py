@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from farthing.errors import InputError
-
 
 def read_alpha(text: str) -> Fraction:
     """Read an alpha exactly as it is written.
@@ -26,8 +24,6 @@ def read_delta(text: str) -> Fraction:
 def read_epsilon(text: str) -> Fraction:
     """Read an epsilon exactly as it is written; of parity it may be 0 or less.
 
-    `check_agreement` refuses that for agreement.
-
     >>> read_epsilon("-0.01")
     Fraction(-1, 100)
     """
@@ -41,19 +37,6 @@ def read_epsilon(text: str) -> Fraction:
             "0 for agreement)"
         )
     return value
-
-
-def check_agreement(epsilon: Fraction | None) -> None:
-    """Refuse an epsilon that agreement cannot have.
-
-    Raises:
-        InputError: it is 0 or less.
-    """
-    if epsilon is not None and epsilon <= 0:
-        raise InputError(
-            f"--epsilon is {float(epsilon):g}; of agreement it is the share of questions that may "
-            "be answered otherwise: give one above 0, such as 0.05"
-        )
 
 
 def read_usd(text: str) -> Fraction:

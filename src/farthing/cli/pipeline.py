@@ -37,28 +37,18 @@ from farthing.cli.options import (
     sizes_of,
 )
 from farthing.cli.promises import (
-    Budget,
-    Delta,
-    Epsilon,
-    Escalate,
-    JudgeDelta,
-    JudgeEpsilon,
+    Given,
     Largest,
-    Method,
-    Most,
-    Options,
-    PerWhat,
-    Promise,
     QuestionBudget,
-    Reference,
-    Target,
+    asked_for,
     per_question,
+    takes_promise,
 )
+from farthing.promises.kinds.coverage import Method
 from farthing.traces.arrays import RIGHT
 
 if TYPE_CHECKING:
     from farthing.methods.base import Fitted
-    from farthing.promises.base import Certificate
     from farthing.recommendation.pipeline import Calibrated
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
@@ -124,6 +114,7 @@ def train(
         raise interrupted("the bundle holds what training had reached")
 
 
+@takes_promise("calibrate")
 def calibrate(
     bundle: Bundle,
     traces: TracesFiles,
@@ -133,20 +124,11 @@ def calibrate(
         typer.Option(help="On average over draws; with confidence; in each group; along a stream."),
     ] = "split",
     promise: Annotated[
-        Promise,
+        str,
         typer.Option(help="A right answer in the set; or another promise, with its own options."),
     ] = "coverage",
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    reference: Reference = None,
-    budget: Budget = None,
-    most: Most = None,
-    target: Target = None,
-    escalate: Escalate = None,
-    per: PerWhat = None,
+    given: Given = {},  # noqa: B006 - stands for the options
     grades: GradesFile = None,
-    judge_epsilon: JudgeEpsilon = None,
-    judge_delta: JudgeDelta = None,
     question_budget: QuestionBudget = None,
     largest: Largest = [],  # noqa: B006 - typer copies it
     population: Population = "all",
@@ -183,22 +165,7 @@ def calibrate(
     from farthing.reports.pipeline import promised
     from farthing.runtime.provenance import made_with
 
-    options = Options(
-        delta=delta,
-        epsilon=epsilon,
-        reference=reference,
-        budget=budget,
-        most=most,
-        target=target,
-        judge_epsilon=judge_epsilon,
-        judge_delta=judge_delta,
-        escalate=escalate,
-        per=per,
-        method=method,
-        population=population,
-    )
-    options.check(promise)
-    asked = options.asked(promise, alpha)
+    asked = asked_for(promise, alpha, {**given, "method": method, "population": population})
     before = bundles.load(bundle).certificate
     late = None if grades is None else files.graded(files.the_only(traces, "--grades"), grades)
     arrays = files.read_traces(*traces) if late is None else late.traces
@@ -208,7 +175,7 @@ def calibrate(
     serving = certify.Serving(budget_a_question, made.system, missing=missing)
     done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
     _say_sizes(done.sizes)
-    doubts = (*filter(None, [made.note]), *_too_short(done.certificate))
+    doubts = (*filter(None, [made.note, done.certificate.promise.too_short(done.certificate)]),)
     _doubt((*done.notes, *doubts))
     if as_json:
         show_json(records.calibrated(done, doubts))
@@ -216,7 +183,7 @@ def calibrate(
         show(promised(done.certificate, done.value))
         if done.outlook:
             show(Text(f"\n{done.outlook}"))
-    if promise != "coverage" and not done.certificate.promises:
+    if not asked.stands and not done.certificate.promises:
         remark(_unproved(done, bundle))
         raise typer.Exit(1)
     if before is not None and before.promises:
@@ -273,22 +240,6 @@ def _unproved(done: "Calibrated", bundle: Path) -> str:
         f"{bundle} now asks {getattr(promise, 'reference', '')} for every question; the trained "
         "policy is kept inside it, and the next calibration begins with that"
     )
-
-
-def _too_short(certificate: "Certificate") -> list[str]:
-    from farthing.promises.kinds.online import (
-        OnlinePromise,
-        OnlineThreshold,
-        updates_needed,
-    )
-
-    if not isinstance(certificate.promise, OnlinePromise) or certificate.promises:
-        return []
-    note = (
-        f"an online promise begins at {updates_needed(OnlineThreshold()):,} updates of 10 "
-        f"questions each, and this stream gave {certificate.n:,}; use --method split or pac"
-    )
-    return [note]
 
 
 def _write_curves(bundle: Path, fitted: "Fitted") -> Path | None:

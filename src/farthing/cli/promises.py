@@ -1,114 +1,35 @@
-"""Options of the promises that `farthing calibrate` can make, and which of them go together."""
+"""Options of promises: every kind says which it takes, and the command line reads them."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from farthing.cli import files
-from farthing.cli.options import check_agreement, read_delta, read_epsilon, read_usd
+from farthing.cli.options import read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
-from farthing.money import dollars
+from farthing.promises.base import Per, Promise
+from farthing.promises.certificate import kinds_asked
+from farthing.promises.texts import Command, PromiseOption
 
 if TYPE_CHECKING:
     from farthing.process.budget import PerQuestion
-    from farthing.promises.kinds.agreement import JudgeShare
-    from farthing.recommendation.promises import Promise as Asked
 
-Promise = Literal["coverage", "selective", "parity", "agreement", "budget", "shift"]
-Method = Literal["split", "pac", "groups", "online"]
-Per = Literal["question", "request"]
-
-NEEDS: dict[str, tuple[str, ...]] = {
-    "coverage": (),
-    "selective": ("delta",),
-    "parity": ("epsilon", "delta"),
-    "agreement": ("epsilon", "delta"),
-    "budget": ("budget", "most", "delta"),
-    "shift": ("target",),
+Given = Mapping[str, Any]
+"""The options of promises by their names; what was left out is not there."""
+TYPES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+    "probability": (Fraction | None, {"parser": read_delta, "metavar": "DECIMAL"}),
+    "margin": (Fraction | None, {"parser": read_epsilon, "metavar": "DECIMAL"}),
+    "usd": (Fraction | None, {"parser": read_usd, "metavar": "USD"}),
+    "role": (str | None, {"metavar": "ROLE"}),
+    "per": (Per | None, {}),
+    "traces": (Path | None, {"metavar": "FILE"}),
 }
-"""The options that a promise cannot do without."""
-TAKES = NEEDS | {
-    "coverage": ("delta",),
-    "selective": ("delta", "escalate", "epsilon"),
-    "parity": ("epsilon", "delta", "reference", "per"),
-    "agreement": ("epsilon", "delta", "reference", "judge_epsilon", "judge_delta", "per"),
-}
-"""The options that mean something to a promise, beside --alpha."""
-SUCH_AS = {
-    "delta": "--delta 0.1, how often the promise may fail",
-    "epsilon": "--epsilon 0.02, the accuracy that may be lost or the share answered otherwise",
-    "budget": "--budget 0.001, in USD a question",
-    "most": "--most 0.02, the largest possible cost of a question in USD, from prices and limits",
-    "target": "--target FILE, traces of the questions that are to come",
-}
-
-Delta = Annotated[
-    Fraction | None,
-    typer.Option(parser=read_delta, metavar="DECIMAL", help="How often the promise may fail."),
-]
-Epsilon = Annotated[
-    Fraction | None,
-    typer.Option(
-        parser=read_epsilon,
-        metavar="DECIMAL",
-        help="Parity: accuracy that may be lost. Agreement: share answered otherwise.",
-    ),
-]
-Reference = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ROLE",
-        help="Parity, agreement: with whom; by default the role right most often in training.",
-    ),
-]
-PerWhat = Annotated[
-    Per | None,
-    typer.Option(
-        help="Parity, agreement: a question that is asked again counts once, or as often as it is "
-        "asked (request). By default once."
-    ),
-]
-JudgeEpsilon = Annotated[
-    Fraction | None,
-    typer.Option(
-        parser=read_epsilon,
-        metavar="DECIMAL",
-        help="Agreement: what of epsilon goes to the errors of a judge who says what is the same.",
-    ),
-]
-JudgeDelta = Annotated[
-    Fraction | None,
-    typer.Option(
-        parser=read_delta, metavar="DECIMAL", help="Agreement: what of delta goes to them."
-    ),
-]
-Escalate = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ROLE",
-        help="Selective: who answers where the policy is not sure enough, as part of the promise, "
-        "whose --epsilon is the accuracy that may be lost.",
-    ),
-]
-Budget = Annotated[
-    Fraction | None,
-    typer.Option(parser=read_usd, metavar="USD", help="Budget: expected cost of a question."),
-]
-Most = Annotated[
-    Fraction | None,
-    typer.Option(
-        parser=read_usd,
-        metavar="USD",
-        help="Budget: largest possible cost of a question, from prices and limits.",
-    ),
-]
-Target = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Shift: traces of the mix of questions that is to come."),
-]
+"""What is read of an option, by its value, and how."""
 QuestionBudget = Annotated[
     Fraction | None,
     typer.Option(parser=read_usd, metavar="USD", help="What a question may cost when served."),
@@ -148,115 +69,128 @@ def _bound(text: str) -> tuple[str, int]:
         raise InputError(f"--largest {text}: {problem.message}") from None
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options beside --alpha; None where one was not given."""
+def kinds_of(command: Command, first: Sequence[str] = ()) -> dict[str, type[Promise]]:
+    """Return the kinds of promises that a command can be asked for, by name; some stand first."""
+    kinds = {name: kind for name, kind in kinds_asked().items() if command in kind.commands()}
+    return {name: kinds[name] for name in dict.fromkeys([*first, *kinds]) if name in kinds}
 
-    delta: Fraction | None
-    epsilon: Fraction | None
-    reference: str | None
-    budget: Fraction | None
-    most: Fraction | None
-    target: Path | None
-    judge_epsilon: Fraction | None = None
-    judge_delta: Fraction | None = None
-    escalate: str | None = None
-    per: Per | None = None
-    method: Method = "split"
-    population: Literal["all", "solvable"] = "all"
 
-    def check(self, promise: Promise) -> None:
-        """Refuse options that the promise lacks, or that mean nothing to it.
+def takes_promise(
+    command: Command, first: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the kinds of promises that there are, and their options.
 
-        Raises:
-            InputError: which, and what to do.
-        """
-        names = [f.name for f in fields(self) if f.name not in {"method", "population"}]
-        used = [name for name in names if getattr(self, name) is not None]
-        for name in NEEDS[promise]:
-            if name not in used:
-                raise InputError(f"--promise {promise} needs {SUCH_AS[name]}")
-        for name in used:
-            if name not in TAKES[promise]:
-                whose = " or ".join(kind for kind, takes in TAKES.items() if name in takes)
-                option = name.replace("_", "-")
-                raise InputError(
-                    f"--{option} means nothing to --promise {promise}, only to {whose}"
-                )
-        if promise == "agreement":
-            check_agreement(self.epsilon)
-        if promise != "coverage" and (self.method != "split" or self.population != "all"):
-            raise InputError(f"--method and --population are for --promise coverage, not {promise}")
-        if promise == "selective" and (self.epsilon is None) != (self.escalate is None):
-            raise InputError(f"--escalate ROLE needs {SUCH_AS['epsilon']}, and that needs a ROLE")
-        self._check_method(promise)
+    Its parameter `promise` takes their names; `given` stands where the options do, and gets those
+    that were given.
 
-    @property
-    def judge_share(self) -> "JudgeShare":
-        """What of epsilon and delta goes to a judge's errors; by default half of each.
+    Args:
+        command: its name.
+        first: the kinds that its help names first.
+    """
+    kinds = kinds_of(command, first)
+    options = _options(command, kinds.values())
 
-        Raises:
-            InputError: it leaves nothing to the policy.
-        """
-        from farthing.promises.kinds.agreement import JudgeShare
+    def decorate(run: Callable[..., None]) -> Callable[..., None]:
+        @wraps(run)
+        def called(**values: Any) -> None:
+            given = {name: values.pop(name) for name in options}
+            values["given"] = {name: value for name, value in given.items() if value is not None}
+            run(**values)
 
-        epsilon, delta = self.epsilon or Fraction(0), self.delta or Fraction(0)
-        share = JudgeShare(
-            epsilon=self.judge_epsilon or epsilon / 2, delta=self.judge_delta or delta / 2
-        )
-        if not (share.epsilon < epsilon and share.delta < delta):
+        parameters: list[Parameter] = []
+        for parameter in signature(run, eval_str=True).parameters.values():
+            if parameter.name == "given":
+                parameters += options.values()
+            elif parameter.name == "promise":
+                parameters.append(_naming(parameter, tuple(kinds)))
+            else:
+                parameters.append(parameter)
+        parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+        called.__signature__ = signature(run).replace(parameters=parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {}
+        return called
+
+    return decorate
+
+
+def _naming(parameter: Parameter, names: tuple[str, ...]) -> Parameter:
+    """Return a parameter that takes one of these names."""
+    (info,) = parameter.annotation.__metadata__
+    choice = Literal[names]  # type: ignore[valid-type]
+    taken = choice if parameter.default is not None else choice | None
+    return parameter.replace(annotation=Annotated[taken, info])
+
+
+def _options(command: Command, kinds: Iterable[type[Promise]]) -> dict[str, Parameter]:
+    """Return the parameters of the options that kinds take, by their names in Python."""
+    taken: dict[str, list[tuple[str, PromiseOption]]] = {}
+    for kind in kinds:
+        for option in kind.options:
+            if command in option.commands:
+                taken.setdefault(option.key, []).append((kind.kind, option))
+    return {key: _parameter(key, whose, command) for key, whose in taken.items()}
+
+
+def _parameter(key: str, whose: list[tuple[str, PromiseOption]], command: Command) -> Parameter:
+    kind, how = TYPES[whose[0][1].value]
+    said: dict[str, list[str]] = {}
+    for name, option in whose:
+        brief = option.brief if command in ("recommend", "certify") else ""
+        said.setdefault(brief or option.help, []).append(name)
+    text = " ".join(
+        what if what[0].isupper() else f"{', '.join(names).capitalize()}: {what}"
+        for what, names in said.items()
+        if what
+    )
+    annotation: Any = Annotated[kind, typer.Option(f"--{whose[0][1].name}", help=text, **how)]
+    return Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def asked_for(name: str, alpha: Fraction, given: Given) -> Promise:
+    """Return the promise that is asked for, with its levels said.
+
+    Raises:
+        InputError: it lacks an option, has no use for one, or they do not go together.
+    """
+    kinds = kinds_asked()
+    kind = kinds[name]
+    for option in kind.options:
+        if option.needed and option.key not in given:
+            raise InputError(f"--promise {name} needs {option.such_as}")
+    mine = {option.key for option in kind.options}
+    every = {option.key: option.name for each in kinds.values() for option in each.options}
+    for key in given:
+        if key in every and key not in mine:
+            takers = [
+                each.kind for each in kinds.values() if any(key == o.key for o in each.options)
+            ]
             raise InputError(
-                "--judge-epsilon and --judge-delta must be below --epsilon and --delta"
+                f"--{every[key]} means nothing to --promise {name}, only to {' or '.join(takers)}"
             )
-        return share
+    kind.check_method(given)
+    read = {
+        option.key: files.read_traces(given[option.key])
+        for option in kind.options
+        if option.value == "traces"
+    }
+    return kind.of_options(alpha, {**given, **read})
 
-    def _check_method(self, promise: Promise) -> None:
-        if self.method == "pac" and self.delta is None:
-            raise InputError("a PAC promise needs a delta, the share of failures allowed; try 0.1")
-        if promise == "coverage" and self.delta is not None and self.method != "pac":
-            raise InputError(f"--delta goes with --method pac, and not with {self.method}")
-        if self.method == "online" and self.population != "all":
-            raise InputError("an online promise is about all questions; leave `solvable` out")
 
-    def asked(self, promise: Promise, alpha: Fraction) -> "Asked":
-        """Return the promise that is asked for, once `check` has passed.
+def with_defaults(name: str, alpha: Fraction | None, given: Given) -> Promise:
+    """Return the promise that is asked for, with the levels of its kind where none are said.
 
-        Raises:
-            InputError: the budget is not below the largest possible cost.
-        """
-        from farthing.recommendation import promises
-
-        delta, level = self.delta or Fraction(0), 1 - alpha
-        if promise == "coverage":
-            return promises.Coverage(
-                level,
-                self.delta,
-                population=self.population,
-                within_groups=self.method == "groups",
-                online=self.method == "online",
-            )
-        if promise == "selective":
-            kept = () if self.epsilon is None else (self.epsilon,)
-            return promises.Selective(level, delta, self.escalate, *kept)
-        if promise == "parity":
-            return promises.Parity(
-                self.reference, self.epsilon or Fraction(0), delta, per=self.per or "question"
-            )
-        if promise == "agreement":
-            return promises.Agreement(
-                self.reference,
-                self.epsilon or Fraction(0),
-                delta,
-                self.judge_share,
-                per=self.per or "question",
-            )
-        if self.target is not None:
-            return promises.Shift(level, files.read_traces(self.target))
-        budget, most = self.budget or Fraction(0), self.most or Fraction(0)
-        if budget >= most:
-            given, largest = (dollars(float(usd * 10**9)) for usd in (budget, most))
-            raise InputError(
-                f"--budget is {given}; it must be below --most, which is {largest}, or it is kept "
-                "without any promise"
-            )
-        return promises.Budget(budget, most, delta)
+    Raises:
+        InputError: it has no use for an option.
+    """
+    kind = kinds_asked()[name]
+    mine = {option.key: option for option in kind.options if "recommend" in option.commands}
+    instead = "alpha" if kind.of_alpha else next(iter(mine))
+    useless = [key for key in given if key not in mine and key != "per"]
+    if alpha is not None and not kind.of_alpha:
+        useless.append("alpha")
+    if useless:
+        raise InputError(f"--{useless[0]} means nothing to a promise of {name}; give --{instead}")
+    per: Per = given.get("per", "question")
+    levels = {key: value for key, value in given.items() if key != "per"}
+    share = Fraction(1, 10) if alpha is None else alpha
+    return kind.of_options(share, levels).counting(per)

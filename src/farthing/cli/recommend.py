@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -12,37 +12,16 @@ from farthing.cli.options import (
     Missing,
     Seed,
     TracesFiles,
-    check_agreement,
     read_alpha,
-    read_delta,
-    read_epsilon,
 )
-from farthing.cli.promises import PerWhat
-
-if TYPE_CHECKING:
-    from farthing.recommendation.promises import Agreement, Parity
-    from farthing.recommendation.promises import Promise as Asked
-
-Kind = Literal["parity", "agreement", "coverage", "selective"]
-Epsilon = Annotated[
-    Fraction | None,
-    typer.Option(
-        parser=read_epsilon,
-        metavar="DECIMAL",
-        help="Parity: the accuracy that may be lost, by default 0.02. Agreement: the share "
-        "answered otherwise, by default 0.05.",
-    ),
-]
-Delta = Annotated[
-    Fraction | None,
-    typer.Option(parser=read_delta, metavar="DECIMAL", help="How often it may fail. Default 0.1."),
-]
+from farthing.cli.promises import Given, takes_promise, with_defaults
 
 
+@takes_promise("recommend", first=("parity", "agreement"))
 def recommend(
     traces: TracesFiles,
     promise: Annotated[
-        Kind | None,
+        str | None,
         typer.Option(
             help="What to keep; by default parity with the reference of a pool (agreement "
             "where nobody graded answers), coverage for questions in rounds."
@@ -56,8 +35,7 @@ def recommend(
             help="Coverage, selective: the share of misses. Default 0.1.",
         ),
     ] = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
+    given: Given = {},  # noqa: B006 - stands for the options
     reference: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +44,6 @@ def recommend(
         ),
     ] = None,
     missing: Missing = None,
-    per: PerWhat = None,
     deadline: Annotated[
         float | None,
         typer.Option(
@@ -91,15 +68,14 @@ def recommend(
     from farthing.methods.base import Dataset
     from farthing.recommendation import recommend as rooms
     from farthing.recommendation.plan import default
-    from farthing.recommendation.promises import with_per
     from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.provenance import made_with
 
     if out is not None:
         files.check_bundle(out)
     arrays = files.read_traces(*traces)
-    kind = promise or type(default(arrays)).__name__.lower()
-    asked = with_per(_asked(kind, alpha, epsilon, delta, reference), per or "question")
+    kind = promise or default(arrays).kind
+    asked = with_defaults(kind, alpha, given).beside(reference)
     system = made_with(traces, arrays, None).system
     dataset = Dataset(files.named(traces), arrays, system=system, missing=missing)
     with interruptible("nothing was saved"), trainings() as shown:
@@ -133,48 +109,3 @@ def _is_traffic(traces: Path) -> bool:
         return False
     with Store.read(traces) as store:
         return {one.source for one in store.info().imports} == {SOURCE}
-
-
-def _asked(
-    kind: str,
-    alpha: Fraction | None,
-    epsilon: Fraction | None,
-    delta: Fraction | None,
-    reference: str | None,
-) -> "Asked":
-    """Return what is asked for.
-
-    Raises:
-        InputError: an option means nothing to it.
-    """
-    from farthing.errors import InputError
-    from farthing.recommendation import promises
-
-    level = 1 - (Fraction(1, 10) if alpha is None else alpha)
-    sure = Fraction(1, 10) if delta is None else delta
-    if kind in ("coverage", "selective") and epsilon is not None:
-        raise InputError(f"--epsilon means nothing to a promise of {kind}; give --alpha")
-    if kind in ("parity", "agreement") and alpha is not None:
-        raise InputError(f"--alpha means nothing to a promise of {kind}; give --epsilon")
-    if kind == "coverage":
-        return promises.Coverage(level, delta)
-    if kind == "selective":
-        return promises.Selective(level, sure)
-    return held_to(reference, kind, epsilon, delta)
-
-
-def held_to(
-    reference: str | None, kind: str, epsilon: Fraction | None, delta: Fraction | None
-) -> "Parity | Agreement":
-    """Return the promise that holds answers to a reference's; levels that are None by default.
-
-    Raises:
-        InputError: agreement cannot have that epsilon.
-    """
-    from farthing.recommendation.promises import Agreement, Parity
-
-    sure = Fraction(1, 10) if delta is None else delta
-    if kind == "parity":
-        return Parity(reference, Fraction(1, 50) if epsilon is None else epsilon, sure)
-    check_agreement(epsilon)
-    return Agreement(reference, Fraction(1, 20) if epsilon is None else epsilon, sure)

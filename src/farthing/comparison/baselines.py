@@ -11,7 +11,8 @@ import numpy as np
 
 from farthing.methods.base import Dataset
 from farthing.money import usd_from_nano
-from farthing.recommendation.base import ANSWERED, GAINED, SAVED, Alone, Row
+from farthing.promises.texts import ANSWERED
+from farthing.recommendation.base import GAINED, SAVED, Alone, Row
 from farthing.recommendation.savings import LEVEL, MARGIN, SingleModels, paid_most
 from farthing.recommendation.significance import paired_interval
 from farthing.traces.arrays import FloatArray, IntArray

@@ -13,7 +13,6 @@ from farthing.comparison.optimality_gap import FreshSample, known_optimum
 from farthing.comparison.plan import EVERYONE, Plan
 from farthing.comparison.played import Ground
 from farthing.comparison.published import fitted_to, published
-from farthing.comparison.splits import with_reference
 from farthing.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
@@ -28,8 +27,7 @@ from farthing.recommendation.candidates import (
     with_reference_model,
 )
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Selective
-from farthing.recommendation.savings import guessed
+from farthing.recommendation.savings import guessed, held_against
 from farthing.recommendation.significance import differences
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.costs import check_costs
@@ -85,14 +83,14 @@ def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
             "a comparison is of questions that every model was asked; the worst case is for "
             "recommend, calibrate and evaluate"
         )
-    dataset = dataset.in_common(getattr(asked, "reference", None))
+    dataset = dataset.in_common(None if asked is None else asked.reference)
     check_alike(dataset.traces)
     check_costs(dataset.traces)
     recorded, plan = dataset, _promising(dataset, plan)
     dataset = _graded(dataset, plan)
     preload_workers(plan, dataset)
     found = compare_these(_taking_part(dataset, plan), dataset, plan, watch, recorded=recorded)
-    if not isinstance(asked, Parity | Agreement) or asked.reference or recorded.reference:
+    if asked is None or not asked.held_to_reference or asked.reference or recorded.reference:
         return found
     return replace(found, notes=[guessed(dataset.reference or ""), *found.notes])
 
@@ -157,22 +155,20 @@ def _promising(dataset: Dataset, plan: Plan) -> Plan:
     asked = plan.promise
     if asked is None:
         return plan
-    if isinstance(asked, Coverage):
-        if asked.delta is not None or asked.within_groups or asked.online:
-            raise InputError(
-                "a comparison promises coverage on average over calibration draws; leave delta, "
-                "within_groups and online out"
-            )
-        return replace(plan, promise=None, population=asked.population)
-    if len(plan.alphas) > 1 and not isinstance(asked, Selective):
-        kind = type(asked).__name__.lower()
-        raise InputError(f"a promise of {kind} has no alpha; give at most one, to train for")
+    asked.comparable()
+    if asked.layout == "critical":
+        return replace(plan, promise=None, population=getattr(asked, "population", "all"))
+    if len(plan.alphas) > 1 and not asked.of_alpha:
+        raise InputError(f"a promise of {asked.kind} has no alpha; give at most one, to train for")
     if plan.population != "all":
         raise InputError("a population is for a promise of coverage; leave it out")
     training = dataset.traces.take(
         divide(dataset.arranged("rounds"), np.random.default_rng(plan.seed), **plan.sizes).train
     )
-    return replace(plan, promise=with_reference(asked, training, dataset.reference))
+    if not asked.held_to_reference:
+        return plan
+    reference = held_against(asked, dataset.reference, training, training, alone=False)
+    return replace(plan, promise=asked.beside(reference))
 
 
 def _graded(dataset: Dataset, plan: Plan) -> Dataset:
@@ -180,7 +176,7 @@ def _graded(dataset: Dataset, plan: Plan) -> Dataset:
     if plan.promise is None:
         check_graded(dataset.traces)
         return dataset
-    reference = getattr(plan.promise, "reference", None) or dataset.reference
+    reference = plan.promise.reference or dataset.reference
     read = read_for(plan.promise, dataset.traces, dataset.traces.grade)
     return replace(dataset, traces=read, reference=reference)
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Literal
 
 from farthing.methods.base import Gives
-from farthing.promises.base import Population
-from farthing.recommendation.promises import Promise
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Population
 
 EVERYONE = "all"
 """In place of names: everything that can run."""

@@ -5,7 +5,7 @@ calibrates, so that each policy is played once, whatever the number of splits.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.comparison.trainings import INTERRUPTED, TrainedCandidates
@@ -13,17 +13,18 @@ from farthing.errors import CalibrationError, InputError
 from farthing.methods.base import Dataset, Fitted
 from farthing.methods.selective.policy import as_trained
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises.kinds.budget import Spending
-from farthing.promises.kinds.selective import candidate_thresholds
+from farthing.promises.answers import candidate_thresholds
+from farthing.promises.base import Promise
+from farthing.promises.observed import Facts
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.played import (
     SETTINGS,
     PlayedPolicy,
     QuestionPart,
     operating_points_of,
+    tested,
     trained_points,
 )
-from farthing.recommendation.promises import Agreement, Budget, Parity, Promise, Selective
 from farthing.recommendation.start_point import beginning
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
@@ -68,11 +69,6 @@ class Prepared:
     fitted: Fitted
 
 
-def promise_at(asked: Promise, alpha: Fraction) -> Promise:
-    """Return what is promised at one alpha: of a selective promise, the share of wrong answers."""
-    return replace(asked, level=1 - alpha) if isinstance(asked, Selective) else asked
-
-
 def lines_of(
     chosen: Sequence[Candidate],
     trained: TrainedCandidates,
@@ -82,7 +78,7 @@ def lines_of(
 ) -> list[Line]:
     """Lay every candidate's operating points out, at each alpha."""
     return [
-        _line(candidate, alpha, trained.of(candidate, alpha), promise_at(asked, alpha), ground)
+        _line(candidate, alpha, trained.of(candidate, alpha), asked.at(alpha), ground)
         for alpha in alphas
         for candidate in chosen
     ]
@@ -118,8 +114,8 @@ def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground
     train, rest = (ground.part(candidate, rows) for rows in (ground.train, ground.rest))
     plays, kappas = _laid_out(asked, fitted, candidate.empty, train, ground.prove)
     points = operating_points_of(plays.replay(rest.played), kappas)
-    if isinstance(asked, Budget):
-        Spending(points.cost_nano, points.covered, asked.most_nano)  # says which cost is too large
+    if asked.layout == "grid":
+        asked.evidence(tested(points), Facts())  # says which cost is too large
     accepted = None
     if ground.accepted is ground.dataset:
         accepted = points.correct
@@ -135,14 +131,12 @@ def _laid_out(
     """Return how a policy is played, and the thresholds of its operating points."""
     policy, empty = as_trained(fitted.policy, empty)
     plays = PlayedPolicy(policy, empty, None)
-    if isinstance(asked, Selective):
+    if asked.layout == "sure":
         from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
 
         learned = confident(policy, train.played, empty, asked.alpha)
         row = candidate_thresholds(learned.sure, learned.right, asked.alpha, SETTINGS)
         return PlayedPolicy(learned.policy, "allow", None), row
-    if isinstance(asked, Budget):
+    if asked.layout == "grid":
         return plays, trained_points(plays, train).values
-    if not isinstance(asked, Parity | Agreement):
-        raise TypeError("coverage is calibrated, not proved at operating points")
     return plays, beginning(asked, plays, train, asked.reference or "", prove).row

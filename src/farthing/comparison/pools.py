@@ -13,8 +13,8 @@ import numpy as np
 from farthing.methods.base import Learner, load
 from farthing.methods.cards import cards
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises.kinds.parity import Paired, parity_point
 from farthing.promises.levels import Level, exact_level, exact_margin
+from farthing.promises.paired import Paired, parity_point
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 PER_THOUSAND = 1e-6

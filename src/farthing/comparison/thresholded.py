@@ -10,7 +10,7 @@ from farthing.comparison.trainings import INTERRUPTED, TrainedCandidates
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Fitted
 from farthing.process.batch_replay import replay
-from farthing.promises.base import Population
+from farthing.promises.certificate import Population
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Candidate, Event, Row, Watch
 from farthing.recommendation.replayed_candidate import (
     ReplayedCandidate,

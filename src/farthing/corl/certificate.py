@@ -7,7 +7,7 @@ nothing cheaper than the reference is proved, the reference answers.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,14 +28,14 @@ from farthing.methods.base import Fitted, Variant
 from farthing.methods.baselines.models import BEST_SINGLE, BestSinglePolicy
 from farthing.process.batch_replay import point_at
 from farthing.process.value import Figures
-from farthing.promises.base import Certificate
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
 from farthing.recommendation import certify as proving
 from farthing.recommendation import evaluate, pipeline
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.fallback import NoFallback, fallback
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Parity
 from farthing.recommendation.savings import SingleModels
 from farthing.tasks.base import Question
 from farthing.traces.arrays import RIGHT, TraceArrays
@@ -81,7 +81,7 @@ class Certified:
 
 def certify(
     opened: Opened,
-    asked: Parity | Agreement,
+    asked: Promise,
     n: int = 1_000,
     seed: int = 0,
     *,
@@ -114,7 +114,7 @@ def certify(
         parts[part] = laid_out(traces_of(opened, questions, part, columns), roles)
         watch(done + 1, len(PARTS))
     recorded = Recorded(opened.modes, reference, parts)
-    return proved(opened.pool.name, recorded, replace(asked, reference=reference))
+    return proved(opened.pool.name, recorded, asked.beside(reference))
 
 
 def beside(opened: Opened, questions: Sequence[Question], reference: str) -> list[Column]:
@@ -140,7 +140,7 @@ def strongest_expert(opened: Opened, questions: Sequence[Question]) -> str:
     return names[int(known.correct[:, 0].mean(axis=0).argmax())]
 
 
-def proved(pool: str, recorded: Recorded, asked: Parity | Agreement) -> Certified:
+def proved(pool: str, recorded: Recorded, asked: Promise) -> Certified:
     """Prove a mode on the questions to calibrate, and measure it on those to test.
 
     Args:

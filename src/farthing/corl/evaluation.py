@@ -18,7 +18,8 @@ from farthing.corl.population import ALL, cells_of, every_plan, graded, recorded
 from farthing.corl.rollouts import Sampling, rollouts
 from farthing.corl.session import Opened
 from farthing.money import usd_from_nano
-from farthing.recommendation.significance import accuracy_difference, clopper_pearson, t_quantile
+from farthing.promises.figures import accuracy_difference, clopper_pearson
+from farthing.recommendation.significance import t_quantile
 from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 

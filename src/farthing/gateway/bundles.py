@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.bundle.base import Bundle
-from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.none import NoPromise
 from farthing.runtime.base import Turn
 from farthing.runtime.cost_bound import cost_bound
 from farthing.runtime.protocol import Protocol
@@ -41,11 +39,7 @@ class ServedBundle:
         certificate = self.bundle.certificate
         if certificate is None or not certificate.promises or self.ended:
             return None
-        promise = certificate.promise
-        if isinstance(promise, AgreementPromise):
-            return 1 - promise.epsilon
-        alpha = getattr(promise, "alpha", None)
-        return 1 - alpha if isinstance(alpha, Fraction) else None
+        return certificate.promise.reliability
 
     @property
     def ended(self) -> str:
@@ -64,9 +58,7 @@ class ServedBundle:
     def unproved(self) -> bool:
         """Whether a promise was asked for and not proved: it is not for this bundle to decide."""
         certificate = self.bundle.certificate
-        if certificate is None or isinstance(certificate.promise, NoPromise):
-            return False
-        return not certificate.promises
+        return certificate is not None and certificate.promise.sought and not certificate.promises
 
     @property
     def question_budget_nano(self) -> int | None:

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from farthing.gateway.bundles import ServedBundle
-from farthing.gateway.monitoring.promises import OF_SETS
 from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
@@ -190,14 +189,14 @@ def build_reply(
     under = replace(answer, caveats=own).guaranteed and not why
     promises = under and answer.guaranteed and not ended
     certificate = answer.certificate
-    whole_set = certificate is not None and isinstance(certificate.promise, OF_SETS)
+    whole_set = certificate is not None and certificate.promise.whole_sets
     some = answer.answers if whole_set else answer.answers[:1]
     texts: tuple[str | None, ...] = tuple(_said(one, calls) for one in some)
     if answer.escalated is not None and not answer.answers:
         texts = (answer.escalated.text or answer.escalated.answer or "",)
     elif not texts:
         texts = (None,) if answer.abstained or not _last(calls) else (_last(calls),)
-    kind = certificate.promise.__class__.__struct_config__.tag if certificate else None  # type: ignore[attr-defined]
+    kind = certificate.promise.kind() if certificate else None
     receipt = Receipt(
         trace=answer.id,
         model=model,

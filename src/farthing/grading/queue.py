@@ -10,22 +10,18 @@ from functools import partial
 
 import numpy as np
 
-from farthing.promises.kinds.parity import Paired, parity_p_values
-from farthing.promises.kinds.selective import Answers, selective_p_values
-from farthing.promises.levels import exact_level, exact_margin
 from farthing.promises.statistics.label_selection import (
     UNKNOWN,
     WRONG,
     Partly,
-    first_failure,
+    SequenceTest,
     grades_needed,
     next_to_grade,
 )
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.promises.statistics.sampled_mean import Sample, corrected, more_needed
 from farthing.recommendation.partial_grades import RightAt
-from farthing.recommendation.promises import Parity, Selective
-from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.grades.overlay import GradeMatrix
 
 
@@ -105,40 +101,7 @@ def chosen_at(right_at: RightAt, played: TraceArrays) -> IntArray:
     return chosen
 
 
-@dataclass(frozen=True)
-class Proof:
-    """How the operating points of a promise are proved."""
-
-    failing: int | None
-    """The one whose proof fails first; None: all are proved."""
-    loss: FloatArray
-    """[n, G] as far as it is known, and at worst elsewhere."""
-    counted: BoolArray
-    """[n, G] which questions count."""
-    mean: float
-    """The mean loss that is to be ruled out."""
-    delta: float
-
-    @classmethod
-    def of_parity(cls, paired: Paired, asked: Parity) -> "Proof":
-        """Return how parity was tested: from the dearest point down."""
-        delta = float(exact_level(asked.delta, "delta"))
-        failing = first_failure(parity_p_values(paired, asked.epsilon), delta)
-        loss = paired.reference[:, None].astype(np.float64) - paired.correct
-        epsilon = float(exact_margin(asked.epsilon))
-        return cls(failing, loss, np.ones_like(paired.correct), epsilon, delta)
-
-    @classmethod
-    def of_selective(cls, answers: Answers, asked: Selective) -> "Proof":
-        """Return how a selective promise was tested: from the most cautious point on."""
-        delta = float(exact_level(asked.delta, "delta"))
-        backwards = first_failure(selective_p_values(answers, asked.alpha)[::-1], delta)
-        failing = None if backwards is None else answers.answered.shape[1] - 1 - backwards
-        loss = (~answers.correct).astype(np.float64)
-        return cls(failing, loss, answers.answered, float(asked.alpha), delta)
-
-
-def at_worst(given: Given, test: Proof) -> Next:
+def at_worst(given: Given, test: SequenceTest) -> Next:
     """Return what to grade next where whoever grades chooses, for the proof that fails first."""
     point = test.failing
     if point is None:
@@ -151,7 +114,7 @@ def at_worst(given: Given, test: Proof) -> Next:
     return Next(tuple(wanted), grades_needed(partly, point, of, test.delta))
 
 
-def by_lot(given: Given, test: Proof, sample: Sample) -> Next:
+def by_lot(given: Given, test: SequenceTest, sample: Sample) -> Next:
     """Return what to grade next where chance draws it: in the order of the draw."""
     if test.failing is None:
         return Next((), 0)
@@ -191,7 +154,9 @@ def to_judge(given: Given, *, same: bool) -> tuple[Wanted, ...]:
     return tuple(wanted)
 
 
-def _needed(test: Proof, sample: Sample, labels: BoolArray, waiting: int | None) -> int | None:
+def _needed(
+    test: SequenceTest, sample: Sample, labels: BoolArray, waiting: int | None
+) -> int | None:
     """Estimate from the questions up to the first one that is drawn and not graded."""
     point, order = test.failing, sample.order
     if point is None or waiting is None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from farthing.errors import InputError
 from farthing.grading.queue import (
     Given,
     Next,
-    Proof,
     Wanted,
     at_worst,
     by_lot,
@@ -20,15 +19,13 @@ from farthing.grading.queue import (
 )
 from farthing.methods.selective.policy import as_trained
 from farthing.money import usd_from_nano
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import Agreeing
-from farthing.promises.kinds.parity import Paired
-from farthing.promises.kinds.selective import Answers
+from farthing.promises.base import Promise
+from farthing.promises.beside_reference import named
+from farthing.promises.certificate import Certificate
 from farthing.recommendation.bundle_splits import Split
-from farthing.recommendation.partial_grades import LabelledTraces, needs_reference
+from farthing.recommendation.partial_grades import LabelledTraces
 from farthing.recommendation.pipeline import Ready, ready_for
 from farthing.recommendation.played import PlayedPolicy
-from farthing.recommendation.promises import Agreement, Parity, Selective
 from farthing.recommendation.prove import Promised, Tested, of_requests, promise
 from farthing.traces.arrays import NO_ANSWER
 from farthing.traces.grades.named import check_graded, first_answer, reference_of
@@ -36,8 +33,6 @@ from farthing.traces.grades.overlay import recorded_marks
 
 if TYPE_CHECKING:
     from farthing.methods.selective.learner import Learned
-
-Asked = Parity | Selective | Agreement
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,7 @@ class GradingSession:
     """A bundle whose promise is to be proved with as few grades as may be."""
 
     bundle: Path
-    asked: Asked
+    asked: Promise
     split: Split
     learned: "Learned | None" = None
     """Of a selective promise: the policy that says how sure it is; calibration grades do not change
@@ -101,7 +96,7 @@ class GradingSession:
         Raises:
             InputError: a promise of right answers, and nobody graded some training questions.
         """
-        if not isinstance(self.asked, Selective):
+        if self.asked.layout != "sure":
             return self
         from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
 
@@ -117,66 +112,61 @@ class GradingSession:
             InputError: as `pipeline.calibrate`; no reference is named; or the promise is selective
                 and nothing was drawn.
         """
-        if isinstance(self.asked, Selective) and graded.draw is None:
+        if self.asked.layout == "sure" and graded.draw is None:
             raise InputError("a selective promise takes questions that chance drew; draw first")
-        if isinstance(self.asked, Parity):
-            needs_reference(self.asked.reference, graded.traces.roles)
+        if self.asked.held_to_reference and self.asked.graded_by == "lot":
+            named(self.asked.reference, graded.traces.roles)
         ready = ready_for(self.bundle, self.asked, graded.traces, self.split, graded)
-        if isinstance(self.asked, Selective) and self.learned is not None:
+        if self.learned is not None:
             found = self._selective(self.asked, self.learned, ready)
         else:
             found = promise(self.asked, ready.bundle, ready.train, ready.prove, None)
         return _standing(self.asked, ready, found, graded)
 
     @staticmethod
-    def _selective(asked: Selective, learned: "Learned", ready: Ready) -> Promised:
+    def _selective(asked: Promise, learned: "Learned", ready: Ready) -> Promised:
         from farthing.recommendation.prove_selective import prove  # noqa: PLC0415 - scikit-learn
 
         plays = PlayedPolicy(learned.policy, "allow", None)
         return of_requests(prove(asked, [learned], plays, ready.prove), ready.prove)
 
 
-def _standing(asked: Asked, ready: Ready, found: Promised, graded: LabelledTraces) -> GradingStatus:
+def _standing(
+    asked: Promise, ready: Ready, found: Promised, graded: LabelledTraces
+) -> GradingStatus:
     if found.tested is None:
         raise InputError("no grade helps this promise")
     given = _given(asked, ready, found.tested, graded)
     point = getattr(found.certificate.promise, "point", None)
-    cost = reference = named = None
-    if not isinstance(found.tested.evidence, Answers) and not isinstance(asked, Selective):
+    cost = reference = role = None
+    if asked.held_to_reference:
         recorded = ready.prove.recorded
-        named = _role(asked, recorded.grade, recorded.roles)
-        reference = round(recorded.cost_nano[:, 0, recorded.roles.index(named)].mean())
+        role = _role(asked, recorded.grade, recorded.roles)
+        reference = round(recorded.cost_nano[:, 0, recorded.roles.index(role)].mean())
         spent = found.tested.evidence.cost_nano
         cost = None if point is None else round(spent[:, point].mean())
-    judged = to_judge(given, same=isinstance(asked, Agreement))
+    judged = to_judge(given, same=asked.graded_by == "judge")
     then = _next(asked, given, found.tested.evidence, graded)
-    return GradingStatus(found.certificate, then, judged, cost, reference, named)
+    return GradingStatus(found.certificate, then, judged, cost, reference, role)
 
 
-def _next(
-    asked: Asked, given: Given, evidence: Paired | Agreeing | Answers, graded: LabelledTraces
-) -> Next:
-    if isinstance(evidence, Agreeing):
+def _next(asked: Promise, given: Given, evidence: Any, graded: LabelledTraces) -> Next:
+    if asked.graded_by == "judge":
         return to_compare(given, graded.uncompared(evidence.role, given.rows))
-    if isinstance(evidence, Paired) and isinstance(asked, Parity):
-        test = Proof.of_parity(evidence, asked)
-    elif isinstance(evidence, Answers) and isinstance(asked, Selective):
-        test = Proof.of_selective(evidence, asked)
-    else:
-        raise TypeError(f"{type(asked).__name__} is not proved from {type(evidence).__name__}")
+    test = asked.testing(evidence)
     sample = evidence.sample
     return at_worst(given, test) if sample is None else by_lot(given, test, sample)
 
 
-def _given(asked: Asked, ready: Ready, tested: Tested, graded: LabelledTraces) -> Given:
+def _given(asked: Promise, ready: Ready, tested: Tested, graded: LabelledTraces) -> Given:
     recorded, rows = ready.prove.recorded, ready.parts.calibrate
     theirs = np.full(len(rows), NO_ANSWER, dtype=np.int64)
-    if not isinstance(asked, Selective):
+    if asked.held_to_reference:
         role = _role(asked, recorded.grade, recorded.roles)
         theirs = first_answer(recorded, role).astype(np.int64)
     marks = recorded_marks(graded.traces.take(rows), max(graded.wordings.most, 1))
     return Given(rows, chosen_at(tested.right_at, ready.prove.played), theirs, marks)
 
 
-def _role(asked: Parity | Agreement, grade: str, roles: tuple[str, ...]) -> str:
-    return reference_of(grade) or needs_reference(asked.reference, roles)
+def _role(asked: Promise, grade: str, roles: tuple[str, ...]) -> str:
+    return reference_of(grade) or named(asked.reference, roles)

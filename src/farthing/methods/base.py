@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from farthing.process.base import Policy
 from farthing.process.generator.config import GeneratorConfig
-from farthing.promises.base import AskedOf
+from farthing.promises.certificate import AskedOf
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.eligibility import Missing, common
 from farthing.traces.grades.named import reference_of

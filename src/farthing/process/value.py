@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from farthing.money import significant, usd_from_nano
+from farthing.promises.texts import signed
 from farthing.traces.arrays import RIGHT
 
 Interval = tuple[float, float]
@@ -123,17 +124,6 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
             within = f" (95 % interval {_percent(low)} to {_percent(high)})"
         share = _percent(sign * self.saved)
         return f"{against} always {self.reference}: {share} %{within}; {accuracy}."
-
-
-def signed(value: float) -> str:
-    """Write a difference of shares with its sign.
-
-    >>> signed(-0.0312), signed(0.0001)
-    ('−0.031', '0.000')
-    """
-    written = f"{abs(value):.3f}"
-    sign = "" if float(written) == 0 else "−" if value < 0 else "+"
-    return f"{sign}{written}"
 
 
 def _percent(share: float) -> str:

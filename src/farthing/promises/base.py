@@ -1,378 +1,330 @@
-"""The records of calibration: a threshold, and the certificate that says what it promises."""
+"""What can be promised of a policy, and what every kind of promise can be asked.
 
+A kind is one file in `kinds`: what is asked for, the evidence that proves it, the proof, what its
+certificate keeps (`payload`), how it is measured, and how it reads. This room sees no model and no
+policy: who plays fills records of plain arrays in (`observed`).
+"""
+
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from importlib.metadata import entry_points
-from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkable
+from typing import Any, ClassVar, Literal, Self, Unpack
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from farthing.errors import CalibrationError, UnknownNameError
-from farthing.promises.levels import Margin, exact_level, exact_margin, exact_text, usd
+from farthing.errors import InputError
+from farthing.promises.certificate import About, BoolArray, Certificate, FloatArray, IntArray
+from farthing.promises.levels import Level, exact_level
+from farthing.promises.observed import Facts, Gradable, PlayedPoints
+from farthing.promises.payload import Reads
+from farthing.promises.statistics.expected_cost import Allowed
+from farthing.promises.statistics.label_selection import SequenceTest
+from farthing.promises.texts import (
+    ACCURACY,
+    COMMANDS,
+    Column,
+    Command,
+    Goal,
+    Means,
+    PromiseOption,
+)
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
-Population = Literal["all", "solvable"]
-"""Whether a promise is about every question (unsolvable ones count as covered) or the solvable."""
-
-GROUP = "farthing.guarantees"
-"""The entry points that guarantees are registered under, each a payload's class by its tag."""
-
-
-class Threshold(msgspec.Struct, frozen=True):
-    """The k-th smallest of n critical thresholds."""
-
-    kappa: float
-    """The threshold; it acts as min(kappa, 1), and may be inf where most questions are unsolvable.
-    0 means everything: every answer is returned."""
-    k: int
-    """Its rank; 0 where the questions are too few to promise anything tighter than everything."""
-    n: int
-    """Number of questions that it was taken from."""
+Per = Literal["question", "request"]
+"""Whether a question counts once, however often it was asked, or as often as it was."""
+Layout = Literal["critical", "descending", "grid", "sure"]
+"""What a proof is taken from. `critical`: the critical threshold of each question. Operating points
+else: `descending` from a point that is likely to be proved; a `grid` of all thresholds;
+`sure`: thresholds of how sure candidates are of their answers."""
+ROUNDING = 1e-12
+"""What a mean of floats may differ by from the same figure, exactly."""
 
 
-@runtime_checkable
-class Promise(Protocol):
-    """What one kind of guarantee promises: a frozen msgspec struct with a tag, of its own fields.
+class Promise:
+    """What can be promised of a policy: a frozen record of its levels, one class a kind.
 
-    Each file in `guarantees` has one, beside `certify`, which proves it.
+    A kind says only what is not as here.
     """
 
-    evidence: ClassVar[type]
-    """The record, or array, that `certify` computes it from."""
-
-    @property
-    def promises(self) -> bool:
-        """Whether anything tighter than returning every answer is promised."""
-        ...
-
-    def sentence(self, of: "Certificate") -> str:
-        """Say exactly, in one plain sentence, what is promised."""
-        ...
-
-    def plain_language(self, of: "Certificate") -> str:
-        """Say in one sentence what that means to who is given answers, without the conditions."""
-        ...
-
-    def recompute(self, evidence: Any, of: "Certificate") -> "Certificate":
-        """Certify again, as this certificate was asked for, from other evidence of its type."""
-        ...
-
-
-AS_RECORDED = "Requests are made as the recorded ones were, whose "
-"""Begins the condition that stands where nobody recorded how the questions were asked."""
-
-
-class About(TypedDict):
-    """What every kind of guarantee keeps of the evidence that it comes from."""
-
-    fingerprint: str
-    """SHA-256 of the traces."""
-    question_budget_nano: int | None
-    """The budget that each question was played under; None: without."""
-
-
-class AskedOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of which questions a proof is, where some of those recorded lack calls that it needs."""
-
-    models: tuple[str, ...]
-    """The models that each question was asked; where the worst is taken, the reference alone."""
-    questions: int
-    """How many such questions there are."""
-    recorded: int
-    """Of how many."""
-    missing: Literal["chance", "unknown", "worst"] | None = None
-    """What was taken of the missing calls: that chance decided, nothing, the worst."""
-    weighted: bool = False
-    """Whether each question counts by the probability with which it was drawn."""
-
-    def sentence(self, *, proved: bool = True) -> str:
-        """Say for which questions a promise then holds, or of which none is proved.
-
-        >>> some = AskedOf(models=("small", "large"), questions=1200, recorded=2000)
-        >>> print(some.sentence())
-        It is about questions like the 1,200 of the 2,000 recorded ones that were asked of both \
-small and large.
-        >>> print(some.sentence(proved=False))
-        Nothing is proved of questions like the 1,200 of the 2,000 recorded ones that were asked \
-of both small and large.
-        """
-        return f"{'It is about' if proved else 'Nothing is proved of'} {self._questions()}."
-
-    def note(self) -> str:
-        """Say the same of figures, as a note does.
-
-        >>> print(AskedOf(models=("small",), questions=1200, recorded=2000).note())
-        these figures are of questions like the 1,200 of the 2,000 recorded ones that were asked \
-of small
-        """
-        return f"these figures are of {self._questions()}"
-
-    def _questions(self) -> str:
-        some = f"questions like the {self.questions:,} of the {self.recorded:,} recorded ones"
-        if self.missing == "worst":
-            return (
-                f"{some} that were asked of {self.models[-1]}; where a call that was needed was "
-                "not recorded, the answer counted as lost, at the price of the most expensive way"
-            )
-        both = "both " if len(self.models) == 2 else "all of " if len(self.models) > 2 else ""
-        *others, last = self.models
-        who = f"{', '.join(others)} and {last}" if others else last
-        if self.weighted:
-            return (
-                f"questions like all {self.recorded:,} recorded ones: the {self.questions:,} that "
-                f"were asked of {both}{who} count by the probability with which each was drawn"
-            )
-        return f"{some} that were asked of {both}{who}"
-
-    def condition(self) -> str:
-        """Say what must hold for a new question to be one of these."""
-        if self.missing == "chance":
-            return "Chance alone decided which questions lack calls."
-        if self.missing == "worst":
-            return "A new question is like those that the reference was asked."
-        return (
-            "A new question is like those that were asked of all of these models; why others were "
-            "not is not recorded."
-        )
-
-
-class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is promised, on what evidence, and until when."""
-
-    promise: Promise
-    """What is promised, in the record of its kind."""
-    kappa: float = 0.0
-    """The threshold; it acts as min(kappa, 1). Per group: the smallest, safe in every group. For a
-    row of one policy's thresholds: that of the operating point; for any other row 0. Where a
-    reference answers in the policy's place: 1, at which it is asked and nobody else."""
-    n: int = 0
-    """Number of questions (online: of updates) that it was computed from, copies not counted."""
-    requests: int | None = None
-    """Number of requests, copies counted, that the n distinct questions stand for; None: n."""
-    question_budget_nano: int | None = None
-    """The budget a question, in nano-dollars, under which the promise was calibrated and under
-    which alone it holds; None: without one."""
-    conditional_on: tuple[str, ...] = ()
-    """What must hold for the promise to be true, a sentence each."""
-    invalid_when: tuple[str, ...] = ()
-    """What ends it, a sentence each."""
-    fingerprint: str = ""
-    """SHA-256 of the traces that it was computed from."""
-    asked_of: AskedOf | None = None
-    """Which of the recorded questions it is about; None: all that were recorded in full."""
-
-    def of_questions(self, asked_of: AskedOf | None) -> "Certificate":
-        """Return the same certificate, which says which of the recorded questions it is about."""
-        if asked_of is None:
-            return self
-        return msgspec.structs.replace(
-            self,
-            asked_of=asked_of,
-            conditional_on=(*self.conditional_on, asked_of.condition()),
-        )
-
-    @property
-    def per_request(self) -> bool:
-        """Whether a question counts as often as it was asked; else each counts once."""
-        return getattr(self.promise, "per_request", None) is not None
-
-    @property
-    def about(self) -> About:
-        """The evidence that it comes from."""
-        return About(fingerprint=self.fingerprint, question_budget_nano=self.question_budget_nano)
-
-    @property
-    def acts_as(self) -> float:
-        """The threshold that a policy acts with, min(kappa, 1)."""
-        return min(self.kappa, 1.0)
-
-    @property
-    def promises(self) -> bool:
-        """Whether anything tighter than returning every answer is promised."""
-        return self.promise.promises
-
-    def sentence(self) -> str:
-        """Say exactly what is promised, in one plain sentence; a budget a question adds another.
-
-        >>> from farthing.promises.kinds import split
-        >>> print(split.certify(np.arange(1, 201) / 200, "0.1", fingerprint="").sentence())
-        A new question is covered with probability at least 0.9, on average over draws of the \
-200 calibration questions: a right answer is in the returned set, or no model had one.
-        """
-        said = self.promise.sentence(self)
-        if self.asked_of is not None:
-            said = f"{said} {self.asked_of.sentence(proved=self.promises)}"
-        if self.requests is not None and not self.per_request:
-            said = f"{said} Each question counts once: of {self.requests:,} requests {self.n:,} \
-ask distinct questions."
-        if self.question_budget_nano is None:
-            return said
-        budget = usd(self.question_budget_nano)
-        return f"{said} This was calibrated under a budget of {budget} a question, and holds under \
-that budget alone."
-
-    def __str__(self) -> str:
-        """Return what is promised, in one sentence."""
-        return self.sentence()
-
-    def plain_language(self) -> str:
-        """Say what it means to who is given answers; it leaves the conditions out.
-
-        >>> from farthing.promises.kinds import none
-        >>> print(none.certify(0.4, fingerprint="").plain_language())
-        Nothing is promised: answers may be wrong as often as they like.
-        """
-        said = self.promise.plain_language(self)
-        if self.requests is not None and not self.per_request:
-            said = f"{said} A question that is asked again counts once."
-        if self.question_budget_nano is None:
-            return said
-        return f"{said} That is with a budget of {usd(self.question_budget_nano)} a question."
-
-    def verify(self, evidence: object, fingerprint: str | None = None) -> list[str]:
-        """Compute it again from its evidence; return what does not match, a sentence each.
-
-        What was asked for (alpha, delta, ...) is taken from the certificate, all else from the
-        evidence. What was not recorded of the requests (`AS_RECORDED`) no evidence tells of.
-
-        Args:
-            evidence: what `certify` of its kind was given: [n] kappa* of the calibration questions,
-                or a record of answers, costs, weights, groups.
-            fingerprint: SHA-256 of the traces that the evidence is from; None: not compared.
-
-        Returns:
-            Nothing when the certificate is what this evidence gives.
-
-        Raises:
-            CalibrationError: the evidence cannot be calibrated on.
-
-        >>> from farthing.promises.kinds import split
-        >>> scores = np.arange(1, 101) / 100
-        >>> split.certify(scores, "0.1", fingerprint="f").verify(scores)
-        []
-        >>> split.certify(scores, "0.1", fingerprint="f").verify(scores / 2)
-        ['kappa is 0.1 in the certificate but 0.05 by this evidence']
-        """
-        expected = self.promise.evidence
-        if not isinstance(evidence, expected):
-            kind, wanted = type(self.promise).__name__, expected.__name__
-            return [f"a {kind} is checked from its {wanted}, not from {type(evidence).__name__}"]
-        again = self.promise.recompute(evidence, self).of_questions(self.asked_of)
-        if again.requests is None and (self.requests or 0) > again.n:
-            # Evidence of distinct questions does not say how often each was asked.
-            again = msgspec.structs.replace(again, requests=self.requests)
-        if fingerprint is not None:
-            again = msgspec.structs.replace(again, fingerprint=fingerprint)
-        theirs = _fields(again)
-        return [
-            f"{name} is {_show(value)} in the certificate but {_show(theirs[name])} by this "
-            "evidence"
-            for name, value in _fields(self._by_evidence()).items()
-            if value != theirs[name]
-        ]
-
-    def _by_evidence(self) -> "Certificate":
-        kept = tuple(one for one in self.conditional_on if not one.startswith(AS_RECORDED))
-        return msgspec.structs.replace(self, conditional_on=kept)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the certificate as JSON values; an infinite number is the text `inf`.
-
-        What certificates did not always say stands there only where it is said, so that the mark of
-        one that was made before stays as it is.
-        """
-        body: dict[str, Any] = _portable(msgspec.to_builtins(self, enc_hook=_encode))
-        unsaid = {name for name in ("asked_of", "requests") if body[name] is None}
-        promise = body["promise"]
-        unsaid_there = {name for name in ("per_request", "shared_by") if promise.get(name) is None}
-        kept = {name: value for name, value in promise.items() if name not in unsaid_there}
-        return {name: v for name, v in body.items() if name not in unsaid} | {"promise": kept}
+    kind: ClassVar[str]
+    """What the command line calls it."""
+    place: ClassVar[int] = 100
+    """Where it stands among all kinds."""
+    layout: ClassVar[Layout] = "descending"
+    gives: ClassVar[Literal["one", "set"]] = "one"
+    """Whether a single answer is promised, or a set of them."""
+    options: ClassVar[tuple[PromiseOption, ...]] = ()
+    """What it takes on the command line, beside --alpha."""
+    of_alpha: ClassVar[bool] = False
+    """Whether its level is the share of misses that policies are trained for."""
+    stands: ClassVar[bool] = False
+    """Whether a policy keeps it by returning everything where nothing tighter is proved."""
+    least_proved: ClassVar[float] = 0.0
+    """Who wins a comparison proved something on a larger share of splits than this."""
+    wins: ClassVar[str] = "is the cheapest that kept the promise"
+    """What is said of the winner."""
+    otherwise: ClassVar[str] = "record more questions, or ask for less"
+    """What to do where nobody wins."""
+    at_most: ClassVar[bool] = False
+    """Whether the figure is promised to stay below the line, rather than above."""
+    beside_metric: ClassVar[str] = ACCURACY
+    """The metric that counts beside money."""
+    compared: ClassVar[bool] = True
+    """Whether methods can be compared under it."""
+    recommended: ClassVar[bool] = True
+    """Whether `recommend` can choose a method for it."""
+    held_to_reference: ClassVar[bool] = False
+    """Whether it is about a reference, which answers where nothing is proved. Then questions that
+    lack calls may prove it, weighed or by the worst case."""
+    graded_by: ClassVar[Literal["lot", "judge"] | None] = None
+    """What persons may grade of it: answers that chance drew, or what a judge calls the same."""
+    needs_gold: ClassVar[bool] = True
+    """Whether it is about right answers, which somebody has to know."""
+    reference: str | None = None
+    """The role that answers are held against; None: none is, or none was named."""
+    per: Per = "question"
+    """What it counts: distinct questions, or requests, of which some ask the same."""
+    candidates: int = 1
+    """How many are proved side by side, each at its share of delta."""
 
     @classmethod
-    def from_json(cls, body: Any) -> "Certificate":
-        """Read what `to_json` wrote.
+    def commands(cls) -> tuple[Command, ...]:
+        """Return the commands that can be asked for it."""
+        grade, beside = cls.graded_by is not None, cls.held_to_reference
+        able = (True, cls.compared, grade, cls.recommended, beside)
+        return tuple(name for name, can in zip(COMMANDS, able, strict=True) if can)
+
+    @classmethod
+    def of_options(cls, alpha: Fraction, given: Mapping[str, Any]) -> Self:
+        """Return the one that the command line asks for.
+
+        Args:
+            alpha: the share of misses.
+            given: its `options` by their keys; those that were left out are None or not there.
 
         Raises:
-            CalibrationError: it is not a certificate, or one of an older version; the message
-                names the field.
+            InputError: they do not go together.
         """
-        if isinstance(body, dict) and "guarantee" in body and "promise" not in body:
-            raise CalibrationError(
-                "not a certificate of this version, but one of an older Farthing; calibrate again "
-                "with this version"
+        raise NotImplementedError
+
+    @classmethod
+    def check_method(cls, given: Mapping[str, Any]) -> None:
+        """Refuse a method to calibrate, or a population, that this kind has not.
+
+        Raises:
+            InputError: that is so.
+        """
+        if given.get("method", "split") != "split" or given.get("population", "all") != "all":
+            raise InputError(
+                f"--method and --population are for --promise coverage, not {cls.kind}"
             )
-        try:
-            certificate: Certificate = msgspec.convert(body, cls, strict=False, dec_hook=_decode)
-        except msgspec.ValidationError as problem:
-            raise CalibrationError(f"not a certificate: {problem}") from None
-        if _has_nan(msgspec.to_builtins(certificate, enc_hook=_encode)):
-            raise CalibrationError("not a certificate: one of its numbers is NaN")
-        return certificate
 
+    @property
+    def alpha(self) -> Fraction:
+        """The share of misses that policies are trained for."""
+        return Fraction(1, 10)
 
-def _encode(value: Any) -> str:
-    if not isinstance(value, Fraction):
-        raise NotImplementedError(f"a certificate holds no {type(value).__name__}")
-    return exact_text(value)
+    @property
+    def passes_to(self) -> str | None:
+        """The role that answers where the policy is not sure enough; None: nobody does."""
+        return None
 
+    @property
+    def withholds(self) -> bool:
+        """Whether a policy that keeps it may give no answer."""
+        return False
 
-def _decode(kind: type, value: Any) -> Any:
-    """Read a level, or a promise by the tag of its kind; a ValueError gets the field's name."""
-    try:
-        if kind is Fraction:
-            return exact_level(value, "a level")
-        if kind is Margin:
-            return exact_margin(value, "a margin")
-        if kind is not Promise or not isinstance(value, dict):
-            raise TypeError(f"Expected `object`, got `{type(value).__name__}`")
-        record = _registered(str(value.get("kind")))
-    except (CalibrationError, UnknownNameError) as problem:
-        raise ValueError(str(problem)) from None
-    return msgspec.convert(value, record, strict=False, dec_hook=_decode)
+    @property
+    def mix(self) -> Any:
+        """Facts of another mix that it is about; None: of the mix that proves it."""
+        return None
 
+    @property
+    def every_request(self) -> bool:
+        """Whether each question counts, also where another one asks the same."""
+        return False
 
-def _registered(name: str) -> type:
-    """Return the record of a registered kind, also of another package's.
+    @property
+    def sure(self) -> Fraction | None:
+        """How often it may fail over calibration draws; None: it holds on average over them."""
+        delta: Level | None = getattr(self, "delta", None)
+        return None if delta is None else exact_level(delta, "delta")
 
-    Guarantees are looked up here, since this room must not see `plugins`, which loads models.
-    """
-    found = entry_points(group=GROUP)
-    if name not in found.names:
-        raise UnknownNameError("guarantee", name, sorted(found.names))
-    record: type = found[name].load()
-    return record
+    def comparable(self) -> None:
+        """Refuse to be compared under.
 
+        Raises:
+            InputError: why, and what to give.
+        """
+        if not self.compared:
+            raise InputError(
+                f"methods cannot be compared under a promise of {self.kind}; ask for coverage, "
+                "parity, agreement, selective or budget"
+            )
 
-def _fields(certificate: Certificate) -> dict[str, Any]:
-    """Return the common fields and those of the promise, by name."""
-    common = msgspec.structs.asdict(certificate)
-    promise: Any = common.pop("promise")
-    return common | {"promise": type(promise).__name__} | msgspec.structs.asdict(promise)
+    def about(self, mix: Any) -> Self:
+        """Return the same for another mix of questions; of no mix it stays as it is."""
+        del mix
+        return self
 
+    def beside(self, role: str | None) -> Self:
+        """Return the promise with its reference named; one that has none stays as it is."""
+        del role
+        return self
 
-def _show(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {_show(part)}" for name, part in value.items())
-    if isinstance(value, Fraction):
-        return exact_text(value)
-    return f"{value.kappa:g}" if isinstance(value, Threshold) else str(value)
+    def side_by_side(self, candidates: int) -> Self:
+        """Return what each of so many promises, so that all hold together."""
+        del candidates
+        return self
 
+    def counting(self, per: Per) -> Self:
+        """Return a promise that counts questions, or requests.
 
-def _portable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _portable(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_portable(part) for part in value]
-    return "inf" if isinstance(value, float) and value == np.inf else value
+        Raises:
+            InputError: this kind cannot count requests.
+        """
+        if per != "question":
+            raise InputError(
+                f"a promise of {self.kind} counts each question once; ask for parity or agreement "
+                "per request"
+            )
+        return self
 
+    def at(self, alpha: Fraction) -> Self:
+        """Return what is promised where policies are trained for a share of misses."""
+        del alpha
+        return self
 
-def _has_nan(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_has_nan(part) for part in value.values())
-    if isinstance(value, list | tuple):
-        return any(_has_nan(part) for part in value)
-    return isinstance(value, float) and bool(np.isnan(value))
+    def reads(self, known: Gradable) -> Reads:
+        """Return by which grades it is proved.
+
+        Raises:
+            InputError: no reference is named, and it cannot be guessed.
+        """
+        del known
+        return Reads()
+
+    def whose(self, known: Gradable) -> str | None:
+        """Return the reference of questions that are graded; None: nobody named it.
+
+        Raises:
+            InputError: their grade is not what is promised.
+        """
+        del known
+        return self.reference
+
+    def evidence(self, observed: Any, questions: Facts) -> Any:
+        """Return what proves it, of `PlayedPoints`; of a `critical` layout of those thresholds."""
+        raise NotImplementedError
+
+    def point(self, evidence: Any) -> int | None:
+        """Return the operating point that is proved; None: none is."""
+        raise NotImplementedError
+
+    def prove(self, evidence: Any, **about: Unpack[About]) -> Certificate:
+        """Return the certificate of what is proved, or of that nothing is."""
+        raise NotImplementedError
+
+    def prover(
+        self, points: PlayedPoints, questions: Facts, n: int
+    ) -> Callable[[IntArray], int | None]:
+        """Return what proves a point by n of the questions, many times over.
+
+        Each call takes the rows that prove, and returns the point, None where none is proved.
+        """
+        del questions, n
+        return lambda rows: self.point(self.evidence(points.take(rows), Facts()))
+
+    def allows(self, n: int) -> Allowed:
+        """Return how many losses against the reference n questions allow, by the wins."""
+        raise NotImplementedError
+
+    def bars(self, right: BoolArray) -> BoolArray:
+        """Return which questions are lost where an answer is not as asked, [n].
+
+        Args:
+            right: [n] whether the reference's answer is right.
+        """
+        return right
+
+    @property
+    def may_cost_more(self) -> bool:
+        """Whether a point that costs more than the reference may still be what is wanted."""
+        return False
+
+    @property
+    def checked_pairs(self) -> int | None:
+        """How many answers that a judge calls the same persons have to check; None: no judge."""
+        return None
+
+    @property
+    def must_gain(self) -> bool:
+        """Whether the policy must be better than the reference, so that it may cost more."""
+        return False
+
+    def testing(self, evidence: Any) -> SequenceTest:
+        """Return how its points were tested, for who looks which grades to get next."""
+        raise NotImplementedError
+
+    def worth(self, evidence: Any, point: int | None) -> float:
+        """Return what a proved point is worth, to choose which candidates to test."""
+        raise NotImplementedError
+
+    def figure(
+        self, spent_usd: float, right: BoolArray, answered: BoolArray, theirs: BoolArray | None
+    ) -> float:
+        """Return the figure that is promised, as it came out on some questions.
+
+        Args:
+            spent_usd: mean cost of a question.
+            right: [n] whether the answer is as the grade asks.
+            answered: [n] whether there is one.
+            theirs: [n] whether the reference's is; None: there is none.
+        """
+        del spent_usd, answered, theirs
+        return float(right.mean())
+
+    def swept(self, correct: BoolArray, theirs: BoolArray | None) -> FloatArray | None:
+        """Return the figure of each operating point, [G], of [n, G]; None: cost sets none apart."""
+        del theirs
+        shares: FloatArray = correct.mean(axis=0)
+        return shares
+
+    @property
+    def line(self) -> float | None:
+        """The figure that is promised; None: it is no single one."""
+        return None
+
+    def falls_short(self, figure: float) -> bool:
+        """Return whether a figure is worse than what was promised."""
+        if self.line is None:
+            return False
+        sign = -1 if self.at_most else 1
+        return sign * figure < sign * self.line - ROUNDING
+
+    def merit(self, means: Means) -> tuple[float, ...]:
+        """Return what of two that keep it puts the better one first: the smaller."""
+        return (means.cost_usd, 0.0)
+
+    def goal(self) -> Goal:
+        """Return how it is shown in tables and plots, of rows at one alpha."""
+        raise NotImplementedError
+
+    def claim(self, *, alone: bool = True) -> str:
+        """Say in one plain sentence what is promised of new questions.
+
+        Args:
+            alpha: what policies were trained for.
+            alone: whether the reference was recorded alone.
+        """
+        raise NotImplementedError
+
+    def under(self) -> str:
+        """Begin a sentence about who wins."""
+        raise NotImplementedError
+
+    def result(self, means: Means) -> str:
+        """Say what the winner came to."""
+        return "" if np.isnan(means.accuracy) else f"accuracy {means.accuracy:.3f}"
+
+    def columns(self) -> list[Column]:
+        """Return the columns of a comparison's table beside cost and accuracy."""
+        return []

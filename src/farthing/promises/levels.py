@@ -3,9 +3,11 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from farthing.errors import CalibrationError
+from farthing.errors import CalibrationError, InputError
 from farthing.money import NANO_PER_USD
 
+LEVEL = "the level of a promise"
+"""What messages call it."""
 Level = Fraction | Decimal | str | float
 """A probability; a float counts as the decimal that it prints as, so 0.1 is exactly 1/10."""
 
@@ -73,3 +75,29 @@ def usd(nano: int) -> str:
     ('$0.0005', '$2')
     """
     return f"${exact_text(Fraction(nano, NANO_PER_USD))}"
+
+
+def level_of(value: Level, name: str, such_as: str = "0.1") -> Fraction:
+    """Read a probability strictly between 0 and 1, exactly.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        return exact_level(value)
+    except CalibrationError:
+        raise InputError(
+            f"{name} is {value}; give a number between 0 and 1, such as {such_as}"
+        ) from None
+
+
+def margin_of(value: Level) -> Margin:
+    """Read how much accuracy may be lost, strictly between -1 and 1, exactly.
+
+    Raises:
+        InputError: it is no such number.
+    """
+    try:
+        return exact_margin(value)
+    except CalibrationError as problem:
+        raise InputError(str(problem)) from None

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.levels import exact_text
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from farthing.promises.base import AS_RECORDED, Certificate, Population
+from farthing.promises.certificate import AS_RECORDED, Certificate, Population
 from farthing.promises.levels import exact_text, usd
 
 EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
@@ -189,3 +189,15 @@ def how_sure(delta: Fraction) -> str:
     and you may be 95 % sure of that
     """
     return f"and you may be {of_hundred(1 - delta)} % sure of that"
+
+
+def fewer(epsilon: Fraction) -> str:
+    """Say how many of a hundred questions may be lost, or must be won.
+
+    >>> fewer(Fraction(1, 50)), fewer(Fraction(0)), fewer(Fraction(-1, 50))
+    ('at most 2 fewer', 'more', 'over 2 more')
+    """
+    if not epsilon:
+        return "more"
+    number = of_hundred(abs(epsilon))
+    return f"at most {number} fewer" if epsilon > 0 else f"over {number} more"

@@ -7,8 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from farthing.methods.base import Dataset, Progress
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
 from farthing.recommendation import bundle_splits
-from farthing.recommendation.promises import Agreement, Coverage, Parity
 from farthing.recommendation.recommend import best_method
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.grades.named import check_graded, reference_of

@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import Literal
 
 from farthing.methods.base import Calibration, Learner, Method, Variant
-from farthing.recommendation.promises import Promise
+from farthing.promises.base import Promise
+from farthing.promises.texts import ANSWERED, REALISED
 
 OPTIMUM = "optimum"
 """The candidate that knows what no policy can know: it takes part, but is nobody's rival."""
@@ -47,7 +48,7 @@ SAVED = "saved"
 GAINED = "gained"
 """Accuracy of the single best answer less the reference's, likewise."""
 
-REALISED, ANSWERED, KEPT, FELL_BACK = "realised", "answered", "kept", "fell_back"
+KEPT, FELL_BACK = "kept", "fell_back"
 PROMISE_METRICS = (
     "cost_usd",
     "total_cost_usd",

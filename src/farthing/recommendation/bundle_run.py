@@ -7,7 +7,6 @@ from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.batch_replay import NestedReplay, Replayed
 from farthing.process.budget import PerQuestion
 from farthing.process.replay import Outcome
-from farthing.promises.kinds.escalated import EscalatedPromise
 from farthing.promises.kinds.groups import groups_of
 from farthing.recommendation.escalation import EscalationModel
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
@@ -37,11 +36,11 @@ def with_escalation(bundle: Bundle, part: QuestionPart, found: Outcome) -> Outco
         part: the questions.
         found: what the policy did by itself.
     """
-    promise = bundle.certificate and bundle.certificate.promise
-    if not isinstance(promise, EscalatedPromise) or not isinstance(bundle.policy, SelectivePolicy):
+    role = bundle.certificate.promise.passes_to if bundle.certificate else None
+    if role is None or not isinstance(bundle.policy, SelectivePolicy):
         return found
     made = bundle.policy.calls_made(part.played)
-    return EscalationModel.of(part, promise.reference).whole(found, made)
+    return EscalationModel.of(part, role).whole(found, made)
 
 
 def _limit(bundle: Bundle) -> PerQuestion | None:

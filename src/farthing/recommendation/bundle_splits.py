@@ -9,7 +9,7 @@ import numpy as np
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
-from farthing.recommendation.promises import Promise
+from farthing.promises.base import Promise
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.origin import as_asked, roles_asked
 from farthing.traces.splits import Divisible, Parts, fixed_parts
@@ -59,7 +59,7 @@ def as_played(folder: str | Path, bundle: Bundle, traces: TraceArrays) -> TraceA
 def models_of(bundle: Bundle, asked: Promise | None, traces: TraceArrays) -> tuple[str, ...]:
     """Return the roles that a proof about a bundle needs: whom it may ask; last, the reference."""
     asks = roles_asked(traces, bundle.origin)
-    named = getattr(asked, "reference", None) or getattr(asked, "escalate", None)
+    named = None if asked is None else asked.reference or asked.passes_to
     reference = named or bundle.origin.reference
     if reference not in traces.roles:
         return asks

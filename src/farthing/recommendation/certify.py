@@ -14,12 +14,11 @@ from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
 from farthing.process.value import Value
 from farthing.promises import wording
-from farthing.promises.base import AskedOf, Certificate
+from farthing.promises.base import Promise
+from farthing.promises.certificate import AskedOf, Certificate
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.bundle_splits import as_played
-from farthing.recommendation.outlook import outlook
 from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promises import Promise, Shift
 from farthing.recommendation.prove import counted, promise
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
@@ -91,8 +90,8 @@ def tried(
             than the bundle's, or the promise cannot be calibrated.
     """
     _check_held_out(bundle, prove.played)
-    if isinstance(asked, Shift):
-        asked = replace(asked, target=as_played("the target mix", bundle, asked.target))
+    if asked.mix is not None:
+        asked = asked.about(as_played("the target mix", bundle, asked.mix))
     try:
         found = promise(asked, bundle, train, prove, serving.budget, row)
     except CalibrationError as problem:
@@ -118,7 +117,14 @@ def tried(
         questions={**bundle.questions, "calibrate": question_hashes(prove.played)},
     )
     kept = structs.replace(kept, value=value_on(kept, counted(asked, prove)))
-    return kept, certificate, outlook(certificate, found.tested.evidence if found.tested else None)
+    return kept, certificate, _outlook(certificate, found.tested and found.tested.evidence)
+
+
+def _outlook(certificate: Certificate, evidence: object) -> str:
+    """Say what would probably be proved; empty where something was, or nobody knows."""
+    if certificate.promises or certificate.per_request:
+        return ""
+    return certificate.promise.forecast(evidence, certificate)
 
 
 def system_behind(known: System | None, recorded: TraceArrays) -> System | None:

@@ -16,11 +16,10 @@ from farthing.errors import TooFewTracesError
 from farthing.methods.base import Progress, Silent
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.escalated import EscalatedPromise
-from farthing.promises.kinds.parity import ParityPromise
-from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.certificate import Certificate
+from farthing.promises.figures import Figure, clopper_pearson
+from farthing.promises.observed import Facts
+from farthing.promises.payload import Reads
 from farthing.promises.statistics.clusters import Clusters, clustered_share
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.bundle_splits import (
@@ -34,17 +33,16 @@ from farthing.recommendation.bundle_splits import (
 )
 from farthing.recommendation.certify import NO_MARKS
 from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.promised_grade import read
 from farthing.recommendation.prove import reference_right
-from farthing.recommendation.realised import Judged, judge
 from farthing.recommendation.replayed_candidate import metrics, stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
-from farthing.recommendation.significance import clopper_pearson
 from farthing.recommendation.warnings import AS_BEFORE, doubts, other_models
 from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
 from farthing.traces.copies import Content, check_every_request, note, one_of_each
 from farthing.traces.costs import check_costs, refuse_unpriced
 from farthing.traces.eligibility import Missing, alike, asked_all
-from farthing.traces.grades.named import check_graded, graded, same_as
+from farthing.traces.grades.named import check_graded, graded
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
 from farthing.traces.parquet_file import ChunkedTraces
 from farthing.traces.question_hashes import question_hashes, seen_before
@@ -73,7 +71,7 @@ class BundleEvaluation:
     sizes: Mapping[str, int]
     notes: tuple[str, ...]
     """What to doubt."""
-    judged: Judged | None
+    judged: Figure | None
     """What came of the promise; None where nothing was promised of a new question."""
     value: Value
     """What it costs and gets right beside the reference."""
@@ -220,14 +218,12 @@ def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     """
     certificate = bundle.certificate
     promise = certificate.promise if certificate and certificate.promises else None
-    if isinstance(promise, AgreementPromise):
-        return graded(traces, same_as(promise.reference))
-    if isinstance(promise, ParityPromise) and bundle.value and bundle.value.grade != RIGHT:
-        return graded(traces, bundle.value.grade)
     if promise is None and bundle.origin.grade != RIGHT:
         return graded(traces, bundle.origin.grade)
-    check_graded(traces)
-    return traces
+    reads = Reads() if promise is None else promise.reads
+    if reads.as_proved and bundle.value and bundle.value.grade != RIGHT:
+        return graded(traces, bundle.value.grade)
+    return read(reads, traces)
 
 
 def _counting(progress: Progress, total: int) -> Callable[[int], None]:
@@ -263,38 +259,34 @@ def _evaluated(
     overlap = _met({which: len(those) for which, those in meetings.items()}, len(parts.test))
     alone, promised = SingleModels.joined(singles), promised_by(bundle.certificate)
     clusters = requests_of(bundle.certificate, np.concatenate(asked))
+    theirs = np.concatenate(references)
+    right = theirs if len(theirs) else None
     return BundleEvaluation(
         bundle,
         metrics(whole) | _answered(bundle, found),
         _intervals(whole, clusters),
         sizes_of(parts),
         (*notes, *overlap),
-        _judged(
-            bundle.certificate,
-            judge(
-                bundle.certificate,
-                found,
-                np.concatenate(references),
-                clusters,
-            ),
-            alone.grade,
-        ),
+        _realised(bundle.certificate, found, Facts(right=right, clusters=clusters), alone.grade),
         savings_of(whole, alone, bundle.reference, "test", promised=promised, clusters=clusters),
         alone.figures(),
     )
 
 
-def _judged(certificate: Certificate | None, judged: Judged | None, grade: str) -> Judged | None:
-    """Return what came of a promise; a parity without grades is known at worst."""
-    parity = certificate is not None and isinstance(certificate.promise, ParityPromise)
-    if judged is None or not parity or grade == RIGHT:
-        return judged
-    return replace(judged, what=f"{judged.what}, at worst,")
+def _realised(
+    certificate: Certificate | None, found: Outcome, known: Facts, grade: str
+) -> Figure | None:
+    """Return what came of a promise; one that is read as it was proved may be known at worst."""
+    if certificate is None or not certificate.promises:
+        return None
+    figure = certificate.promise.realised(found, known)
+    if figure is None or grade == RIGHT or not certificate.promise.reads.as_proved:
+        return figure
+    return replace(figure, what=f"{figure.what}, at worst,")
 
 
 def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:
-    promise = bundle.certificate and bundle.certificate.promise
-    if not isinstance(promise, SelectivePromise | EscalatedPromise):
+    if bundle.certificate is None or not bundle.certificate.promise.withholds:
         return {}
     given = found.set_size > 0
     right = float(found.best_correct[given].mean()) if given.any() else np.nan
@@ -316,11 +308,11 @@ def _intervals(found: Outcome, clusters: Clusters | None) -> dict[str, tuple[flo
 
 
 def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
-    """Return whether the reference of a parity is right, [n]; [0] where there is none."""
-    promise = bundle.certificate and bundle.certificate.promise
-    if not isinstance(promise, ParityPromise | EscalatedPromise) or promise.reference is None:
+    """Return whether the reference that a promise is held to is right, [n]; [0]: there is none."""
+    role = bundle.certificate and bundle.certificate.promise.held_to
+    if role is None or role not in recorded.roles:
         return np.zeros(0, dtype=bool)
-    return reference_right(recorded, promise.reference)
+    return reference_right(recorded, role)
 
 
 def _met(met: Mapping[str, int], n: int) -> list[str]:

@@ -6,9 +6,7 @@ from msgspec import structs
 from farthing.bundle.base import Bundle
 from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.methods.cards import name_of
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.parity import ParityPromise
+from farthing.promises.certificate import Certificate
 from farthing.recommendation.played import QuestionPart
 from farthing.traces.origin import origin_of
 from farthing.traces.pool import is_pool
@@ -32,9 +30,9 @@ def fallback(bundle: Bundle, certificate: Certificate, prove: QuestionPart) -> B
         prove: the calibration questions.
     """
     promise, recorded = certificate.promise, prove.recorded
-    if not isinstance(promise, ParityPromise | AgreementPromise) or promise.reference is None:
+    role = promise.fallback
+    if role is None:
         return NoFallback("this promise has no reference that could answer instead")
-    role = promise.reference
     if not is_pool(recorded):
         return NoFallback(f"in rounds nobody knows what {role} says where it is asked alone")
     if not recorded.independent.all():

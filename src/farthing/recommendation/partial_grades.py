@@ -10,8 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from farthing.errors import InputError
-from farthing.promises.kinds.agreement import Checks
+from farthing.promises.agreeing import Checks
 from farthing.promises.statistics.sampled_mean import Sample
 from farthing.traces import sampling as lots
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
@@ -163,17 +162,3 @@ def _marked(traces: TraceArrays, marked: BoolArray) -> TraceArrays:
     """Return traces in which the marked answers alone count as correct."""
     given = traces.answer != NO_ANSWER
     return replace(traces, correct=marked & given, ungraded=np.zeros_like(given))
-
-
-def needs_reference(reference: str | None, roles: Sequence[str]) -> str:
-    """Return the reference's role.
-
-    Raises:
-        InputError: none is named, and which one is right most often nobody knows yet.
-    """
-    if reference is None:
-        raise InputError(
-            "not all answers are graded, so nobody knows who is right most often; name the "
-            f"reference, one of {', '.join(roles)}"
-        )
-    return reference

@@ -18,7 +18,8 @@ from farthing.methods.base import Dataset, Fitted, Progress, Silent
 from farthing.methods.cards import name_of
 from farthing.process.value import Value
 from farthing.promises import kinds
-from farthing.promises.base import AskedOf, Certificate
+from farthing.promises.base import Promise
+from farthing.promises.certificate import AskedOf, Certificate
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.bundle_splits import (
     DEFAULT,
@@ -42,14 +43,6 @@ from farthing.recommendation.parallel import fit
 from farthing.recommendation.partial_grades import LabelledTraces, SampledGrades
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import (
-    Agreement,
-    Coverage,
-    Parity,
-    Promise,
-    Selective,
-    per_request,
-)
 from farthing.recommendation.prove import counted
 from farthing.recommendation.savings import paid_most
 from farthing.recommendation.warnings import doubts, other_system
@@ -218,7 +211,7 @@ def calibrate(
     doubtful = (*filter(None, [copies]), *doubts(bundle, traces, ready.played, ready.parts))
     notes = (*doubtful, *other_system(bundle, kept.origin.system))
     done = Calibrated(certificate, sizes_of(ready.parts), notes, kept.value, outlook=what_would)
-    if not (isinstance(asked, Coverage) or certificate.promises):
+    if not (asked.stands or certificate.promises):
         instead = fallback(kept, certificate, prove)
         if isinstance(instead, NoFallback):
             return replace(done, value=None, left=instead.why)
@@ -259,7 +252,7 @@ def ready_for(
     if late is None:  # which is of all these models' answers
         traces, asked_of = asked_all(traces, models_of(bundle, asked, traces), missing)
     traces = read_for(asked, traces, bundle.origin.grade, by_lot=by_lot)
-    if late is not None and isinstance(asked, Agreement):
+    if late is not None and asked.graded_by == "judge":
         traces = late.with_same(traces, reference_of(traces.grade) or "")
     played = as_played(folder, bundle, traces)
     parts = split_bundle_questions(played, split)
@@ -267,13 +260,13 @@ def ready_for(
         QuestionPart(traces.take(rows), played.take(rows))
         for rows in (parts.train, parts.calibrate)
     )
-    if late is not None and not per_request(asked):  # whoever grades is asked each question once
+    if late is not None and asked.per != "request":  # whoever grades is asked each question once
         once = parts.calibrate[one_of_each(prove.recorded.content)]
         prove, parts = prove.distinct(), replace(parts, calibrate=once)
-    if late is not None and isinstance(asked, Agreement):
+    if late is not None and asked.graded_by == "judge":
         found = late.checks(reference_of(traces.grade) or "", parts.calibrate)
         prove = replace(prove, by=found)
-    elif late is not None and late.draw is not None and isinstance(asked, Parity | Selective):
+    elif late is not None and late.draw is not None and asked.graded_by == "lot":
         judged = late.judged()
         by = (part.take(parts.calibrate) for part in (judged, as_played(folder, bundle, judged)))
         prove = replace(prove, by=SampledGrades(late.draw, *by))

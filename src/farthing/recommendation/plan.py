@@ -6,18 +6,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farthing.bundle.base import Bundle
-from farthing.errors import InputError, TooFewTracesError, UnknownNameError
+from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Dataset
+from farthing.promises.base import Promise
+from farthing.promises.kinds.agreement import Agreement
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.kinds.parity import Parity
 from farthing.recommendation import bundle_splits
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise, Selective
 from farthing.recommendation.record import FourWaySplit
-from farthing.recommendation.savings import paid_most
+from farthing.recommendation.savings import held_against
 from farthing.recommendation.splits import FEWEST, split_four_ways
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.eligibility import Eligibility
-from farthing.traces.grades.named import check_graded, ungraded_questions
+from farthing.traces.grades.named import ungraded_questions
 from farthing.traces.pool import is_pool
 
 
@@ -49,8 +52,7 @@ def plans_of(dataset: Dataset, asked: Promise, played: Eligibility, seed: int) -
 
     A set that leaves too few questions for one of the parts is left out.
     """
-    paired = isinstance(asked, Parity | Agreement)
-    sets = played.sets if paired else played.sets[-1:]
+    sets = played.sets if asked.held_to_reference else played.sets[-1:]
     parts = split_four_ways(played.of(sets[0]), seed)
     among = [parts.among(some.rows) for some in sets]
     if played.missing == "worst":  # a policy learns from nothing that is unknown
@@ -63,8 +65,7 @@ def plans_of(dataset: Dataset, asked: Promise, played: Eligibility, seed: int) -
             f"what was asked of every model leaves {sizes}, and {FEWEST} of each are the least; "
             "record more"
         )
-    if isinstance(asked, Parity | Agreement):
-        asked = replace(asked, candidates=len(enough))
+    asked = asked.side_by_side(len(enough))
     plans = []
     for i in enough:
         traces, asked_of = played.of(sets[i]), played.asked_of(sets[i], dataset.reference)
@@ -76,15 +77,16 @@ def plans_of(dataset: Dataset, asked: Promise, played: Eligibility, seed: int) -
 def plan_of(dataset: Dataset, asked: Promise, seed: int, parts: FourWaySplit) -> Plan:
     """Return the plan for questions that every model was asked; who is paid for may be a guess."""
     traces = dataset.traces
-    named = getattr(asked, "reference", None) or dataset.reference
-    if named is None and isinstance(asked, Parity):
-        check_graded(traces.take(parts.choose))
-    reference = named
-    if named is None and (isinstance(asked, Parity | Agreement) or traces.independent.all()):
-        reference = paid_most(traces.take(who_say(len(traces), parts)))
-    asked = _asked(asked, reference)
-    if reference is not None and reference not in traces.roles:
-        raise UnknownNameError("role", reference, traces.roles)
+    if not asked.recommended:
+        raise InputError(
+            f"nothing can be recommended for a promise of {asked.kind}; ask for coverage, parity, "
+            "agreement or selective"
+        )
+    named = asked.reference or dataset.reference
+    choose, log = (traces.take(rows) for rows in (parts.choose, who_say(len(traces), parts)))
+    alone = bool(traces.independent.all())
+    reference = held_against(asked, named, choose, log, alone=alone)
+    asked = asked.beside(reference)
     graded = read_for(asked, traces, dataset.traces.grade)
     known = replace(dataset, traces=graded, reference=reference)
     return Plan(known, asked, parts, reference, seed, named is None and reference is not None)
@@ -102,20 +104,7 @@ def who_say(n: int, parts: FourWaySplit) -> IntArray:
     return np.flatnonzero(idle)
 
 
-def _asked(asked: Promise, reference: str | None) -> Promise:
-    """Return a promise that names its reference."""
-    if isinstance(asked, Parity | Agreement):
-        return replace(asked, reference=reference)
-    if not isinstance(asked, Parity | Agreement | Coverage | Selective):
-        kind = type(asked).__name__.lower()
-        raise InputError(
-            f"nothing can be recommended for a promise of {kind}; ask for coverage, parity, "
-            "agreement or selective"
-        )
-    return asked
-
-
-def default(traces: TraceArrays) -> Coverage | Agreement | Parity:
+def default(traces: TraceArrays) -> Promise:
     """Return what is promised where nobody says: see `recommend`."""
     if not is_pool(traces):
         return Coverage("0.9")

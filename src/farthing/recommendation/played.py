@@ -10,8 +10,9 @@ from farthing.process.base import Policy
 from farthing.process.batch_replay import Replayed, replay
 from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises.base import About, AskedOf
-from farthing.promises.kinds.agreement import Checks
+from farthing.promises.agreeing import Checks
+from farthing.promises.certificate import About, AskedOf
+from farthing.promises.observed import PlayedPoints
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.copies import one_of_each
@@ -94,6 +95,13 @@ def operating_points_of(replayed: Replayed, kappas: FloatArray) -> OperatingPoin
         calls=np.stack([found.length for found in acted], axis=1),
         set_size=np.stack([found.set_size for found in acted], axis=1),
         answers=np.stack([found.set_size_leaves for found in acted], axis=1),
+    )
+
+
+def tested(points: OperatingPoints) -> PlayedPoints:
+    """Return operating points as the records of promises have them."""
+    return PlayedPoints(
+        points.correct, points.answered, points.covered, points.cost_nano, points.values
     )
 
 

@@ -1,14 +1,8 @@
 """Questions graded by what a promise is about."""
 
-from farthing.errors import InputError
-from farthing.recommendation.partial_grades import needs_reference
-from farthing.recommendation.promises import (
-    Agreement,
-    Budget,
-    Parity,
-    Promise,
-    Selective,
-)
+from farthing.promises.base import Promise
+from farthing.promises.observed import Gradable
+from farthing.promises.payload import Reads
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.grades.named import at_worst, check_graded, graded, reference_of, same_as
 
@@ -28,30 +22,27 @@ def read_for(
         InputError: the promise is about what is right, and nobody graded some answers.
         UnknownNameError: the reference is no role of the traces.
     """
-    match asked:
-        case Agreement():
-            reference = asked.reference or reference_of(trained)
-            if reference is None:
-                raise InputError(
-                    "agreement is with a reference; name it, one of " + ", ".join(traces.roles)
-                )
-            return graded(traces, same_as(reference))
-        case Parity() if by_lot:
-            return at_worst(traces, needs_reference(asked.reference, traces.roles))
-        case Parity() if traces.ungraded.any():
-            if asked.reference is None:
-                check_graded(traces)
-            return _at_worst(traces, asked.reference or "")
-        case Budget():
-            return traces
-        case Selective() if by_lot:
-            return traces
-    check_graded(traces)
+    return read(asked.reads(gradable(traces, trained, by_lot=by_lot)), traces)
+
+
+def gradable(traces: TraceArrays, grade: str, *, by_lot: bool = False) -> Gradable:
+    """Return what there is to grade questions by, beside a grade of them or of a policy."""
+    ungraded = bool(traces.ungraded.any())
+    nothing = ungraded and bool(traces.ungraded[traces.answer != NO_ANSWER].all())
+    return Gradable(traces.roles, grade, reference_of(grade), by_lot, ungraded, nothing)
+
+
+def read(by: Reads, traces: TraceArrays) -> TraceArrays:
+    """Return questions graded in such a way.
+
+    Raises:
+        InputError: it takes what is right, and nobody graded some answers.
+        UnknownNameError: the reference is no role of the traces.
+    """
+    if by.same_as is not None:
+        return graded(traces, same_as(by.same_as))
+    if by.at_worst is not None:
+        return at_worst(traces, by.at_worst)
+    if not by.ungraded:
+        check_graded(traces)
     return traces
-
-
-def _at_worst(traces: TraceArrays, reference: str) -> TraceArrays:
-    """Return questions at worst; where nobody graded any answer, that is the reference's grade."""
-    if traces.ungraded[traces.answer != NO_ANSWER].all():
-        return graded(traces, same_as(reference))
-    return at_worst(traces, reference)

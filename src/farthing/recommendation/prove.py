@@ -6,6 +6,7 @@ test questions judge it.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -16,34 +17,20 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
-from farthing.promises import kinds
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import Agreeing, Checks
-from farthing.promises.kinds.budget import Spending
-from farthing.promises.kinds.groups import Grouped
-from farthing.promises.kinds.online import OnlineThreshold, run_online
-from farthing.promises.kinds.parity import Paired
-from farthing.promises.kinds.selective import Answers
-from farthing.promises.kinds.weighted import Weighted
-from farthing.promises.levels import exact_margin
+from farthing.promises.agreeing import Checks
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
+from farthing.promises.observed import Facts
 from farthing.promises.statistics.clusters import Clusters
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
 from farthing.recommendation.played import (
     PlayedPolicy,
     QuestionPart,
     operating_points_of,
+    tested,
     trained_points,
 )
-from farthing.recommendation.promises import (
-    Agreement,
-    Budget,
-    Coverage,
-    Parity,
-    Promise,
-    Selective,
-    Shift,
-    per_request,
-)
+from farthing.recommendation.promised_grade import gradable
 from farthing.recommendation.savings import paid_most
 from farthing.recommendation.start_point import beginning
 from farthing.recommendation.target_mix import (
@@ -52,17 +39,17 @@ from farthing.recommendation.target_mix import (
     check_comparable,
     check_covariate_shift,
 )
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing.traces.copies import NO_TEXT, asked_first, check_every_request, one_of_each
 from farthing.traces.eligibility import check_alike, draw_weights
-from farthing.traces.grades.named import reference_of, same_as
 
 
 @dataclass(frozen=True)
 class Tested:
     """What operating points answered to the calibration questions."""
 
-    evidence: Paired | Agreeing | Answers
+    evidence: Any
+    """As the promise takes it."""
     right_at: RightAt
 
 
@@ -113,7 +100,7 @@ def promise(
         CalibrationError: a level or budget outside its range, costs above the largest possible, or
             a target that differs in more than round 1 shows.
     """
-    if not isinstance(asked, Parity | Agreement) or calibrate.by is not None or per_request(asked):
+    if not asked.held_to_reference or calibrate.by is not None or asked.per == "request":
         check_alike(calibrate.recorded)
     calibrate = counted(asked, calibrate)
     return of_requests(_promised(asked, bundle, train, calibrate, budget, row), calibrate)
@@ -132,9 +119,7 @@ def counted(asked: Promise, part: QuestionPart) -> QuestionPart:
 
     One about a stream is about each of its questions.
     """
-    if per_request(asked) or (isinstance(asked, Coverage) and asked.online):
-        return part
-    return part.distinct()
+    return part if asked.every_request else part.distinct()
 
 
 def _promised(
@@ -147,55 +132,89 @@ def _promised(
 ) -> Promised:
     policy, empty = as_trained(bundle.policy, bundle.empty)
     plays = PlayedPolicy(policy, empty, budget)
-    match asked:
-        case Coverage():
-            return Promised(_coverage(asked, plays, calibrate), policy, empty)
-        case Selective():
-            from farthing.recommendation.prove_selective import selective  # noqa: PLC0415 - scikit-learn
+    if asked.layout == "critical":
+        return _by_scores(asked, plays, train, calibrate)
+    if asked.layout == "sure":
+        from farthing.recommendation.prove_selective import selective  # noqa: PLC0415 - scikit-learn
 
-            return selective(asked, plays, train, calibrate)
-        case Parity() | Agreement():
-            role = _reference_of(asked, train, calibrate)
-            if row is None:
-                row = beginning(asked, plays, train, role, len(calibrate.recorded)).row
-            if isinstance(asked, Parity):
-                return _parity(asked, plays, train, calibrate, role, row)
-            return _agreement(asked, plays, train, calibrate, role, row)
-        case Budget():
-            return Promised(_budget(asked, plays, train, calibrate), policy, empty)
-        case Shift():
-            return Promised(_shift(asked, plays, train, calibrate), policy, empty)
+        return selective(asked, plays, train, calibrate)
+    role = None
+    if asked.layout == "grid":
+        row = trained_points(plays, train).values
+    else:
+        role = _reference_of(asked, train, calibrate)
+        if row is None:
+            row = beginning(asked, plays, train, role, len(calibrate.recorded)).row
+    known = _known(asked, plays, train, calibrate, role, row)
+    return _by_points(asked, plays, calibrate, row, known)
 
 
-def _coverage(asked: Coverage, plays: PlayedPolicy, calibrate: QuestionPart) -> Certificate:
+def _by_scores(
+    asked: Promise, plays: PlayedPolicy, train: QuestionPart, calibrate: QuestionPart
+) -> Promised:
+    """Prove a promise by the critical thresholds of the questions."""
     part = calibrate.played
-    critical, about = plays.replay(part).critical, plays.about(part)
-    if asked.within_groups:
-        sample = Grouped(critical, part.group.astype(np.int64), part.group_names)
-        return kinds.groups.certify(
-            sample,
-            asked.alpha,
-            population=asked.population,
-            **about,
-        )
-    if asked.online:
-        kappas = run_online(critical, asked.alpha)
-        state = OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
-        return kinds.online.certify(state, asked.alpha, **about)
-    if asked.delta is not None:
-        return kinds.pac.certify(
-            critical,
-            asked.alpha,
-            asked.delta,
-            population=asked.population,
-            **about,
-        )
-    return kinds.split.certify(
-        critical,
-        asked.alpha,
-        population=asked.population,
-        **about,
+    critical = plays.replay(part).critical
+    known = Facts(group=part.group.astype(np.int64), group_names=part.group_names)
+    if asked.mix is not None:
+        weights, largest = _likelier(asked.mix, train, part)
+        known = Facts(likelier=weights, likeliest=largest)
+    evidence = asked.evidence(critical, known)
+    return Promised(asked.prove(evidence, **plays.about(part)), plays.policy, plays.empty)
+
+
+def _by_points(
+    asked: Promise, plays: PlayedPolicy, calibrate: QuestionPart, row: FloatArray, known: Facts
+) -> Promised:
+    """Prove a promise by operating points at a row of thresholds."""
+    points = operating_points_of(plays.replay(calibrate.played), row)
+    evidence = asked.evidence(tested(points), known)
+    made = asked.prove(evidence, **plays.about(calibrate.played))
+    what = Tested(evidence, plays.right_at(row)) if asked.held_to_reference else None
+    return Promised(made, plays.policy, plays.empty, what)
+
+
+def _known(
+    asked: Promise,
+    plays: PlayedPolicy,
+    train: QuestionPart,
+    calibrate: QuestionPart,
+    role: str | None,
+    row: FloatArray,
+) -> Facts:
+    """Return what is known of the questions that prove, beside what the policy does."""
+    if role is None:
+        return Facts()
+    recorded, by = calibrate.recorded, calibrate.by
+    alone = None
+    if recorded.independent.all():
+        alone = recorded.cost_nano[:, 0, recorded.roles.index(role)]
+    return Facts(
+        role=role,
+        right=reference_right(recorded, role),
+        alone_nano=alone,
+        clusters=_clusters(asked, train, calibrate),
+        weights=draw_weights(recorded),
+        sample=by.parity_sample(plays.right_at(row), role)
+        if isinstance(by, SampledGrades)
+        else None,
+        checks=by if isinstance(by, Checks) else None,
     )
+
+
+def _likelier(mix: TraceArrays, train: QuestionPart, mine: TraceArrays) -> tuple[FloatArray, float]:
+    """Return how much likelier questions are in a mix, by round 1, and the most of any at hand."""
+    target = mix.take(one_of_each(mix.content))
+    check_comparable(target)
+    features = FeatureSet.fit(train.played)
+    complete = train.played.take(train.played.complete)
+    old, new, shown = (Shown.by(features, part) for part in (complete, target, mine))
+    from farthing.recommendation.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
+
+    ratio = fit_density_ratio(old.first, new.first)
+    weights, theirs = ratio.weights(shown.first), ratio.weights(new.first)
+    check_covariate_shift(features, old, Weighed(shown, weights), Weighed(new, theirs))
+    return weights, max(float(weights.max()), float(theirs.max()))
 
 
 def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
@@ -210,64 +229,22 @@ def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
     return right
 
 
-def _reference_of(asked: Parity | Agreement, train: QuestionPart, calibrate: QuestionPart) -> str:
-    """Return whom answers are held against: of agreement, whose answers the grade is about."""
-    if isinstance(asked, Parity):
-        role = asked.reference or paid_most(train.recorded)
-    else:
-        found = reference_of(calibrate.played.grade)
-        if found is None:
-            raise InputError(
-                f"a promise of agreement reads the grade '{same_as('ROLE')}', and these questions "
-                f"are graded by '{calibrate.played.grade}'; name the reference"
-            )
-        role = found
+def _reference_of(asked: Promise, train: QuestionPart, calibrate: QuestionPart) -> str:
+    """Return whom answers are held against; where nobody named it, who most is paid for."""
+    graded = gradable(calibrate.played, calibrate.played.grade)
+    role = asked.whose(graded) or paid_most(train.recorded)
     if role not in train.recorded.roles:
         raise UnknownNameError("role", role, train.recorded.roles)
     return role
 
 
-def _parity(
-    asked: Parity,
-    plays: PlayedPolicy,
-    train: QuestionPart,
-    calibrate: QuestionPart,
-    role: str,
-    kappas: FloatArray,
-) -> Promised:
-    """Begin at the last threshold, and go cheaper from there."""
-    reference = reference_right(calibrate.recorded, role)
-    proof = operating_points_of(plays.replay(calibrate.played), kappas)
-    sample = None
-    if isinstance(calibrate.by, SampledGrades):
-        sample = calibrate.by.parity_sample(plays.right_at(kappas), role)
-    alone = None if exact_margin(asked.epsilon) < 0 else _alone_nano(calibrate.recorded, role)
-    paired = Paired(
-        proof.cost_nano,
-        proof.correct,
-        reference,
-        role,
-        kappas,
-        sample,
-        alone,
-        clusters=_clusters(asked, train, calibrate),
-        weights=draw_weights(calibrate.recorded),
-        candidates=asked.candidates,
-    )
-    about = plays.about(calibrate.played)
-    made = kinds.parity.certify(paired, asked.epsilon, asked.delta, **about)
-    return Promised(made, plays.policy, plays.empty, Tested(paired, plays.right_at(kappas)))
-
-
-def _clusters(
-    asked: Parity | Agreement, train: QuestionPart, calibrate: QuestionPart
-) -> Clusters | None:
+def _clusters(asked: Promise, train: QuestionPart, calibrate: QuestionPart) -> Clusters | None:
     """Return which requests ask the same; none counts more than the most frequent one in training.
 
     Raises:
         InputError: nobody knows what some of them ask, or an import left repeated requests out.
     """
-    if not per_request(asked):
+    if asked.per != "request":
         return None
     for part in (train, calibrate):
         check_every_request(part.recorded)
@@ -279,78 +256,3 @@ def _clusters(
         )
     most = np.bincount(asked_first(train.recorded.content)).max()
     return Clusters(asked_first(content), int(most))
-
-
-def _alone_nano(recorded: TraceArrays, role: str) -> IntArray | None:
-    """Return what a role costs alone, [n] in nano-dollars; None where it was not recorded alone."""
-    if not recorded.independent.all():
-        return None
-    cost_nano: IntArray = recorded.cost_nano[:, 0, recorded.roles.index(role)]
-    return cost_nano
-
-
-def _agreement(
-    asked: Agreement,
-    plays: PlayedPolicy,
-    train: QuestionPart,
-    calibrate: QuestionPart,
-    role: str,
-    kappas: FloatArray,
-) -> Promised:
-    """Begin at the last threshold, and go cheaper from there."""
-    proof = operating_points_of(plays.replay(calibrate.played), kappas)
-    checks = calibrate.by if isinstance(calibrate.by, Checks) else None
-    alone = _alone_nano(calibrate.recorded, role)
-    agreeing = Agreeing(
-        proof.cost_nano,
-        proof.correct,
-        role,
-        kappas,
-        checks,
-        alone,
-        clusters=_clusters(asked, train, calibrate),
-        weights=draw_weights(calibrate.recorded),
-        candidates=asked.candidates,
-    )
-    about = plays.about(calibrate.played)
-    made = kinds.agreement.certify(agreeing, asked.epsilon, asked.delta, share=asked.judge, **about)
-    return Promised(made, plays.policy, plays.empty, Tested(agreeing, plays.right_at(kappas)))
-
-
-def _budget(
-    asked: Budget, plays: PlayedPolicy, train: QuestionPart, calibrate: QuestionPart
-) -> Certificate:
-    points = trained_points(plays, train)
-    proof = operating_points_of(plays.replay(calibrate.played), points.values)
-    spending = Spending(proof.cost_nano, proof.covered, asked.most_nano, kappas=points.values)
-    about = plays.about(calibrate.played)
-    return kinds.budget.certify(
-        spending,
-        asked.nano,
-        asked.delta,
-        **about,
-    )
-
-
-def _shift(
-    asked: Shift, plays: PlayedPolicy, train: QuestionPart, calibrate: QuestionPart
-) -> Certificate:
-    """Weigh by what is seen in round 1; the largest weight is that of any question at hand."""
-    target = asked.target.take(one_of_each(asked.target.content))
-    check_comparable(target)
-    features = FeatureSet.fit(train.played)
-    complete = train.played.take(train.played.complete)
-    old, new, mine = (Shown.by(features, part) for part in (complete, target, calibrate.played))
-    from farthing.recommendation.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
-
-    ratio = fit_density_ratio(old.first, new.first)
-    weights, theirs = ratio.weights(mine.first), ratio.weights(new.first)
-    critical = plays.replay(calibrate.played).critical
-    sample = Weighted(critical, weights, max(float(weights.max()), float(theirs.max())))
-    check_covariate_shift(features, old, Weighed(mine, weights), Weighed(new, theirs))
-    about = plays.about(calibrate.played)
-    return kinds.weighted.certify(
-        sample,
-        asked.alpha,
-        **about,
-    )

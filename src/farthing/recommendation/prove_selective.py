@@ -18,15 +18,14 @@ from farthing.methods.selective.policy import SelectivePolicy
 from farthing.methods.selective.single_models import considered
 from farthing.process.batch_replay import replay
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises import kinds
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.escalated import PassedOn, escalated_point
-from farthing.promises.kinds.selective import Answers, candidate_thresholds
+from farthing.promises.answers import candidate_thresholds
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
+from farthing.promises.observed import Facts, PlayedPoints
 from farthing.promises.statistics.fixed_sequence import Candidates
 from farthing.recommendation.escalation import EscalationModel
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
 from farthing.recommendation.played import SETTINGS, PlayedPolicy, QuestionPart, operating_points_of
-from farthing.recommendation.promises import Selective
 from farthing.recommendation.prove import Promised, Tested
 from farthing.traces.arrays import FloatArray
 from farthing.traces.grades.named import check_graded
@@ -36,7 +35,7 @@ EACH = 20
 
 
 def selective(
-    asked: Selective, plays: PlayedPolicy, train: QuestionPart, calibrate: QuestionPart
+    asked: Promise, plays: PlayedPolicy, train: QuestionPart, calibrate: QuestionPart
 ) -> Promised:
     """Prove what can be proved of a policy and of the plain candidates beside it.
 
@@ -50,11 +49,11 @@ def selective(
         InputError: questions are to be passed on under a budget a question.
         TooFewTracesError: too few training questions have an answer.
     """
-    if asked.escalate is not None and plays.budget is not None:
+    if asked.passes_to is not None and plays.budget is not None:
         raise InputError(
             "a budget a question does not bound what passing it on costs; leave one of the two out"
         )
-    if asked.escalate is not None and calibrate.by is not None:
+    if asked.passes_to is not None and calibrate.by is not None:
         raise InputError(
             "what is passed on is proved from all grades, and these are of a sample; leave one of "
             "the two out"
@@ -68,7 +67,7 @@ def selective(
 
 
 def prove(
-    asked: Selective, tested: Sequence[Learned], plays: PlayedPolicy, calibrate: QuestionPart
+    asked: Promise, tested: Sequence[Learned], plays: PlayedPolicy, calibrate: QuestionPart
 ) -> Promised:
     """Prove what can be proved of some candidates, each at an equal share of delta.
 
@@ -84,22 +83,20 @@ def prove(
         operating_points_of(replay(one.policy, calibrate.played, "allow", budget), kappas)
         for one, kappas in zip(tested, rows, strict=True)
     ]
-    about = plays.about(calibrate.played)
-    if asked.escalate is None:
-        answers, right_at = evidence(tested, rows, points), _right_at(tested, rows)
-        if isinstance(calibrate.by, SampledGrades):
-            answers = replace(answers, sample=calibrate.by.selective_sample(right_at))
-        certificate = kinds.selective.certify(answers, asked.alpha, asked.delta, **about)
-        chosen = _chosen(certificate, tested)
-        return Promised(certificate, chosen, "allow", Tested(answers, right_at))
-    reference = EscalationModel.of(calibrate, asked.escalate)
-    points = [
-        reference.added(of, one.policy.calls_made(calibrate.played))
-        for one, of in zip(tested, points, strict=True)
-    ]
-    passed = PassedOn(evidence(tested, rows, points), reference.right, asked.escalate)
-    certificate = kinds.escalated.certify(passed, asked.alpha, asked.epsilon, asked.delta, **about)
-    return Promised(certificate, _chosen(certificate, tested), "allow")
+    right_at, known = _right_at(tested, rows), Facts()
+    if asked.passes_to is not None:
+        reference = EscalationModel.of(calibrate, asked.passes_to)
+        known = Facts(asked.passes_to, reference.right)
+        points = [
+            reference.added(of, learned.policy.calls_made(calibrate.played))
+            for learned, of in zip(tested, points, strict=True)
+        ]
+    if isinstance(calibrate.by, SampledGrades):
+        known = replace(known, sample=calibrate.by.selective_sample(right_at))
+    evidence = asked.evidence(side_by_side(tested, rows, points), known)
+    certificate = asked.prove(evidence, **plays.about(calibrate.played))
+    what = Tested(evidence, right_at) if asked.passes_to is None else None
+    return Promised(certificate, _chosen(certificate, tested), "allow", what)
 
 
 def _right_at(tested: Sequence[Learned], rows: Sequence[FloatArray]) -> RightAt:
@@ -123,27 +120,26 @@ def laid_out(learned: Learned, alpha: Fraction) -> FloatArray:
     return kappas[kappas > 0] if (kappas > 0).any() else np.ones(1)
 
 
-def evidence(
+def side_by_side(
     tested: Sequence[Learned], rows: Sequence[FloatArray], points: Sequence[OperatingPoints]
-) -> Answers:
+) -> PlayedPoints:
     """Return what the candidates did at the thresholds laid out for each."""
-    kappas = np.concatenate(rows)
-    return Answers(
-        np.concatenate([of.answered for of in points], axis=1),
-        np.concatenate([of.correct for of in points], axis=1),
-        kappas,
-        kappas,
-        Candidates(
+    return PlayedPoints(
+        correct=np.concatenate([of.correct for of in points], axis=1),
+        answered=np.concatenate([of.answered for of in points], axis=1),
+        covered=np.concatenate([of.covered for of in points], axis=1),
+        cost_nano=np.concatenate([of.cost_nano for of in points], axis=1),
+        kappas=np.concatenate(rows),
+        candidates=Candidates(
             np.repeat(np.arange(len(tested)), [len(row) for row in rows]),
-            tuple(one.name for one in tested),
+            tuple(learned.name for learned in tested),
             (Fraction(1, len(tested)),) * len(tested),
         ),
-        np.concatenate([of.cost_nano for of in points], axis=1),
     )
 
 
 def best_first(
-    found: Sequence[Learned], asked: Selective, train: QuestionPart, n: int
+    found: Sequence[Learned], asked: Promise, train: QuestionPart, n: int
 ) -> list[Learned]:
     """Return the candidates to test, by training questions alone those first that would do best.
 
@@ -159,27 +155,26 @@ def best_first(
         n: number of calibration questions.
     """
     worth = np.array([_worth(one, asked, train, n) for one in found])
-    if asked.escalate is None:
+    if asked.passes_to is None:
         least = max(worth.max() / 2, 1.0)
     else:
-        least = -n * float(EscalationModel.of(train, asked.escalate).cost_nano.mean())
+        least = -n * float(EscalationModel.of(train, asked.passes_to).cost_nano.mean())
     order = np.argsort(-worth, kind="stable")[: max(n // EACH, 1)]
     return [found[i] for i in order if worth[i] >= least] or list(found[:1])
 
 
-def _worth(learned: Learned, asked: Selective, train: QuestionPart, n: int) -> float:
+def _worth(learned: Learned, asked: Promise, train: QuestionPart, n: int) -> float:
     """Return what a candidate would be worth if n questions came out as the training ones did."""
     rows = np.arange(n) % len(learned.sure)
     kappas = laid_out(learned, asked.alpha)
     answered = learned.sure[rows, None] >= kappas
     right = np.broadcast_to(learned.right[rows, None], answered.shape)
     cost = np.broadcast_to(learned.cost_nano[rows, None], answered.shape)
-    if asked.escalate is None:
-        point = kinds.selective.selective_point(Answers(answered, right), asked.alpha, asked.delta)
-        return -np.inf if point is None else float(answered[:, point].sum())
-    reference = EscalationModel.of(train, asked.escalate)
-    extra = reference.extra_nano(learned.policy.calls_made(train.played))[rows, None]
-    whole = Answers(answered, right, cost_nano=cost + np.where(answered, 0, extra))
-    passed = PassedOn(whole, reference.right[rows], asked.escalate)
-    point = escalated_point(passed, asked.alpha, asked.epsilon, asked.delta)
-    return -np.inf if point is None else -float(passed.paired.cost_nano[:, point].sum())
+    known, extra = Facts(), None
+    if asked.passes_to is not None:
+        reference = EscalationModel.of(train, asked.passes_to)
+        known = Facts(asked.passes_to, reference.right[rows])
+        extra = reference.extra_nano(learned.policy.calls_made(train.played))[rows, None]
+    spent = None if extra is None else cost + np.where(answered, 0, extra)
+    evidence = asked.evidence(PlayedPoints(right, answered, answered, spent), known)
+    return asked.worth(evidence, asked.point(evidence))

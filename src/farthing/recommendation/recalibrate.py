@@ -1,39 +1,21 @@
 """Calibrate a bundle anew on later questions: the same policy, the same promise, new evidence."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
-from farthing.money import NANO_PER_USD
 from farthing.process.budget import PerQuestion
 from farthing.process.replay import Outcome
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.budget import BudgetPromise
-from farthing.promises.kinds.escalated import EscalatedPromise
-from farthing.promises.kinds.groups import GroupsPromise
-from farthing.promises.kinds.pac import PacPromise
-from farthing.promises.kinds.parity import ParityPromise
-from farthing.promises.kinds.selective import SelectivePromise
-from farthing.promises.kinds.split import SplitPromise
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.bundle_splits import as_played
 from farthing.recommendation.certify import Serving, tried
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.promises import (
-    Agreement,
-    Budget,
-    Coverage,
-    Parity,
-    Per,
-    Promise,
-    Selective,
-)
 from farthing.recommendation.prove import counted
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import about_sets
@@ -46,8 +28,6 @@ from farthing.traces.system import System
 LAID_OUT, SHARE = 100, 4
 """Most questions that lay out the thresholds to test, and of how many that is one."""
 FEWEST = 8
-_WITH_ROW = (Agreement, Parity, Selective, Budget)
-"""Promises of which thresholds are tested in an order that other questions laid out."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +137,7 @@ def recalibrate(
 def divided(content: Content, asked: Promise, seed: int) -> tuple[IntArray, IntArray]:
     """Return the rows that lay thresholds out, and those that prove, in ascending order.
 
+    >>> from farthing.promises.kinds.agreement import Agreement
     >>> twelve = np.arange(1, 13, dtype=np.uint64)
     >>> lay, rows = divided(twelve, Agreement("large"), 0)
     >>> len(lay), len(rows), sorted([*lay.tolist(), *rows.tolist()]) == list(range(12))
@@ -164,7 +145,7 @@ def divided(content: Content, asked: Promise, seed: int) -> tuple[IntArray, IntA
     """
     together = Together.of(content, np.arange(len(content)))
     n = len(together.distinct)
-    number = min(LAID_OUT, n // SHARE) if isinstance(asked, _WITH_ROW) else 0
+    number = min(LAID_OUT, n // SHARE) if asked.layout != "critical" else 0
     order = np.random.default_rng(seed).permutation(together.distinct)
     return together.all_of(order[:number]), together.all_of(order[number:])
 
@@ -176,48 +157,14 @@ def asked_again(certificate: Certificate | None) -> Promise:
         InputError: there is none, or it takes more than questions to prove it.
     """
     promise = None if certificate is None else certificate.promise
-    match promise:
-        case AgreementPromise(judge=None):
-            per = _per(promise)
-            return Agreement(promise.reference, promise.epsilon, promise.delta, per=per)
-        case ParityPromise(reference=str(reference)):
-            return Parity(reference, promise.epsilon, promise.delta, per=_per(promise))
-        case BudgetPromise(budget_nano=nano, most_nano=most):
-            return Budget(Fraction(nano, NANO_PER_USD), Fraction(most, NANO_PER_USD), promise.delta)
-        case SelectivePromise() | EscalatedPromise():
-            return _selective(promise)
-        case SplitPromise() | PacPromise() | GroupsPromise():
-            return _coverage(promise)
-    kind = "nothing" if promise is None else f"'{promise_kind(promise)}'"
+    asked = None if promise is None else promise.asked()
+    if asked is not None:
+        return asked
+    kind = "nothing" if promise is None else f"'{promise.kind()}'"
     raise InputError(
         f"the bundle promises {kind}, which audits alone cannot prove anew; "
         "use `farthing traffic export` and `farthing recommend` or `farthing calibrate`"
     )
-
-
-def _per(promise: AgreementPromise | ParityPromise) -> Per:
-    return "question" if promise.per_request is None else "request"
-
-
-def _selective(promise: SelectivePromise | EscalatedPromise) -> Selective:
-    level, delta = 1 - promise.alpha, promise.delta
-    if isinstance(promise, SelectivePromise):
-        return Selective(level, delta)
-    return Selective(level, delta, promise.reference, promise.epsilon)
-
-
-def _coverage(promise: SplitPromise | PacPromise | GroupsPromise) -> Coverage:
-    return Coverage(
-        1 - promise.alpha,
-        promise.delta if isinstance(promise, PacPromise) else None,
-        promise.population,
-        within_groups=isinstance(promise, GroupsPromise),
-    )
-
-
-def promise_kind(promise: object) -> str:
-    """Return the registered name of a promise's kind."""
-    return str(promise.__class__.__struct_config__.tag)  # type: ignore[attr-defined]
 
 
 def _met(bundle: Bundle, played: TraceArrays) -> BoolArray:

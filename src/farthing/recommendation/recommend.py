@@ -8,7 +8,6 @@ chosen method comes from questions that chose it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import reduce
 
 import numpy as np
@@ -23,7 +22,8 @@ from farthing.errors import (
 from farthing.methods.base import Dataset, Progress, Silent
 from farthing.methods.selective.policy import AS_TRAINED
 from farthing.money import significant
-from farthing.promises.base import Certificate
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
 from farthing.recommendation import certify, evaluate, pipeline
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
@@ -36,7 +36,6 @@ from farthing.recommendation.fallback import NoFallback, fallback
 from farthing.recommendation.parallel import fit
 from farthing.recommendation.plan import Plan, default, plan_of, plans_of, who_say
 from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promises import Agreement, Coverage, Parity, Promise, per_request
 from farthing.recommendation.prove import counted
 from farthing.recommendation.record import FourWaySplit, Recommendation
 from farthing.recommendation.replayed_candidate import stream
@@ -90,11 +89,11 @@ def recommend(
     """
     check_costs(dataset.traces)
     asked = default(dataset.traces) if asked is None else asked
-    if per_request(asked):
+    if asked.per == "request":
         check_every_request(dataset.traces)
-    if reference is not None and isinstance(asked, Parity | Agreement):
-        asked = replace(asked, reference=reference)
-    known = replace(dataset, reference=getattr(asked, "reference", None) or reference)
+    if reference is not None:
+        asked = asked.beside(reference)
+    known = replace(dataset, reference=asked.reference or reference)
     guess = known.reference is None and is_pool(dataset.traces) and not dataset.traces.made.all()
     if guess:  # by who was asked and paid for alone
         known = replace(known, reference=paid_most(dataset.traces))
@@ -233,7 +232,7 @@ def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
 
 def _entrants(plan: Plan) -> list[Candidate]:
     """Return who can win here, ending in the reference."""
-    found = default_candidates(plan.dataset, "set" if isinstance(plan.asked, Coverage) else "one")
+    found = default_candidates(plan.dataset, plan.asked.gives)
     if plan.dataset.features:
         found = [one for one in found if reads_features(one)]
     return [with_reference_model(one, plan.reference) for one in found]
@@ -259,8 +258,7 @@ def _trained(plan: Plan, candidate: Candidate) -> Bundle:
     if learner is None:
         raise InputError(candidate.note)
     questions = plan.dataset.arranged(candidate.method.space).take(plan.parts.train)
-    alpha = Fraction(getattr(plan.asked, "alpha", Fraction(1, 10)))
-    fitted = fit(learner, questions, alpha, plan.seed, Silent())
+    fitted = fit(learner, questions, plan.asked.alpha, plan.seed, Silent())
     recorded = plan.dataset.traces.take(plan.parts.train)
     return pipeline.bundle_of(candidate, fitted, questions, plan.dataset, recorded)
 
@@ -303,7 +301,7 @@ def _proved(plan: Plan, deadline_s: float | None, progress: Progress) -> _Proved
     chose = question_hashes(plan.part(plan.parts.choose)(best.bundle).played)
     kept = structs.replace(kept, questions={**kept.questions, "choose": chose})
     found = _Proved(plan, _chosen(best.name, certificate), kept, "", tuple(trials), skipped)
-    if certificate.promises or isinstance(plan.asked, Coverage):
+    if certificate.promises or plan.asked.stands:
         return found
     instead = fallback(kept, certificate, prove)
     if isinstance(instead, NoFallback):

@@ -7,7 +7,7 @@ import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.process.value import Figures
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
 from farthing.recommendation.evaluate import BundleEvaluation
 from farthing.recommendation.trial import Trial
 from farthing.traces.arrays import IntArray

@@ -12,7 +12,7 @@ from farthing.money import usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, PointReplay, replay
 from farthing.process.replay import Outcome
-from farthing.promises.base import Population
+from farthing.promises.certificate import Population
 from farthing.promises.kinds.split import split_threshold
 from farthing.promises.levels import Level
 from farthing.recommendation.base import Candidate

@@ -12,25 +12,20 @@ from typing import Literal, Self
 import numpy as np
 from msgspec import structs
 
+from farthing.errors import UnknownNameError
 from farthing.process import latency
 from farthing.process.replay import Outcome
 from farthing.process.value import Figures, Value
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.none import NoPromise
-from farthing.promises.kinds.parity import ParityPromise
-from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
+from farthing.promises.figures import accuracy_difference, difference_by_request
 from farthing.promises.statistics.binomial import binomial_interval
 from farthing.promises.statistics.clusters import Clusters, PerRequest, clustered_p_values
 from farthing.promises.statistics.paired_test import loss_p_value
-from farthing.recommendation.significance import (
-    accuracy_difference,
-    difference_by_request,
-    proved_positive,
-    ratio_interval,
-)
+from farthing.recommendation.significance import proved_positive, ratio_interval
 from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.copies import Content, asked_first
+from farthing.traces.grades.named import check_graded
 
 NOT_ALONE = "No model was recorded alone, so nothing can be said of what is saved"
 UNNAMED = "The bundle does not say which single model was best in training"
@@ -43,7 +38,6 @@ MANY = 20_000
 
 Promised = Literal["answer", "sets", "given"]
 """What is promised to be right: one answer a question, one of a set, or each that is given."""
-_OF_ONE_ANSWER = (AgreementPromise, ParityPromise, SelectivePromise, NoPromise, type(None))
 
 
 @dataclass(frozen=True)
@@ -114,6 +108,32 @@ def paid_most(log: TraceArrays) -> str:
     """
     paid, calls = log.cost_nano[:, 0].sum(axis=0), log.made[:, 0].sum(axis=0)
     return log.roles[max(range(log.n_roles), key=lambda place: (paid[place], calls[place]))]
+
+
+def held_against(
+    asked: Promise, known: str | None, graded: TraceArrays, log: TraceArrays, *, alone: bool
+) -> str | None:
+    """Return the role that a promise names, or somebody else; else who is paid for most, a guess.
+
+    Args:
+        asked: the promise.
+        known: the model that is paid for today; None: nobody named it.
+        graded: questions whose grades a guess takes, where the promise is about right answers.
+        log: questions that may say who is paid for.
+        alone: whether roles were recorded alone, so that one is guessed for any promise.
+
+    Raises:
+        InputError: nobody graded some of those answers.
+        UnknownNameError: there is no such role.
+    """
+    named = asked.reference or known
+    if named is not None:
+        if named not in log.roles:
+            raise UnknownNameError("role", named, log.roles)
+        return named
+    if asked.held_to_reference and asked.needs_gold:
+        check_graded(graded)
+    return paid_most(log) if asked.held_to_reference or alone else None
 
 
 def guessed(reference: str) -> str:
@@ -216,8 +236,7 @@ def _of_draws(values: IntArray, clusters: Clusters | None) -> IntArray | FloatAr
 
 def about_sets(certificate: Certificate | None) -> bool:
     """Return whether a right answer in the set is promised, rather than one right answer."""
-    promise = certificate and certificate.promise
-    return not isinstance(promise, _OF_ONE_ANSWER)
+    return certificate is not None and certificate.promise.right == "sets"
 
 
 def requests_of(certificate: Certificate | None, content: Content) -> Clusters | None:
@@ -233,10 +252,7 @@ def requests_of(certificate: Certificate | None, content: Content) -> Clusters |
 
 def promised_by(certificate: Certificate | None) -> Promised:
     """Return of what it is promised that it is right."""
-    promise = certificate and certificate.promise
-    if isinstance(promise, SelectivePromise) and promise.promises:
-        return "given"
-    return "sets" if about_sets(certificate) else "answer"
+    return "answer" if certificate is None else certificate.promise.right
 
 
 def dominating_model(

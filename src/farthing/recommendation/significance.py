@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from farthing.promises.base import Promise
 from farthing.promises.statistics.beta import beta_quantile
-from farthing.promises.statistics.clusters import Clusters, clustered_interval, mean_loss
 from farthing.recommendation.base import OPTIMUM, Difference, Row
-from farthing.recommendation.promises import Promise
-from farthing.recommendation.ranking import beside_cost, ranked
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.recommendation.ranking import ranked
+from farthing.traces.arrays import FloatArray, IntArray
 
 METRICS = ("cost_usd", "coverage")
 """What is compared in pairs."""
@@ -34,7 +33,7 @@ def differences(
         promise: what they promise; None: coverage.
     """
     found = []
-    metrics = METRICS if promise is None else ("cost_usd", beside_cost(promise))
+    metrics = METRICS if promise is None else ("cost_usd", promise.beside_metric)
     for alpha in dict.fromkeys(row.alpha for row in rows):
         played = {row.policy: row for row in rows if row.alpha == alpha and row.per_split}
         pairs = _pairs(played) if promise is None else _with_winner(played, promise)
@@ -137,37 +136,6 @@ def ratio_interval(
     return float((b - half) / a), float((b + half) / a)
 
 
-def accuracy_difference(ours: BoolArray, theirs: BoolArray) -> tuple[float, tuple[float, float]]:
-    """Return how much more often ours are right, and an interval of at least 95 %, exact.
-
-    The interval joins those of the shares lost and won, at half the error each.
-
-    Args:
-        ours: [n] whether one answer a question is right.
-        theirs: [n] the same of somebody else, on the same questions.
-    """
-    n = len(ours)
-    lost = clopper_pearson(int((theirs & ~ours).sum()), n, 0.975)
-    won = clopper_pearson(int((~theirs & ours).sum()), n, 0.975)
-    gained = (int(ours.sum()) - int(theirs.sum())) / n  # of means it would not be exact
-    return gained, (won[0] - lost[1], won[1] - lost[0])
-
-
-def difference_by_request(
-    ours: BoolArray, theirs: BoolArray, clusters: Clusters
-) -> tuple[float, tuple[float, float]]:
-    """Return what `accuracy_difference` does where only distinct questions are independent draws.
-
-    Args:
-        ours: [n] whether the answer to each request is right.
-        theirs: [n] the same of somebody else, on the same requests.
-        clusters: which requests ask the same.
-    """
-    loss = theirs.astype(np.float64) - ours.astype(np.float64)
-    least, most = clustered_interval(loss, clusters, 0.05)
-    return 0.0 - mean_loss(loss, clusters), (0.0 - most, 0.0 - least)
-
-
 def proved_positive(difference: IntArray | FloatArray, level: float) -> bool:
     """Return whether a one-sided t-test rejects that the mean difference is 0 or less.
 
@@ -191,17 +159,3 @@ def t_quantile(probability: float, degrees: int) -> float:
     """
     x = beta_quantile(2 * (1 - probability), degrees / 2, 0.5)
     return math.sqrt(degrees * (1 / x - 1))
-
-
-def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact binomial interval of a share.
-
-    Source: Clopper and Pearson 1934.
-
-    >>> [round(end, 4) for end in clopper_pearson(90, 100)]
-    [0.8238, 0.951]
-    """
-    tail = (1 - level) / 2
-    low = beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0
-    high = beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
-    return low, high

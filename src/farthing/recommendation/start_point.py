@@ -10,17 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.process.operating_points import OperatingPoints
-from farthing.promises.base import BoolArray
-from farthing.promises.levels import exact_level, exact_margin
-from farthing.promises.statistics.expected_cost import (
-    Allowed,
-    Prospect,
-    agreement_allows,
-    expected_cost,
-    parity_allows,
-)
+from farthing.promises.base import Promise
+from farthing.promises.certificate import BoolArray
+from farthing.promises.statistics.expected_cost import Prospect, expected_cost
 from farthing.recommendation.played import PlayedPolicy, QuestionPart, grid, operating_points_of
-from farthing.recommendation.promises import Agreement, Parity
 from farthing.traces.arrays import FloatArray
 
 NEAR = 0.2
@@ -46,21 +39,8 @@ class Beginning:
         return self.points.values[: self.start + 1]
 
 
-def allows(asked: Parity | Agreement, n: int) -> Allowed:
-    """Return how many losses a promise allows on n questions."""
-    epsilon = float(exact_margin(asked.epsilon))
-    delta = float(exact_level(asked.delta) / asked.candidates)
-    of = agreement_allows if isinstance(asked, Agreement) else parity_allows
-    return of(n, epsilon, delta)
-
-
 def beginning(
-    asked: Parity | Agreement,
-    plays: PlayedPolicy,
-    part: QuestionPart,
-    reference: str,
-    n: int,
-    seed: int = 0,
+    asked: Promise, plays: PlayedPolicy, part: QuestionPart, reference: str, n: int, seed: int = 0
 ) -> Beginning:
     """Lay operating points out, and begin at the dearest from which not much more is expected.
 
@@ -79,15 +59,15 @@ def beginning(
     points = operating_points_of(replayed, grid(replayed))
     place, recorded = part.recorded.roles.index(reference), part.recorded
     right = recorded.correct[:, 0, place]
-    theirs = np.ones_like(right) if isinstance(asked, Agreement) else right
+    theirs = asked.bars(right)
     lost, won = theirs[:, None] & ~points.correct, ~theirs[:, None] & points.correct
     alone = bool(recorded.independent.all())  # else its call saw those before it, and costs them
     paid = recorded.cost_nano[:, 0, place if alone else 0 : place + 1].sum(axis=1)
     prospect = Prospect(points.cost_nano / 1e9, lost, won, paid / 1e9)
     rng = np.random.default_rng(seed)
-    expected = expected_cost(prospect, n, allows(asked, n), rng)
+    expected = expected_cost(prospect, n, asked.allows(n), rng)
     useful = prospect.cost.mean(axis=0) < prospect.fallback.mean()
-    if not alone or exact_margin(asked.epsilon) <= 0:
+    if not alone or asked.must_gain:
         useful[:] = True  # then a point may cost more
     start = _begin(np.where(useful, expected, np.inf)) if useful.any() else 0
     return Beginning(points, lost, won, expected, start)

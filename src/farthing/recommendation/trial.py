@@ -9,13 +9,13 @@ from msgspec import structs
 
 from farthing.bundle.base import Bundle
 from farthing.process.replay import Outcome
+from farthing.promises.base import Promise
 from farthing.promises.statistics.expected_cost import Allowed
 from farthing.recommendation.bundle_run import run_bundle
 from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.promises import Agreement, Parity, Promise, Selective
 from farthing.recommendation.prove import promise
 from farthing.recommendation.replayed_candidate import stream
-from farthing.recommendation.start_point import Beginning, allows, beginning
+from farthing.recommendation.start_point import Beginning, beginning
 from farthing.traces.arrays import FloatArray
 
 
@@ -60,19 +60,17 @@ def estimate_trial(contest: SelectionTask, name: str, bundle: Bundle) -> Trial:
         CalibrationError: the promise cannot be calibrated on these questions.
         InputError: the policy cannot play them.
     """
-    if isinstance(contest.asked, Parity | Agreement):
-        return _expected_cost_by_losses(contest, contest.asked, name, bundle)
+    if contest.asked.layout == "descending":
+        return _expected_cost_by_losses(contest, name, bundle)
     return _expected_cost_by_proof(contest, name, bundle)
 
 
-def _expected_cost_by_losses(
-    contest: SelectionTask, asked: Parity | Agreement, name: str, bundle: Bundle
-) -> Trial:
-    part = contest.choose(bundle)
+def _expected_cost_by_losses(contest: SelectionTask, name: str, bundle: Bundle) -> Trial:
+    asked, part = contest.asked, contest.choose(bundle)
     plays = PlayedPolicy(bundle.policy, bundle.empty, None)
     reference, n = contest.reference or "", contest.prove
     found = beginning(asked, plays, part, reference, n, contest.seed)
-    point = _expected_point(found, partial(_proves, allows(asked, n), n))
+    point = _expected_point(found, partial(_proves, asked.allows(n), n))
     kappa = float(found.points.values[point])
     return Trial(
         name=name,
@@ -126,7 +124,7 @@ def _answering_all(contest: SelectionTask, part: QuestionPart, done: Outcome) ->
     """
     spent = float(done.cost_nano.mean())
     withheld = done.set_size == 0
-    if not isinstance(contest.asked, Selective) or not withheld.any():
+    if not contest.asked.withholds or not withheld.any():
         return spent
     if contest.reference is None:
         return spent / max(1 - float(withheld.mean()), 1 / len(withheld))

@@ -1,6 +1,6 @@
 """What a report says of each policy, and how figures are written for people."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -20,18 +20,6 @@ GROUPS = {
 
 PER_THOUSAND = 1_000
 """Plots and sentences give dollars per thousand questions: a question costs too little to read."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of the table: a metric, its heading and how its mean is written."""
-
-    metric: str
-    heading: str
-    short: str
-    """The heading where a terminal of 80 columns must do."""
-    write: Callable[[float], str]
-    meaning: str
 
 
 @dataclass(frozen=True)
@@ -157,24 +145,6 @@ def thousand(usd: float) -> str:
     """
     sign = "−" if usd < 0 else ""
     return f"{sign}${significant(abs(usd) * PER_THOUSAND)}"
-
-
-def percent(fraction: Fraction | float) -> str:
-    """Write a share as a percentage without needless zeros.
-
-    >>> percent(Fraction(9, 10)), percent(0.995)
-    ('90 %', '99.5 %')
-    """
-    return f"{float(fraction) * 100:.4g} %"
-
-
-def decimal(alpha: Fraction) -> str:
-    """Write an alpha as people do.
-
-    >>> decimal(Fraction(1, 20))
-    '0.05'
-    """
-    return f"{float(alpha):g}"
 
 
 def _known(values: Iterable[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -1,18 +1,10 @@
 """The columns of a comparison's table: what each metric is called, and how its mean is written."""
 
 from farthing.money import significant
-from farthing.process.value import signed
-from farthing.recommendation.base import (
-    ANSWERED,
-    FELL_BACK,
-    KEPT,
-    REALISED,
-    SAVED,
-    TIMES_OPTIMUM,
-    Comparison,
-)
-from farthing.recommendation.promises import Agreement, Parity, Promise, Selective
-from farthing.reports.base import PER_THOUSAND, Column, knows_optimum
+from farthing.promises.base import Promise
+from farthing.promises.texts import Column, hundredths, share
+from farthing.recommendation.base import FELL_BACK, KEPT, SAVED, TIMES_OPTIMUM, Comparison
+from farthing.reports.base import PER_THOUSAND, knows_optimum
 
 KEY = (
     "Acc.: best answer right; Solv.: coverage if solvable; Len: rounds; Set: answers; "
@@ -33,18 +25,9 @@ def per_thousand(usd: float) -> str:
     return significant(usd * PER_THOUSAND)
 
 
-def share(value: float) -> str:
-    """Write a share."""
-    return f"{value:.3f}"
-
-
 def count(value: float) -> str:
     """Write a mean of whole numbers."""
     return f"{value:.2f}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f} %"
 
 
 COST = Column("cost_usd", "USD a question", "USD/q", significant, "dollars")
@@ -110,7 +93,7 @@ def key(comparison: Comparison) -> str:
     reference = comparison.reference
     saved = [f"Saved: {SAVED_KEY} {reference}"] if reference else []
     if comparison.promise is not None:
-        short = [f"{one.short}: {one.meaning}" for one in _figures(comparison.promise)]
+        short = [f"{one.short}: {one.meaning}" for one in comparison.promise.columns()]
         return "; ".join([*saved, ACCURACY_KEY, *short, PROMISE_KEY])
     known = [OPTIMUM_KEY] if knows_optimum(comparison) else []
     return "; ".join([*saved, *known, KEY])
@@ -130,31 +113,14 @@ def _of_promise(comparison: Comparison, promise: Promise) -> tuple[Column, ...]:
         COST,
         *_saved_on(comparison.reference),
         ACCURACY,
-        *_figures(promise),
-        Column(KEPT, "Kept", "Kept", _percent, "share of the splits in which it was as promised"),
+        *promise.columns(),
+        Column(KEPT, "Kept", "Kept", hundredths, "share of the splits in which it was as promised"),
         Column(
             FELL_BACK,
             "Fell back",
             "Back",
-            _percent,
+            hundredths,
             "share of the splits in which nothing was proved, so that the reference answered and "
             "was paid or, where there is none, nobody was asked",
         ),
     )
-
-
-def _figures(promise: Promise) -> list[Column]:
-    """Return the columns of the figure that is promised; a budget's is the cost itself."""
-    match promise:
-        case Parity():
-            name = f"Accuracy less {promise.reference}'s"
-            return [Column(REALISED, name, "Gap", signed, name[0].lower() + name[1:])]
-        case Agreement():
-            meaning = f"share of answers that are {promise.reference}'s"
-            return [Column(REALISED, f"Agreement with {promise.reference}", "Same", share, meaning)]
-        case Selective():
-            right = Column(
-                REALISED, "Right of those given", "Right", share, "share of given answers right"
-            )
-            return [right, Column(ANSWERED, "Answered", "Given", share, "share answered at all")]
-    return []

@@ -8,20 +8,14 @@ from pathlib import Path
 from farthing import __version__
 from farthing.comparison.results import results_json
 from farthing.errors import MissingExtraError
+from farthing.promises.texts import decimal
 from farthing.recommendation.base import Comparison
 from farthing.reports import glossary as words
 from farthing.reports import payer, plots, promises, summary, tables
-from farthing.reports.base import (
-    Grid,
-    alphas,
-    cheapest_promised,
-    decimal,
-    promised,
-    rows_at,
-)
+from farthing.reports.base import Grid, alphas, cheapest_promised, promised, rows_at
 from farthing.reports.columns import columns
 from farthing.reports.folder import write_all
-from farthing.reports.goals import goal_of
+from farthing.reports.promises import goal_of
 from farthing.reports.style import looks
 from farthing.reports.training import Run, training
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
-from farthing.process.value import signed
 from farthing.promises import wording
+from farthing.promises.texts import signed
 from farthing.recommendation.base import GAINED, SAVED, Alone, Comparison, Row
 from farthing.reports import promises, summary
 from farthing.reports.base import best, mean_of, thousand
-from farthing.reports.goals import goal_of
+from farthing.reports.promises import goal_of
 
 NOT_ALONE = "not recorded alone"
 UNKNOWN = "not graded"

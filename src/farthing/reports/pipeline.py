@@ -6,11 +6,7 @@ from rich.text import Text
 
 from farthing.money import significant
 from farthing.process.value import Value
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.groups import GroupsPromise
-from farthing.promises.kinds.pac import PacPromise
-from farthing.promises.kinds.split import SplitPromise
-from farthing.promises.kinds.weighted import WeightedPromise
+from farthing.promises.certificate import Certificate
 from farthing.recommendation.evaluate import BundleEvaluation
 from farthing.reports.table import Table
 from farthing.reports.value import beside
@@ -73,10 +69,12 @@ def promised(certificate: Certificate, value: Value | None = None) -> Group:
 def _facts(certificate: Certificate) -> drawn.Table:
     """Show what a certificate says beside its sentence."""
     table = drawn.Table.grid(padding=(0, 2, 0, 0))
-    table.add_row("threshold", f"kappa = {certificate.kappa:.4g}{_rank(certificate)}")
-    match certificate.promise:
-        case SplitPromise(interval=(low, high)) | PacPromise(interval=(low, high)):
-            table.add_row("evidence", f"coverage of {low:.3f} to {high:.3f} in 95 % of such draws")
+    table.add_row(
+        "threshold", f"kappa = {certificate.kappa:.4g}{certificate.promise.rank(certificate)}"
+    )
+    if (spread := certificate.promise.spread()) is not None:
+        low, high = spread
+        table.add_row("evidence", f"coverage of {low:.3f} to {high:.3f} in 95 % of such draws")
     for name, sentences in (
         ("holds if", certificate.conditional_on),
         ("ends when", certificate.invalid_when),
@@ -84,15 +82,6 @@ def _facts(certificate: Certificate) -> drawn.Table:
         for i, sentence in enumerate(sentences):
             table.add_row("" if i else name, sentence)
     return table
-
-
-def _rank(certificate: Certificate) -> str:
-    match certificate.promise:
-        case SplitPromise(k=k) | PacPromise(k=k) | WeightedPromise(k=k) if k:
-            return f", rank {k} of {certificate.n} questions"
-        case GroupsPromise(safest=smallest) if smallest.k:
-            return f", rank {smallest.k} of the {smallest.n} questions of its group"
-    return ""
 
 
 def _promise(found: BundleEvaluation) -> list[RenderableType]:

@@ -9,9 +9,10 @@ from io import StringIO
 import numpy as np
 
 from farthing.errors import MissingExtraError
+from farthing.promises.texts import Goal
 from farthing.recommendation.base import Comparison, Row
 from farthing.reports.base import PER_THOUSAND, mean_of, ran, rows_at
-from farthing.reports.goals import Goal, goal_of
+from farthing.reports.promises import goal_of
 from farthing.reports.published import beside
 from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH, Looks, looks
 

@@ -1,25 +1,16 @@
-"""What a comparison under another promise than coverage found, in plain English."""
+"""What a comparison found under its promise, in plain English."""
 
 from fractions import Fraction
 from math import isnan
 
-from farthing.money import significant
-from farthing.process.value import signed
 from farthing.promises import wording
-from farthing.promises.base import Population
-from farthing.promises.levels import exact_level, exact_margin
-from farthing.recommendation.base import (
-    ANSWERED,
-    FELL_BACK,
-    KEPT,
-    REALISED,
-    SAVED,
-    SOLVABLE_ONLY,
-    Comparison,
-    Row,
-)
-from farthing.recommendation.promises import Agreement, Budget, Parity, Promise, Selective
-from farthing.reports.base import best, decimal, mean_of, promised, thousand
+from farthing.promises.base import Promise
+from farthing.promises.certificate import Population
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.texts import Goal, hundredths
+from farthing.recommendation.base import FELL_BACK, KEPT, SAVED, SOLVABLE_ONLY, Comparison, Row
+from farthing.recommendation.ranking import means_of
+from farthing.reports.base import best, mean_of, promised, thousand
 
 NO_CERTIFICATE = (
     "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."
@@ -30,38 +21,27 @@ SAME = 1e-9
 """Costs that differ by this share alone are the same."""
 
 
+def asked_of(comparison: Comparison, alpha: Fraction) -> Promise:
+    """Return what the rows of one alpha promise; where nothing else is proved, coverage."""
+    if comparison.promise is not None:
+        return comparison.promise.at(alpha)
+    population: Population = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
+    return Coverage(1 - alpha, population=population)
+
+
+def goal_of(comparison: Comparison, alpha: Fraction) -> Goal:
+    """Return what the rows of one alpha are held to beside money."""
+    return asked_of(comparison, alpha).goal()
+
+
 def claim(comparison: Comparison, alpha: Fraction) -> str:
     """Say in one plain sentence what is promised of new questions; how sure is said beside it."""
-    promise = comparison.promise
-    match promise:
-        case Parity():
-            alone = " alone" if comparison.reference else "'s first answer"
-            return (
-                f"Of 100 questions {_fewer(promise)} are answered right than by "
-                f"{promise.reference}{alone}."
-            )
-        case Agreement():
-            same = wording.of_hundred(1 - exact_level(promise.epsilon))
-            return (
-                f"Of 100 questions at least {same} are answered as {promise.reference} would have "
-                "answered them."
-            )
-        case Selective():
-            wrong = wording.of_hundred(alpha)
-            return f"At most {wrong} of 100 answers that are given are wrong; others are withheld."
-        case Budget():
-            usd = significant(1_000 * float(promise.usd))
-            return (
-                f"A thousand questions cost less than ${usd} on average; how many are answered "
-                "right is not promised."
-            )
-    population: Population = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
-    return wording.of_hundred_covered(alpha, population).replace(f", {wording.ON_AVERAGE}", "")
+    return asked_of(comparison, alpha).claim(alone=bool(comparison.reference))
 
 
 def how_sure(comparison: Comparison, row: Row | None) -> str:
     """Say how sure a promise is, and in how many splits a row kept it."""
-    delta = _delta(comparison.promise)
+    delta = None if comparison.promise is None else comparison.promise.sure
     if delta is None:
         return f"{wording.ON_AVERAGE[0].upper()}{wording.ON_AVERAGE[1:]}."
     sure, failed = wording.of_hundred(1 - delta), wording.of_hundred(delta)
@@ -71,13 +51,13 @@ def how_sure(comparison: Comparison, row: Row | None) -> str:
     )
     if row is None:
         return said
-    kept = _hundred(mean_of(row, KEPT))
+    kept = hundredths(mean_of(row, KEPT))
     return f"{said} Here it was kept on the test questions of {kept} of the splits."
 
 
 def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
     """Say what the promise means, and how sure it is; empty where nobody kept it."""
-    delta = _delta(comparison.promise)
+    delta = None if comparison.promise is None else comparison.promise.sure
     if delta is None or best(comparison, alpha) is None:
         return ""
     first, semicolon, rest = claim(comparison, alpha)[:-1].partition(";")
@@ -87,31 +67,31 @@ def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
 def sentence(comparison: Comparison, alpha: Fraction) -> str:
     """Say who wins under the promise, and by how much."""
     promise, row = comparison.promise, best(comparison, alpha)
+    if promise is None:
+        return ""
+    under = promise.at(alpha).under()
     if row is None:
-        return f"{_under(promise, alpha)} {_nobody(comparison, alpha)}"
+        return f"{under} {_nobody(comparison, alpha, promise)}"
     if (today := comparison.today) is not None and _is_today(row, comparison):
         return (
-            f"{_under(promise, alpha)} no policy is proved that costs less than always "
+            f"{under} no policy is proved that costs less than always "
             f"{today.role} on average: {thousand(today.cost_usd)} per 1,000 questions."
         )
-    wins = {
-        Selective: "answers most of those that kept the promise",
-        Budget: "is right most often of those that kept it",
-    }.get(type(promise), "is the cheapest that kept the promise")
     text = (
-        f"{_under(promise, alpha)} {row.label} {wins}: {thousand(mean_of(row, 'cost_usd'))} per "
-        f"1,000 questions, {_figure(promise, row)}"
+        f"{under} {row.label} {promise.wins}: {thousand(mean_of(row, 'cost_usd'))} per "
+        f"1,000 questions, {promise.result(means_of(row))}"
     )
     if SAVED in row.intervals:
         text += f"; {saving(row, comparison.reference)}"
     if back := mean_of(row, FELL_BACK):
-        text += f"; on {_hundred(back)} of the splits nothing was proved"
+        text += f"; on {hundredths(back)} of the splits nothing was proved"
     return f"{text}."
 
 
 def _is_today(row: Row, comparison: Comparison) -> bool:
     """Return whether the winner costs no less than the reference that it is held against."""
-    if comparison.today is None or not isinstance(comparison.promise, Parity | Agreement):
+    promise = comparison.promise
+    if comparison.today is None or promise is None or not promise.held_to_reference:
         return False
     return mean_of(row, "cost_usd") >= comparison.today.cost_usd * (1 - SAME)
 
@@ -133,10 +113,6 @@ def saving(row: Row, reference: str) -> str:
     return f"{what} always {reference}: {in_percent(saved)}{within}"
 
 
-def _hundred(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def in_percent(share: float) -> str:
     """Write a share in percent with one decimal.
 
@@ -147,70 +123,18 @@ def in_percent(share: float) -> str:
     return f"{'−' if share < 0 and float(written) else ''}{written} %"
 
 
-def _delta(promise: Promise | None) -> Fraction | None:
-    match promise:
-        case Parity() | Agreement() | Selective() | Budget():
-            return exact_level(promise.delta, "delta")
-    return None
-
-
-def _under(promise: Promise | None, alpha: Fraction) -> str:
-    match promise:
-        case Parity():
-            return f"Under parity with {promise.reference}{_margin(promise)},"
-        case Agreement():
-            level = decimal(1 - exact_level(promise.epsilon))
-            return f"Under agreement with {promise.reference} of {level},"
-        case Selective():
-            return f"With answers right at {decimal(1 - alpha)},"
-        case Budget():
-            return f"Under ${significant(float(promise.usd))} a question,"
-    return ""
-
-
-def _fewer(promise: Parity) -> str:
-    """Say how many of a hundred questions may be lost, or must be won."""
-    epsilon = exact_margin(promise.epsilon)
-    if not epsilon:
-        return "more"
-    number = wording.of_hundred(abs(epsilon))
-    return f"at most {number} fewer" if epsilon > 0 else f"over {number} more"
-
-
-def _margin(promise: Parity) -> str:
-    epsilon = exact_margin(promise.epsilon)
-    sign = "minus" if epsilon > 0 else "plus"
-    return f" {sign} {decimal(abs(epsilon))}" if epsilon else ""
-
-
-def _figure(promise: Promise | None, row: Row) -> str:
-    accuracy, realised = mean_of(row, "accuracy"), mean_of(row, REALISED)
-    known = "" if isnan(accuracy) else f"accuracy {accuracy:.3f}"
-    match promise:
-        case Parity():
-            said = f"{signed(realised)} beside {promise.reference}"
-            return f"{known} ({said})" if known else said
-        case Agreement():
-            said = f"agreement {realised:.3f}"
-            return f"{said}, {known}" if known else said
-        case Selective():
-            given = _hundred(mean_of(row, ANSWERED))
-            return f"{given} of them answered, and {realised:.3f} of the answers right"
-    return known
-
-
-def _nobody(comparison: Comparison, alpha: Fraction) -> str:
+def _nobody(comparison: Comparison, alpha: Fraction, promise: Promise) -> str:
     """Say why nobody won, and what to do."""
-    promise, rows = comparison.promise, promised(comparison, alpha)
+    rows = promised(comparison, alpha)
     if not rows:
         return "no policy could run."
     never = all(mean_of(row, FELL_BACK) == 1 for row in rows)
     seldom = all(mean_of(row, FELL_BACK) >= 0.5 for row in rows)
     n = f"{comparison.sizes['calibrate']:,} calibration questions"
-    if isinstance(promise, Parity | Agreement):
-        said = f"{n} prove no policy" if never else "no policy kept the promise on average"
-        return f"{said}: ask {promise.reference} for everything, or record more questions."
-    said = f"{n} prove nothing of any policy" if never else "no policy kept it on average"
-    if seldom and not never:
-        said = f"{n} prove nothing on half of the splits or more"
-    return f"{said}: record more questions, or ask for less."
+    if promise.held_to_reference:
+        why = f"{n} prove no policy" if never else "no policy kept the promise on average"
+    else:
+        why = f"{n} prove nothing of any policy" if never else "no policy kept it on average"
+        if seldom and not never:
+            why = f"{n} prove nothing on half of the splits or more"
+    return f"{why}: {promise.otherwise}."

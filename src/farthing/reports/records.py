@@ -6,11 +6,11 @@
 from typing import Any
 
 from farthing.process.value import Figures, Value
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
+from farthing.promises.figures import Figure
 from farthing.recommendation.drift import LEVEL, Drift
 from farthing.recommendation.evaluate import BundleEvaluation
 from farthing.recommendation.pipeline import Calibrated
-from farthing.recommendation.realised import Judged
 
 Record = dict[str, Any]
 
@@ -65,8 +65,9 @@ def _promise(certificate: Certificate | None) -> Record:
     }
 
 
-def _judged(judged: Judged) -> Record:
-    return {**vars(judged), "verdict": judged.verdict, "sentence": judged.sentence()}
+def _judged(judged: Figure) -> Record:
+    said = {"verdict": judged.verdict, "sentence": judged.sentence()}
+    return {**vars(judged), "besides": judged.besides and _judged(judged.besides), **said}
 
 
 def _value(value: Value) -> Record:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
-from farthing.promises.base import Population
+from farthing.promises.certificate import Population
+from farthing.promises.texts import decimal, percent
 from farthing.promises.wording import of_hundred_covered
 from farthing.recommendation.base import (
     OPTIMUM,
@@ -19,9 +20,7 @@ from farthing.reports.base import (
     alphas,
     best,
     cheapest_promised,
-    decimal,
     mean_of,
-    percent,
     promised,
     recommended,
     standard_error_of,

@@ -12,30 +12,24 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from farthing.recommendation.base import (
-    NOBODY_ASKED,
-    Comparison,
-    Difference,
-    Row,
-)
+from farthing.promises.texts import Column, decimal, share
+from farthing.recommendation.base import NOBODY_ASKED, Comparison, Difference, Row
 from farthing.reports.base import (
     GROUPS,
     PER_THOUSAND,
     Cell,
-    Column,
     Grid,
     Line,
     alphas,
     best,
-    decimal,
     mean_of,
     ran,
     returns_everything,
     rows_at,
     standard_error_of,
 )
-from farthing.reports.columns import columns, count, key, per_thousand, share
-from farthing.reports.goals import goal_of
+from farthing.reports.columns import columns, count, key, per_thousand
+from farthing.reports.promises import goal_of
 from farthing.reports.published import beside, notes
 
 NOTHING = Cell("–")

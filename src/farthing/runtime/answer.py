@@ -6,9 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from farthing.money import usd_from_nano
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.escalated import EscalatedPromise
-from farthing.promises.kinds.selective import SelectivePromise
+from farthing.promises.certificate import Certificate
 from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
 from farthing.traces.system import Provenance
@@ -31,16 +29,12 @@ _BY = {"policy": "the policy", "budget": "the budget", "failure": "a failure"}
 
 def selective(certificate: Certificate | None) -> bool:
     """Return whether answers are promised to be right where they are given, and not given else."""
-    promise = certificate and certificate.promise
-    return isinstance(promise, SelectivePromise | EscalatedPromise) and promise.promises
+    return certificate is not None and certificate.promise.withholds and certificate.promises
 
 
 def passes_to(certificate: Certificate | None) -> str | None:
     """Return the role that other questions are passed on to, by promise; None: to nobody."""
-    promise = certificate and certificate.promise
-    if isinstance(promise, EscalatedPromise) and promise.promises:
-        return promise.reference
-    return None
+    return certificate.promise.passes_to if certificate and certificate.promises else None
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from farthing.bundle.base import Bundle
 from farthing.money import dollars
 from farthing.process.budget import CASCADE
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.groups import groups_of
-from farthing.promises.kinds.online import OnlinePromise
 from farthing.runtime.call_plan import CallPlan
 from farthing.traces.base import Call
 from farthing.traces.system import Provenance, System, changes, uncompared, unrecorded
@@ -34,20 +33,14 @@ def validity_of(plan: CallPlan, ours: System) -> Validity:
         ours: role to who answers now.
     """
     changed = _other_system(plan, ours)
-    theirs = plan.bundle.origin.system
-    certificate = plan.bundle.certificate
-    clauses = [
-        *changed,
-        _other_protocol(plan),
-        "the online threshold is no longer updated"
-        if certificate and isinstance(certificate.promise, OnlinePromise)
-        else None,
-    ]
+    theirs, certificate = plan.bundle.origin.system, plan.bundle.certificate
+    caveat = certificate.promise.caveat if certificate else None
     provenance: Provenance = "same"
     if changed:
         provenance = "changed"
     elif theirs is None or unrecorded(theirs) or uncompared(_recorded(theirs, plan, ours), ours):
         provenance = "unknown"
+    clauses = (*changed, _other_protocol(plan), caveat)
     return Validity(tuple(clause for clause in clauses if clause), provenance)
 
 

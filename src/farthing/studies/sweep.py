@@ -21,7 +21,7 @@ from farthing.comparison.trainings import ENGINES, cores, preload_workers
 from farthing.errors import CalibrationError, InputError, TooFewTracesError
 from farthing.methods.base import Dataset, Progress
 from farthing.process.batch_replay import replay
-from farthing.promises.base import Population
+from farthing.promises.certificate import Population
 from farthing.promises.kinds.split import split_rank, split_threshold
 from farthing.recommendation.base import Candidate, Comparison, Event, Watch, ignore
 from farthing.recommendation.candidates import single_candidate

@@ -16,7 +16,8 @@ from farthing.comparison.plan import Plan
 from farthing.comparison.results import results
 from farthing.money import significant
 from farthing.recommendation.base import METRICS
-from farthing.reports.base import PER_THOUSAND, decimal, percent, thousand
+from farthing.promises.texts import decimal, percent
+from farthing.reports.base import PER_THOUSAND, thousand
 from farthing.reports.folder import write_all
 from farthing.reports.table import Table
 from farthing.studies.settings import written

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
-from farthing.promises.base import AskedOf
+from farthing.promises.certificate import AskedOf
 from farthing.traces.arrays import WHY_MISSING, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import cheapest_first, in_order, is_pool
 from farthing.traces.sampling import sample_ids

@@ -29,7 +29,7 @@ from farthing.gateway.monitoring.statistics import (
     after,
     begin,
 )
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.confidence_sequence import MeanState, estimate, interval, observe
 from farthing.promises.statistics.drift import PromiseTest
 

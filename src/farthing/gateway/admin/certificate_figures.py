@@ -11,8 +11,8 @@ from datetime import datetime
 import numpy as np
 
 from farthing.gateway.completions import NONE
-from farthing.gateway.monitoring.promises import PARITY
-from farthing.promises.base import FloatArray
+from farthing.gateway.monitoring.promises import is_difference
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.confidence_sequence import MeanState, interval, observe
 from farthing.storage.database import Database, microseconds
 
@@ -84,7 +84,7 @@ async def promised(
         return None
     rows = await database.read(AUDITS, *under, first)
     audits: FloatArray = np.array(rows[::-1], dtype=float).reshape(-1, 2)
-    if not len(audits) or kind == PARITY:
+    if not len(audits) or is_difference(kind):
         return Promised(replies, cost, len(audits), None)
     values, likely = audits.T
     weights = likely.min() / likely

@@ -13,7 +13,7 @@ from farthing.gateway.admin.state import Pages
 from farthing.gateway.admin.view import View
 from farthing.gateway.config_sections import AUDIT, SHADOW
 from farthing.gateway.monitoring.base import PromiseStatus
-from farthing.gateway.monitoring.promises import PARITY
+from farthing.gateway.monitoring.promises import is_difference
 from farthing.gateway.spending_report import Account, all_limits, charged
 from farthing.storage.ledger.base import Balance, Limit
 
@@ -140,6 +140,6 @@ def promise(kept: PromiseStatus) -> Promise:
             verdict = "broken"
         elif kept.low >= kept.promised:
             verdict = "kept"
-    if kept.changed or kept.kind == PARITY:
+    if kept.changed or is_difference(kept.kind):
         return Promise(kept, verdict, None)
     return Promise(kept, verdict, span(kept.low, kept.share, kept.high, kept.promised))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from farthing.bundle.base import Bundle
 from farthing.gateway.monitoring.base import Change, Deployed
-from farthing.promises.base import Certificate
+from farthing.promises.certificate import Certificate
 from farthing.storage.database import Database, Row, Step, microseconds, moment
 from farthing.traces.system import fingerprint
 

@@ -16,7 +16,7 @@ from farthing.gateway.config_sections import AUDIT
 from farthing.gateway.errors import ApiError
 from farthing.gateway.monitoring.audits import Audit, find_audit, grade
 from farthing.gateway.monitoring.events import Volunteered, event_row, inserted, under
-from farthing.gateway.monitoring.promises import PARITY, is_right, kept
+from farthing.gateway.monitoring.promises import is_difference, is_right, kept
 from farthing.gateway.options import RequestError
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.text_retention import TextRetention
@@ -173,7 +173,7 @@ def _value(
     if audit is None or decided is None or not _is_drawn(audit):
         return None
     if said.gold is None:
-        return None if decided.kind == PARITY else right
+        return None if is_difference(decided.kind) else right
     whole = audit.state == "done"
     return kept(decided, passed.trace.calls, said.gold, task, whole=whole)
 

@@ -11,25 +11,16 @@ import msgspec
 
 from farthing.gateway.recording.audit_sampling import Draw
 from farthing.gateway.recording.record import PolicyDecision, answered_directly
-from farthing.promises.base import Certificate
-from farthing.promises.kinds.agreement import AgreementPromise
-from farthing.promises.kinds.escalated import EscalatedPromise
-from farthing.promises.kinds.groups import GroupsPromise
-from farthing.promises.kinds.online import OnlinePromise
-from farthing.promises.kinds.pac import PacPromise
-from farthing.promises.kinds.parity import ParityPromise
-from farthing.promises.kinds.selective import SelectivePromise
-from farthing.promises.kinds.split import SplitPromise
-from farthing.promises.kinds.weighted import WeightedPromise
+from farthing.promises.certificate import Certificate, payload_of
 from farthing.runtime.answer import Answer
 from farthing.tasks.base import Task, is_answer
 from farthing.traces.base import Call
 from farthing.traces.trace_kind import is_reply
 
-OF_SETS = (SplitPromise, PacPromise, GroupsPromise, OnlinePromise, WeightedPromise)
-"""Promises about a whole set, kept by a reply only if all of it is returned."""
-SETS = frozenset(str(kind.__struct_config__.tag) for kind in OF_SETS)
-PARITY = "parity"
+
+def is_difference(kind: str) -> bool:
+    """Return whether a kind promises a difference of accuracies, watched as a number in [0, 1]."""
+    return payload_of(kind).difference
 
 
 def watched(certificate: Certificate, *, pooled: bool = True) -> PolicyDecision:
@@ -40,39 +31,21 @@ def watched(certificate: Certificate, *, pooled: bool = True) -> PolicyDecision:
         pooled: whether every model answers by itself, so that an audit can ask those that were not.
 
     >>> from fractions import Fraction
+    >>> from farthing.promises.kinds.agreement import AgreementPromise
     >>> promise = AgreementPromise(
     ...     epsilon=Fraction(1, 20), delta=Fraction(1, 20), points=2, point=0, reference="large")
     >>> found = watched(Certificate(promise=promise))
     >>> found.kind, found.graded_by, found.promised, found.reference
     ('agreement', 'reference', 0.95, 'large')
     """
-    promise = certificate.promise
-    kind = str(promise.__class__.__struct_config__.tag)  # type: ignore[attr-defined]
-    match promise:
-        case AgreementPromise():
-            # A judge's word for what is the same is no audit's to repeat.
-            return PolicyDecision(
-                kind=kind,
-                graded_by="reference" if promise.judge is None and pooled else "feedback",
-                promised=float(1 - promise.epsilon),
-                reference=promise.reference,
-                pooled=pooled,
-            )
-        case SelectivePromise() | EscalatedPromise():
-            level = float(1 - promise.alpha)
-            return PolicyDecision(kind=kind, graded_by="feedback", promised=level, pooled=pooled)
-        case ParityPromise():
-            # The difference of two accuracies, in [-1, 1], as a share: see `of_difference`.
-            return PolicyDecision(
-                kind=kind,
-                graded_by="feedback",
-                promised=of_difference(-float(promise.epsilon)),
-                reference=promise.reference,
-                pooled=pooled,
-            )
-    alpha = getattr(promise, "alpha", None)
-    promised = None if alpha is None else float(1 - alpha)
-    return PolicyDecision(kind=kind, graded_by="feedback", promised=promised, pooled=pooled)
+    promise, can = certificate.promise, certificate.promise.watched
+    return PolicyDecision(
+        kind=promise.kind(),
+        graded_by="reference" if can.by_reference and pooled else "feedback",
+        promised=can.promised,
+        reference=can.reference,
+        pooled=pooled,
+    )
 
 
 def tested(decided: PolicyDecision) -> bool:
@@ -81,7 +54,9 @@ def tested(decided: PolicyDecision) -> bool:
     Not where a miss may be one that the promise allows for and nobody can tell: sets of questions
     that no model could answer, where the other calls cannot be made.
     """
-    return decided.promised is not None and (decided.pooled or decided.kind not in SETS)
+    return decided.promised is not None and (
+        decided.pooled or not payload_of(decided.kind).whole_sets
+    )
 
 
 def replied(
@@ -116,7 +91,7 @@ def given_answers(kind: str, answer: Answer) -> tuple[str, ...]:
     """Return the answers that a client gets: of a promise about sets all, else the best."""
     texts = tuple(one.text for one in answer.answers)
     if texts:
-        return texts if kind in SETS else texts[:1]
+        return texts if payload_of(kind).whole_sets else texts[:1]
     alone = answer.escalated.answer if answer.escalated is not None else answer.best
     return () if alone is None else (alone,)
 
@@ -156,10 +131,10 @@ def kept(
     right = is_right(decided, gold, task)
     if right is None:
         return None
-    if decided.kind == PARITY:
+    if is_difference(decided.kind):
         theirs = _of(calls, decided.reference)
         return None if theirs is None else of_difference(right - task.grade(theirs.answer, [gold]))
-    if decided.kind not in SETS or not decided.pooled:
+    if not payload_of(decided.kind).whole_sets or not decided.pooled:
         return float(right)
     # Also where it is right: else what is right would be graded sooner than what is not.
     own = [call for call in calls if not decided.pool or call.role in decided.pool]

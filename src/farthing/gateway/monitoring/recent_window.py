@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from farthing.gateway.monitoring.promises import PARITY
-from farthing.promises.base import FloatArray, IntArray
+from farthing.gateway.monitoring.promises import is_difference
+from farthing.promises.certificate import FloatArray, IntArray
 from farthing.promises.statistics.confidence_sequence import MeanState, estimate
 from farthing.promises.statistics.drift import ExchangeabilityTest, rounded, unrounded
 
@@ -50,7 +50,7 @@ def promise_said(
         evidence: of the test; where the promise is kept it ever reaches e with probability 1 / e at
             most.
     """
-    parity = kind == PARITY  # a difference, which was watched as a number in [0, 1]
+    parity = is_difference(kind)  # a difference, which was watched as a number in [0, 1]
     values, weights = np.array(window).T
     lately, all_of_it = float(values @ weights / weights.sum()), estimate(life) or 0.0
     if parity:

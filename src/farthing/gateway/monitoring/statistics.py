@@ -20,7 +20,7 @@ from farthing.gateway.monitoring.events import (
 )
 from farthing.gateway.monitoring.recent_window import Window, promise_said, signal_said, with_last
 from farthing.gateway.recording.audit_sampling import lot
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.confidence_sequence import MeanState, observe
 from farthing.promises.statistics.drift import ExchangeabilityTest, PromiseTest
 

@@ -9,7 +9,7 @@ import msgspec
 from farthing.gateway.monitoring.base import Alarm, Deployed, PromiseStatus, StatusSinceAlarm
 from farthing.gateway.monitoring.deployments import deployments
 from farthing.gateway.monitoring.events import Closed, Under, event_row, inserted
-from farthing.gateway.monitoring.promises import PARITY
+from farthing.gateway.monitoring.promises import is_difference
 from farthing.gateway.monitoring.recent_window import percent
 from farthing.gateway.monitoring.statistics import PROMISE, CertificateStats, StreamStats
 from farthing.gateway.monitoring.tables import SCHEMA
@@ -183,12 +183,12 @@ def meaning(kept: PromiseStatus) -> str:
     if kept.share is None or kept.low is None or kept.high is None:
         return UNGRADED
     said = f"{percent(kept.share)} of {kept.graded:,} graded audits kept it"
-    if kept.kind == PARITY:
+    if is_difference(kept.kind):
         said = f"the accuracy is {kept.share:+.3g} beside the reference's"
     if kept.changed:
         said = f"{said}. No one share fits all of them: something changed on the way."
         return f"{said}{_since(kept)}"
-    said = f"{said}; {'' if kept.kind == PARITY else 'of all replies '}{_sure(kept, kept)}"
+    said = f"{said}; {'' if is_difference(kept.kind) else 'of all replies '}{_sure(kept, kept)}"
     if kept.promised is None:
         return f"{said}.{_since(kept)}"
     if kept.high < kept.promised:
@@ -207,7 +207,7 @@ def _since(kept: PromiseStatus) -> str:
         return f"{since} no audit was graded."
     of = f"{recent.graded:,} graded audits"
     said = f"{since} {percent(recent.share)} of {of} kept it"
-    if kept.kind == PARITY:
+    if is_difference(kept.kind):
         said = f"{since} it is {recent.share:+.3g}, by {of}"
     if recent.low is None or recent.high is None:
         return f"{said}; no one share fits them either."
@@ -218,7 +218,7 @@ def _sure(kept: PromiseStatus, of: PromiseStatus | StatusSinceAlarm) -> str:
     """Say an interval: of a difference as it is, of a share in percent."""
     low, high = of.low or 0.0, of.high or 0.0
     ends = f"{low:.3g} to {high:.3g}"
-    if kept.kind != PARITY:
+    if not is_difference(kept.kind):
         ends = f"{percent(low)} to {percent(high)}"
     return f"{ends} at confidence {1 - kept.delta:g}"
 
@@ -226,7 +226,7 @@ def _sure(kept: PromiseStatus, of: PromiseStatus | StatusSinceAlarm) -> str:
 def _kept(
     under: Under, whole: CertificateStats, part: StreamStats, group: str | None
 ) -> PromiseStatus:
-    parity = whole.kind == PARITY
+    parity = is_difference(whole.kind)
     share, low, high = _shown(part.mean, parity=parity)
     users = part.volunteered_sum / part.volunteered if part.volunteered else None
     return PromiseStatus(
@@ -261,7 +261,7 @@ def _recent(whole: CertificateStats, part: StreamStats, alarm: Alarm) -> StatusS
     mean = part.recent if part.stretch == whole.stretch else None
     share, low, high = (None, None, None)
     if mean is not None:
-        share, low, high = _shown(mean, parity=whole.kind == PARITY)
+        share, low, high = _shown(mean, parity=is_difference(whole.kind))
         low, high = (None, None) if _is_dead(mean) else (low, high)
     return StatusSinceAlarm(
         since=closed_at or alarm.at,

@@ -1,21 +1,45 @@
 """Agreement: the cheapest operating point proved to answer as a reference model would have."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Self, Unpack
 
-import msgspec
-import numpy as np
-
-from farthing.errors import CalibrationError
+from farthing.errors import InputError
 from farthing.promises import wording
-from farthing.promises.base import BoolArray, Certificate, FloatArray, IntArray
-from farthing.promises.levels import Level, exact_level, exact_text
+from farthing.promises.agreeing import Agreeing, Judged, JudgeShare, agreement_point, levels_left
+from farthing.promises.base import Per
+from farthing.promises.beside_reference import (
+    COUNTED,
+    EPSILON,
+    WITH_WHOM,
+    BesideReference,
+    BesideReferencePayload,
+    check_named,
+    forecast_beside,
+)
+from farthing.promises.certificate import About, BoolArray, Certificate
+from farthing.promises.figures import Figure, share_of
+from farthing.promises.levels import Level, exact_level, exact_text, level_of
+from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
+from farthing.promises.payload import Reads, Recorded, Watched
 from farthing.promises.statistics import clusters as clustered
-from farthing.promises.statistics.binomial import binomial_cdf, binomial_upper, trials_needed
-from farthing.promises.statistics.clusters import Clusters, PerRequest, clustered_p_values
-from farthing.promises.statistics.fixed_sequence import cheapest_proven, check_shapes, point_kappa
-from farthing.promises.statistics.sampled_mean import weighted_p_values
+from farthing.promises.statistics.clusters import PerRequest, clustered_share
+from farthing.promises.statistics.expected_cost import Allowed, agreement_allows
+from farthing.promises.statistics.fixed_sequence import point_kappa
+from farthing.promises.statistics.power import Wrong
+from farthing.promises.texts import (
+    DELTA,
+    REALISED,
+    Column,
+    Goal,
+    Means,
+    PromiseOption,
+    decimal,
+    known,
+    percent,
+    share,
+)
 
 DRAWN = "The reference answers as it did on the calibration questions: one recorded draw of it."
 FAIR = "Accuracy follows from it only where equal answers are graded alike."
@@ -24,99 +48,172 @@ CHECKED = "The questions that were checked were drawn by chance, and so many as 
 
 
 @dataclass(frozen=True)
-class Checks:
-    """A judge's word that answers are the same, checked on questions that chance drew."""
+class Agreement(BesideReference):
+    """The single best answer is the one that a reference would have given, minus epsilon.
 
-    judge: str
-    """The judge."""
-    checked: int
-    """Questions that chance drew; a person compared whatever the judge called the same on them."""
-    errors: int
-    """Those of them on which something was not; what nobody compared counts as an error."""
+    It takes no accepted answers: recorded calls of the reference are enough.
 
+    Raises:
+        InputError: the reference is no name, or a number is no probability.
+    """
 
-@dataclass(frozen=True)
-class Agreeing:
-    """Operating points, and whether their answers are the reference's."""
+    kind: ClassVar[str] = "agreement"
+    place: ClassVar[int] = 3
+    options: ClassVar[tuple[PromiseOption, ...]] = (
+        PromiseOption(
+            "epsilon",
+            "share answered otherwise.",
+            "margin",
+            EPSILON,
+            brief="the share answered otherwise, by default 0.05.",
+        ),
+        DELTA,
+        WITH_WHOM,
+        COUNTED,
+        PromiseOption(
+            "judge-epsilon",
+            "what of epsilon goes to the errors of a judge who says what is the same.",
+            "margin",
+            commands=("calibrate", "grade"),
+        ),
+        PromiseOption(
+            "judge-delta",
+            "what of delta goes to them.",
+            "probability",
+            commands=("calibrate", "grade"),
+        ),
+    )
+    beside_metric: ClassVar[str] = REALISED
+    graded_by = "judge"
+    needs_gold: ClassVar[bool] = False
 
-    cost_nano: IntArray
-    """[n, G] nano-dollars, operating points from the cheapest to the dearest."""
-    same: BoolArray
-    """[n, G] whether the operating point's answer is the reference's; a missing one never is."""
-    role: str
-    """The role that the reference model fills."""
-    kappas: FloatArray | None = None
-    """[G] the threshold of each operating point, where they are one policy at several
-    thresholds."""
-    checks: Checks | None = None
-    """Whose word `same` takes, and how that was checked; None: the task's own equality alone."""
-    reference_nano: IntArray | None = None
-    """[n] what the reference costs alone, in nano-dollars; a point that costs as much is not
-    chosen. None: it is not known, or points may cost more."""
-    weights: FloatArray | None = None
-    """[n] what each question counts, inversely to the probability with which it was drawn, in
-    (0, 1]; None: all alike."""
+    reference: str | None = None
+    """A role of the traces; None: the one whose answers the policy was trained to give."""
+    epsilon: Level = Fraction(1, 20)
+    """The share of questions that may be answered otherwise."""
+    delta: Level = Fraction(1, 10)
+    judge: JudgeShare | None = None
+    """What of both goes to the errors of a judge who says what is the same, where there is one."""
     candidates: int = 1
-    """Among how many, proved side by side, delta is shared evenly: then the promises of all of them
-    hold together, and any may be chosen."""
-    clusters: Clusters | None = None
-    """Of a promise per request: which rows ask the same; None: each row is another question."""
+    """How many are proved side by side, each at its share of delta."""
+    per: Per = "question"
+    """What it is about: distinct questions, or requests, of which some ask the same."""
 
     def __post_init__(self) -> None:
-        check_shapes("same", self.same, "cost_nano", self.cost_nano)
-        if self.same.dtype != np.bool_:
-            raise CalibrationError("same must be an array of bool")
-        clustered.check(self.clusters, len(self.same), self.checks)
+        check_named(self.reference, self.per)
+        level_of(self.epsilon, "epsilon", "0.05")
+        level_of(self.delta, "delta")
 
-
-class JudgeShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of epsilon and delta goes to a judge who says what is the same."""
-
-    epsilon: Fraction
-    """The share of questions on which its "same" may be false."""
-    delta: Fraction
-    """How often the bound of that share may fail."""
+    @classmethod
+    def of_options(cls, alpha: Fraction, given: Mapping[str, Any]) -> Self:
+        """Return the one that the command line asks for."""
+        del alpha
+        epsilon, delta = given.get("epsilon"), given.get("delta")
+        if epsilon is not None and epsilon <= 0:
+            raise InputError(
+                f"--epsilon is {float(epsilon):g}; of agreement it is the share of questions that "
+                "may be answered otherwise: give one above 0, such as 0.05"
+            )
+        judge = None
+        if epsilon is not None and delta is not None:
+            shares = given.get("judge_epsilon"), given.get("judge_delta")
+            judge = JudgeShare.of((epsilon, delta), shares)
+        return cls(**known(given, "reference", "epsilon", "delta", "per"), judge=judge)
 
     @property
-    def pairs(self) -> int:
-        """How many checked questions prove it, if there is no error on any.
+    def level(self) -> Fraction:
+        """The share of questions that are answered as the reference would have."""
+        return 1 - exact_level(self.epsilon)
 
-        >>> JudgeShare(epsilon=Fraction("0.025"), delta=Fraction("0.05")).pairs
-        119
-        """
-        return trials_needed(self.epsilon, self.delta)
+    @property
+    def line(self) -> float:
+        """The same, as a float."""
+        return float(self.level)
 
+    @property
+    def checked_pairs(self) -> int | None:
+        """How many a judge's share of the levels takes, if there is no error on any."""
+        return None if self.judge is None else self.judge.pairs
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a certificate keeps of a judge who said what is the same."""
+    def reads(self, known: Gradable) -> Reads:
+        """Whether an answer is the reference's is what counts."""
+        role = self.reference or known.trained_as
+        if role is None:
+            raise InputError(
+                "agreement is with a reference; name it, one of " + ", ".join(known.roles)
+            )
+        return Reads(same_as=role)
 
-    name: str
-    """The judge."""
-    share: JudgeShare
-    checked: int
-    """Questions that were checked."""
-    errors: int
-    """Those of them on which its "same" was false."""
+    def whose(self, known: Gradable) -> str:
+        """Return the role whose answers the grade of the questions is about."""
+        if known.trained_as is None:
+            raise InputError(
+                "a promise of agreement reads the grade 'same as ROLE', and these questions are "
+                f"graded by '{known.grade}'; name the reference"
+            )
+        return known.trained_as
 
-    def sentence(self) -> str:
-        """Say how the levels are split."""
-        epsilon, delta = exact_text(self.share.epsilon), exact_text(self.share.delta)
-        return (
-            f"What is the same {self.name} says as well: of epsilon {epsilon} and of delta {delta} "
-            f"are spent on its errors, of which {self.checked} checked questions show "
-            f"{self.errors}; that the accuracy is close to the reference's does not follow."
+    def bars(self, right: BoolArray) -> BoolArray:
+        """Every question is lost where the answer is another."""
+        return right | True
+
+    def evidence(self, observed: PlayedPoints, questions: Facts) -> Agreeing:
+        """Take which answers are the reference's."""
+        return Agreeing(
+            observed.spent,
+            observed.correct,
+            questions.role or "",
+            observed.kappas,
+            questions.checks,
+            questions.alone_nano,
+            clusters=questions.clusters,
+            weights=questions.weights,
+            candidates=self.candidates,
         )
+
+    def prove(self, evidence: Agreeing, **about: Unpack[About]) -> Certificate:
+        """Certify the cheapest proved point."""
+        return certify(evidence, self.epsilon, self.delta, share=self.judge, **about)
+
+    def allows(self, n: int) -> Allowed:
+        """Return how many differing answers prove agreement on n questions."""
+        delta = exact_level(self.delta) / self.candidates
+        return agreement_allows(n, float(exact_level(self.epsilon)), float(delta))
+
+    def goal(self) -> Goal:
+        """Return how it is shown."""
+        other, level = decimal(exact_level(self.epsilon)), percent(self.level)
+        name = f"Agreement with {self.reference}"
+        title = f"{name}: at most {other} may be answered otherwise"
+        return self.shown(title, name, level, f"{level} asked for")
+
+    def claim(self, *, alone: bool = True) -> str:
+        """Say what is promised of a hundred questions."""
+        del alone
+        return (
+            f"Of 100 questions at least {wording.of_hundred(self.level)} are answered as "
+            f"{self.reference} would have answered them."
+        )
+
+    def under(self) -> str:
+        """Begin a sentence about who wins."""
+        return f"Under agreement with {self.reference} of {decimal(self.level)},"
+
+    def result(self, means: Means) -> str:
+        """Say what the winner came to."""
+        known, same = super().result(means), f"agreement {means.realised:.3f}"
+        return f"{same}, {known}" if known else same
+
+    def columns(self) -> list[Column]:
+        """Return the column of the share."""
+        meaning = f"share of answers that are {self.reference}'s"
+        return [Column(REALISED, f"Agreement with {self.reference}", "Same", share, meaning)]
 
 
 class AgreementPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="agreement",
+    BesideReferencePayload, Recorded, frozen=True, kw_only=True, tag="agreement"
 ):
-    """The answer that a reference would have given, with confidence 1 - delta over the draw."""
+    """The answer that a reference would have given, with confidence over the draw."""
 
     evidence: ClassVar[type] = Agreeing
 
@@ -137,11 +234,6 @@ class AgreementPromise(
     of it."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
-
-    @property
-    def promises(self) -> bool:
-        """Whether an operating point is proved."""
-        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
@@ -179,6 +271,52 @@ class AgreementPromise(
         """Certify again from other questions."""
         share = None if self.judge is None else self.judge.share
         return certify(evidence, self.epsilon, self.delta, share=share, **of.about)
+
+    @classmethod
+    def asks(cls) -> type[Agreement]:
+        """Return the record of what is asked for."""
+        return Agreement
+
+    def asked(self) -> Agreement | None:
+        """Return the same agreement; a judge's word for what is the same is not to be had again."""
+        if self.judge is not None:
+            return None
+        per: Per = "question" if self.per_request is None else "request"
+        return Agreement(self.reference, self.epsilon, self.delta, per=per)
+
+    @property
+    def reads(self) -> Reads:
+        """Whether an answer is the reference's."""
+        return Reads(same_as=self.reference)
+
+    @property
+    def reliability(self) -> Fraction:
+        """The share of answers that are the reference's."""
+        return 1 - self.epsilon
+
+    @property
+    def watched(self) -> Watched:
+        """That share; a judge's word for what is the same is no audit's to repeat."""
+        return Watched(float(1 - self.epsilon), self.judge is None, self.reference)
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure the share of the reference's answers; a judge said nothing of these questions."""
+        if questions.clusters is not None:
+            what = f"answers to requests that are {self.reference}'s"
+            measured = clustered_share(of.best_correct, questions.clusters, 0.05)
+            return Figure(what, *measured, float(1 - self.epsilon))
+        if self.judge is not None:
+            return None
+        return share_of(f"answers that are {self.reference}'s", of.best_correct, self.epsilon)
+
+    def forecast(self, evidence: Agreeing, of: Certificate) -> str:
+        """Say how many questions, or which epsilon, would probably do."""
+
+        def proved(some: Agreeing) -> int | None:
+            return None if self.judge else agreement_point(some, self.epsilon, self.delta)
+
+        levels = self.epsilon, self.delta
+        return forecast_beside(evidence, proved, Wrong.of_agreement, levels, of.n)
 
 
 def certify(
@@ -218,7 +356,7 @@ def certify(
 one that gpt-4o would have given, with probability at least 0.95.
     """
     levels = (exact_level(epsilon, "epsilon"), exact_level(delta, "delta") / agreeing.candidates)
-    judge, left = _split(agreeing, *levels, share)
+    judge, left = levels_left(agreeing, *levels, share)
     point = None if left is None else agreement_point(agreeing, *left)
     rests_on = (FAIR,) if judge is None else (JUDGED, CHECKED)
     return Certificate(
@@ -244,62 +382,3 @@ one that gpt-4o would have given, with probability at least 0.95.
         invalid_when=wording.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
-
-
-def _split(
-    agreeing: Agreeing, epsilon: Fraction, delta: Fraction, share: JudgeShare | None
-) -> tuple[Judged | None, tuple[Fraction, Fraction] | None]:
-    """Return the judge's part, and the levels that are left to the policy; None: it errs too often.
-
-    Raises:
-        CalibrationError: a judge without a share, or one that leaves nothing.
-    """
-    checks = agreeing.checks
-    if checks is None:
-        return None, (epsilon, delta)
-    if share is None or not (share.epsilon < epsilon and share.delta < delta):
-        raise CalibrationError(
-            f"{checks.judge} said what is the same; give its errors a share of epsilon "
-            f"({exact_text(epsilon)}) and of delta ({exact_text(delta)}), less than the whole"
-        )
-    found = Judged(name=checks.judge, share=share, checked=checks.checked, errors=checks.errors)
-    upper = binomial_upper(checks.errors, checks.checked, float(share.delta))
-    kept = upper <= float(share.epsilon)
-    return found, (epsilon - share.epsilon, delta - share.delta) if kept else None
-
-
-def agreement_point(agreeing: Agreeing, epsilon: Level, delta: Level) -> int | None:
-    """Return the cheapest operating point proved to differ from the reference less than epsilon.
-
-    The number of differing answers among n independent questions is binomial, so its distribution
-    function at epsilon is an exact p-value. Operating points are tested from the dearest down until
-    one fails, so the order must not come from these questions.
-
-    Returns:
-        Its index; None where nothing is proved: use the reference itself, which needs no proof.
-
-    Raises:
-        CalibrationError: epsilon or delta outside (0, 1).
-
-    >>> same = np.arange(100)[:, None] >= [9, 1]          # 9 and 1 answers differ
-    >>> cost = np.tile([10, 90], (100, 1))
-    >>> agreement_point(Agreeing(cost, same, "gpt-4o"), 0.05, 0.1)
-    1
-    """
-    p_values = agreement_p_values(agreeing, epsilon)
-    limit = exact_level(delta, "delta")
-    return cheapest_proven(p_values, limit, agreeing.cost_nano, agreeing.reference_nano)
-
-
-def agreement_p_values(agreeing: Agreeing, epsilon: Level) -> FloatArray:
-    """Return the p-value of each operating point's differing by epsilon or more, [G].
-
-    Exact; by bets where questions count differently; per request, by a bet on each question.
-    """
-    chance, n = float(exact_level(epsilon, "epsilon")), len(agreeing.same)
-    if agreeing.weights is not None:
-        return weighted_p_values((~agreeing.same).astype(np.float64), agreeing.weights, chance)
-    if agreeing.clusters is not None:
-        return clustered_p_values((~agreeing.same).astype(np.float64), agreeing.clusters, chance)
-    differ = (~agreeing.same).sum(axis=0)
-    return np.array([binomial_cdf(int(number), n, chance) for number in differ])

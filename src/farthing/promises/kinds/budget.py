@@ -1,22 +1,180 @@
 """Budget: the most coverage for an expected cost, and what a further point of it would cost."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import ClassVar
+from math import ceil
+from typing import Any, ClassVar, Literal, Self, Unpack
 
-import msgspec
 import numpy as np
 
-from farthing.errors import CalibrationError
-from farthing.money import dollars, usd_from_nano
+from farthing.errors import CalibrationError, InputError
+from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
 from farthing.promises import wording
-from farthing.promises.base import BoolArray, Certificate, FloatArray, IntArray
-from farthing.promises.levels import Level, exact_level
-from farthing.promises.statistics.betting import mean_p_value
+from farthing.promises.base import Layout, Promise
+from farthing.promises.certificate import About, BoolArray, Certificate, FloatArray, IntArray
+from farthing.promises.figures import Figure
+from farthing.promises.levels import Level, exact_level, level_of
+from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
+from farthing.promises.payload import Reads, Recorded
+from farthing.promises.statistics.betting import mean_p_value, mean_upper
 from farthing.promises.statistics.fixed_sequence import check_shapes, point_kappa, proven
+from farthing.promises.texts import ACCURACY, DELTA, Goal, Means, PromiseOption
 
 DEAREST = "No question can cost more than the largest cost that was assumed."
+
+
+@dataclass(frozen=True)
+class Budget(Promise):
+    """A question costs less than a budget in expectation.
+
+    >>> budget = Budget(usd=0.002, most_usd="0.0200000001")
+    >>> budget.nano, budget.most_nano
+    (2000000, 20000001)
+
+    Raises:
+        InputError: the budget is not above 0 and below the largest possible cost, or delta is no
+            probability.
+    """
+
+    kind: ClassVar[str] = "budget"
+    place: ClassVar[int] = 4
+    layout: ClassVar[Layout] = "grid"
+    options: ClassVar[tuple[PromiseOption, ...]] = (
+        PromiseOption(
+            "budget",
+            "expected cost of a question.",
+            "usd",
+            "--budget 0.001, in USD a question",
+            commands=("calibrate", "compare"),
+        ),
+        PromiseOption(
+            "most",
+            "largest possible cost of a question, from prices and limits.",
+            "usd",
+            "--most 0.02, the largest possible cost of a question in USD, from prices and limits",
+            commands=("calibrate", "compare"),
+        ),
+        DELTA,
+    )
+    least_proved: ClassVar[float] = 0.5
+    wins: ClassVar[str] = "is right most often of those that kept it"
+    at_most: ClassVar[bool] = True
+    recommended: ClassVar[bool] = False
+    needs_gold: ClassVar[bool] = False
+
+    usd: Level
+    """In US dollars a question."""
+    most_usd: Level
+    """The largest possible cost of a question, from prices and limits."""
+    delta: Level = Fraction(1, 10)
+
+    def __post_init__(self) -> None:
+        level_of(self.delta, "delta")
+        usd, most = _exactly(self.usd, "usd"), _exactly(self.most_usd, "most_usd")
+        if not 0 < usd < most:
+            given, largest = (dollars(float(each * NANO_PER_USD)) for each in (usd, most))
+            raise InputError(
+                f"usd, the budget, is {given}; it must be above $0 and below most_usd, the largest "
+                f"possible cost of a question, {largest}, or it is kept without any promise"
+            )
+
+    @property
+    def nano(self) -> int:
+        """The budget in nano-dollars, rounded down: what is promised is never more."""
+        return int(_exactly(self.usd, "usd") * NANO_PER_USD)
+
+    @property
+    def most_nano(self) -> int:
+        """The largest possible cost in nano-dollars, rounded up: no cost may exceed it."""
+        return ceil(_exactly(self.most_usd, "most_usd") * NANO_PER_USD)
+
+    @classmethod
+    def of_options(cls, alpha: Fraction, given: Mapping[str, Any]) -> Self:
+        """Return the one that the command line asks for.
+
+        Raises:
+            InputError: the budget is not below the largest possible cost.
+        """
+        del alpha
+        budget, most = given["budget"], given["most"]
+        if budget >= most:
+            ours, largest = (dollars(float(usd * NANO_PER_USD)) for usd in (budget, most))
+            raise InputError(
+                f"--budget is {ours}; it must be below --most, which is {largest}, or it is kept "
+                "without any promise"
+            )
+        return cls(budget, most, given["delta"])
+
+    @property
+    def line(self) -> float:
+        """The budget in dollars."""
+        return usd_from_nano(self.nano)
+
+    def reads(self, known: Gradable) -> Reads:
+        """Money needs no grades; what is achieved for it is read as it is."""
+        del known
+        return Reads(ungraded=True)
+
+    def evidence(self, observed: PlayedPoints, questions: Facts) -> "Spending":
+        """Take what points cost, and what their sets hold for it."""
+        del questions
+        return Spending(observed.spent, observed.covered, self.most_nano, observed.kappas)
+
+    def point(self, evidence: "Spending") -> int | None:
+        """Return the proved point that achieves most."""
+        return budget_point(evidence, self.nano, self.delta)
+
+    def prove(self, evidence: "Spending", **about: Unpack[About]) -> Certificate:
+        """Certify that point."""
+        return certify(evidence, self.nano, self.delta, **about)
+
+    def figure(
+        self, spent_usd: float, right: BoolArray, answered: BoolArray, theirs: BoolArray | None
+    ) -> float:
+        """Return the mean cost itself."""
+        del right, answered, theirs
+        return spent_usd
+
+    def merit(self, means: Means) -> tuple[float, ...]:
+        """Who is right most often comes first, of equals who costs least."""
+        return (-round(means.accuracy, 12), means.cost_usd)
+
+    def goal(self) -> Goal:
+        """Return how it is shown."""
+        return Goal(
+            title=f"Budget: a question costs less than ${significant(float(self.usd))}",
+            metric=ACCURACY,
+            name="Accuracy",
+            line=None,
+            level="",
+            asked=" asked for",
+            worst=-1.0,
+            beside_metric=self.beside_metric,
+            of_alpha=False,
+        )
+
+    def claim(self, *, alone: bool = True) -> str:
+        """Say what is promised of a thousand questions."""
+        del alone
+        usd = significant(1_000 * float(self.usd))
+        return (
+            f"A thousand questions cost less than ${usd} on average; how many are answered "
+            "right is not promised."
+        )
+
+    def under(self) -> str:
+        """Begin a sentence about who wins."""
+        return f"Under ${significant(float(self.usd))} a question,"
+
+
+def _exactly(value: Level, name: str) -> Fraction:
+    """Read a number exactly; a float counts as the decimal that it prints as."""
+    try:
+        return Fraction(repr(float(value)) if isinstance(value, float) else value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        problem = f"{name} is {value}, which is no amount of US dollars"
+        raise InputError(f"{problem}; give a number, such as 0.002") from None
 
 
 @dataclass(frozen=True)
@@ -43,17 +201,11 @@ class Spending:
             )
 
 
-class BudgetPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="budget",
-):
+class BudgetPromise(Recorded, frozen=True, kw_only=True, tag="budget"):
     """An expected cost below a budget, with confidence 1 - delta over the calibration draw."""
 
     evidence: ClassVar[type] = Spending
+    right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
 
     budget_nano: int
     """What a question costs at most in expectation, in nano-dollars."""
@@ -65,11 +217,6 @@ class BudgetPromise(
     """Number of operating points."""
     point: int | None = None
     """Index of the promised operating point, from 0; None: none of them is proved."""
-
-    @property
-    def promises(self) -> bool:
-        """Whether an operating point is proved."""
-        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
@@ -94,12 +241,27 @@ class BudgetPromise(
 
     def recompute(self, evidence: Spending, of: Certificate) -> Certificate:
         """Certify again from other costs."""
-        return certify(
-            evidence,
-            self.budget_nano,
-            self.delta,
-            **of.about,
-        )
+        return certify(evidence, self.budget_nano, self.delta, **of.about)
+
+    @classmethod
+    def asks(cls) -> type[Budget]:
+        """Return the record of what is asked for."""
+        return Budget
+
+    def asked(self) -> Budget:
+        """Return the same budget."""
+        nano, most = (Fraction(each, NANO_PER_USD) for each in (self.budget_nano, self.most_nano))
+        return Budget(nano, most, self.delta)
+
+    def realised(self, of: Acted, questions: Facts) -> Figure:
+        """Measure the mean cost of a question."""
+        del questions
+        shares = np.clip(of.cost_nano / self.most_nano, 0, 1)
+        ends = 1 - mean_upper(1 - shares, 0.025), mean_upper(shares, 0.025)
+        low, high = (float(end) * usd_from_nano(self.most_nano) for end in ends)
+        mean = usd_from_nano(int(of.cost_nano.sum())) / len(shares)
+        limit = usd_from_nano(self.budget_nano)
+        return Figure("USD a question", mean, (low, high), limit, at_most=True)
 
 
 def certify(
@@ -171,68 +333,3 @@ def budget_point(spending: Spending, budget_nano: int, delta: Level) -> int | No
     found = np.flatnonzero(proven(p_values, limit))
     achieved = spending.achieved.sum(axis=0)
     return int(found[np.argmax(achieved[found])]) if found.size else None
-
-
-@dataclass(frozen=True)
-class Price:
-    """One operating point on the frontier of cost and coverage."""
-
-    point: int
-    """Index among the operating points."""
-    cost_nano: Fraction
-    """Mean nano-dollars a question, exactly."""
-    coverage: Fraction
-    """Share of the questions that it achieves, exactly."""
-    point_nano: Fraction | None
-    """Nano-dollars a question for 1 % more coverage from the operating point before it on the
-    frontier; None for the first."""
-
-
-def price_of_coverage(spending: Spending) -> tuple[Price, ...]:
-    """Return the frontier of operating points and the price of a point of coverage along it.
-
-    The frontier is the upper concave hull of (mean cost, coverage): an operating point below it is
-    beaten by a mixture of two others. So the price rises from one to the next. An estimate, no
-    promise.
-
-    >>> cost = np.tile([10, 60, 90], (4, 1))
-    >>> right = np.array([[0, 0, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]], bool)
-    >>> [(at.point, float(at.coverage), at.point_nano) for at in price_of_coverage(
-    ...     Spending(cost, right, 100))]
-    [(0, 0.25, None), (2, 1.0, Fraction(16, 15))]
-    """
-    n = len(spending.cost_nano)
-    points = [
-        (int(cost), int(right), index)
-        for index, (cost, right) in enumerate(
-            zip(spending.cost_nano.sum(axis=0), spending.achieved.sum(axis=0), strict=True)
-        )
-    ]
-    hull = _hull(points)
-    slopes = [
-        Fraction(dearer[0] - cheaper[0], 100 * (dearer[1] - cheaper[1]))
-        for cheaper, dearer in pairwise(hull)
-    ]
-    return tuple(
-        Price(index, Fraction(cost, n), Fraction(right, n), slope)
-        for (cost, right, index), slope in zip(hull, [None, *slopes], strict=True)
-    )
-
-
-def _hull(points: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the upper concave hull of (cost, gain, index), rising in both."""
-    hull: list[tuple[int, int, int]] = []
-    for cost, gain, index in sorted(points, key=lambda point: (point[0], -point[1])):
-        if hull and gain <= hull[-1][1]:
-            continue
-        while len(hull) > 1 and _below(hull[-2], hull[-1], (cost, gain)):
-            hull.pop()
-        hull.append((cost, gain, index))
-    return hull
-
-
-def _below(
-    first: tuple[int, int, int], middle: tuple[int, int, int], last: tuple[int, int]
-) -> bool:
-    rise = (middle[1] - first[1]) * (last[0] - first[0])
-    return rise <= (last[1] - first[1]) * (middle[0] - first[0])

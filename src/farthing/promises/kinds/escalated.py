@@ -1,22 +1,35 @@
 """Answered where answers are right often enough, else passed on: selective accuracy and parity."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
 from farthing.promises import wording
-from farthing.promises.base import BoolArray, Certificate
-from farthing.promises.kinds.parity import COMPARED, Paired, parity_p_values
-from farthing.promises.kinds.selective import Answers, at_point, selective_p_values
+from farthing.promises.answers import Answers, at_point, selective_p_values
+from farthing.promises.certificate import BoolArray, Certificate
+from farthing.promises.figures import Figure, accuracy_difference, share_of
+from farthing.promises.kinds.parity import COMPARED
 from farthing.promises.levels import Level, exact_level, exact_text
+from farthing.promises.observed import Acted, Facts
+from farthing.promises.paired import Paired, parity_p_values
+from farthing.promises.payload import Recorded
 from farthing.promises.statistics.fixed_sequence import cheapest, point_kappa, proven_each
+
+if TYPE_CHECKING:
+    from farthing.promises.base import Promise
 
 HALF = Fraction(1, 2)
 """The share of delta for what is promised of answers given; the rest is for that of the whole."""
+
+
+def of_given(of: Acted, alpha: Fraction) -> Figure | None:
+    """Return the share of answers given that are right; None where none is."""
+    given = of.set_size > 0
+    what = f"accuracy of the {int(given.sum()):,} answers given"
+    return share_of(what, of.best_correct[given], alpha)
 
 
 @dataclass(frozen=True)
@@ -48,17 +61,15 @@ class PassedOn:
         return Paired(cost, whole, self.reference, role=self.role)
 
 
-class EscalatedPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="escalated",
-):
+class EscalatedPromise(Recorded, frozen=True, kw_only=True, tag="escalated"):
     """Given answers are right, and with those passed on the whole is close to the reference."""
 
     evidence: ClassVar[type] = PassedOn
+    right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
+    withholds: ClassVar[bool] = True
+    not_audited: ClassVar[str] = (
+        "it passes questions on, and audits are of what it answered by itself"
+    )
 
     alpha: Fraction
     """The promised share of wrong answers among those given by itself."""
@@ -82,11 +93,6 @@ class EscalatedPromise(
     """The one that the operating point is of, in words."""
     candidate_delta: Fraction | None = None
     """What of delta it was tested at, for both promises together; None: all."""
-
-    @property
-    def promises(self) -> bool:
-        """Whether an operating point is proved."""
-        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised of either part, and at which share of delta."""
@@ -120,9 +126,32 @@ class EscalatedPromise(
             f"right than by {whose} alone, {wording.how_sure(self.delta)}."
         )
 
-    def recompute(self, evidence: PassedOn, of: Certificate) -> Certificate:
-        """Certify again from other answers."""
-        return certify(evidence, self.alpha, self.epsilon, self.delta, **of.about)
+    def asked(self) -> "Promise":
+        """Return the same promise."""
+        from farthing.promises.kinds.selective import Selective  # noqa: PLC0415 - asks for this
+
+        return Selective(1 - self.alpha, self.delta, self.reference, self.epsilon)
+
+    @property
+    def held_to(self) -> str:
+        """The role that the whole is held against."""
+        return self.reference
+
+    @property
+    def passes_to(self) -> str:
+        """The same one, which answers the rest."""
+        return self.reference
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure what was answered by itself and, beside it, the whole less the reference."""
+        if questions.right is None:
+            return None
+        whole = np.where(of.set_size > 0, of.best_correct, questions.right)
+        what = f"accuracy less that of {self.reference}"
+        gained = accuracy_difference(whole, questions.right)
+        of_whole = Figure(what, *gained, -float(self.epsilon))
+        given = of_given(of, self.alpha)
+        return of_whole if given is None else replace(given, besides=of_whole)
 
 
 def certify(

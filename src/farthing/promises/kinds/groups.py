@@ -3,19 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
 from farthing.promises import wording
-from farthing.promises.base import Certificate, FloatArray, IntArray, Population, Threshold
+from farthing.promises.certificate import (
+    Certificate,
+    FloatArray,
+    IntArray,
+    Population,
+    Threshold,
+)
+from farthing.promises.figures import Figure, coverage_of
 from farthing.promises.kinds.split import split_threshold
 from farthing.promises.levels import Level, exact_level
+from farthing.promises.observed import Acted, Facts
+from farthing.promises.payload import Recorded
 from farthing.promises.scores import as_scores
 
 NEW_GROUP = "A question belongs to a group that is not listed."
+
+if TYPE_CHECKING:
+    from farthing.promises.base import Promise
 
 
 @dataclass(frozen=True)
@@ -30,17 +41,13 @@ class Grouped:
     """The groups, also those without a question here."""
 
 
-class GroupsPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="groups",
-):
+class GroupsPromise(Recorded, frozen=True, kw_only=True, tag="groups"):
     """Coverage within each group, on average over draws of its calibration questions."""
 
     evidence: ClassVar[type] = Grouped
+    right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
+    whole_sets: ClassVar[bool] = True
+    not_audited: ClassVar[str] = "it promises something to each group, and live questions have none"
 
     alpha: Fraction
     """The promised miscoverage."""
@@ -82,14 +89,22 @@ class GroupsPromise(
         questions = "new questions of each group"
         return wording.of_hundred_covered(self.alpha, self.population, questions)
 
-    def recompute(self, evidence: Grouped, of: Certificate) -> Certificate:
-        """Certify again from other critical thresholds and groups."""
-        return certify(
-            evidence,
-            self.alpha,
-            population=self.population,
-            **of.about,
-        )
+    def asked(self) -> "Promise":
+        """Return the same coverage."""
+        from farthing.promises.kinds.coverage import Coverage  # noqa: PLC0415 - asks for this
+
+        return Coverage(1 - self.alpha, None, self.population, within_groups=True)
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure coverage."""
+        del questions
+        return coverage_of(of, self.alpha, self.population)
+
+    def rank(self, of: Certificate) -> str:
+        """Say which of its group's scores the smallest threshold is."""
+        del of
+        least = self.safest
+        return f", rank {least.k} of the {least.n} questions of its group" if least.k else ""
 
 
 def certify(

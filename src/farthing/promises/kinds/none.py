@@ -2,23 +2,16 @@
 
 from typing import ClassVar
 
-import msgspec
+from farthing.promises.certificate import Certificate
+from farthing.promises.payload import Recorded
 
-from farthing.promises.base import Certificate
 
-
-class NoPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="none",
-):
+class NoPromise(Recorded, frozen=True, kw_only=True, tag="none"):
     """Nothing."""
 
     evidence: ClassVar[type] = float
     """The threshold that was chosen."""
+    sought: ClassVar[bool] = False
 
     @property
     def promises(self) -> bool:

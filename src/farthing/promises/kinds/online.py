@@ -3,15 +3,15 @@
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
 from farthing.promises import wording
-from farthing.promises.base import Certificate, FloatArray
+from farthing.promises.certificate import Certificate, FloatArray
 from farthing.promises.levels import Level, exact_level, exact_text
+from farthing.promises.payload import Recorded
 from farthing.promises.scores import as_scores
 
 BOUNDED = "Critical thresholds are capped at the bound of the online update."
@@ -44,17 +44,13 @@ class OnlineThreshold:
             raise CalibrationError(f"online: kappa must start between 0 and {self.bound:g}")
 
 
-class OnlinePromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="online",
-):
+class OnlinePromise(Recorded, frozen=True, kw_only=True, tag="online"):
     """Coverage in the long run of one stream, while the threshold moves."""
 
     evidence: ClassVar[type] = OnlineThreshold
+    right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
+    whole_sets: ClassVar[bool] = True
+    caveat: ClassVar[str] = "the online threshold is no longer updated"
 
     alpha: Fraction
     """The promised miscoverage."""
@@ -89,6 +85,15 @@ class OnlinePromise(
     def recompute(self, evidence: OnlineThreshold, of: Certificate) -> Certificate:
         """State again what another threshold promises."""
         return certify(evidence, self.alpha, **of.about)
+
+    def too_short(self, of: Certificate) -> str:
+        """Say how many questions it takes."""
+        if self.promises:
+            return ""
+        return (
+            f"an online promise begins at {updates_needed(OnlineThreshold()):,} updates of 10 "
+            f"questions each, and this stream gave {of.n:,}; use --method split or pac"
+        )
 
 
 def certify(

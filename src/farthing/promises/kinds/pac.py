@@ -3,33 +3,34 @@
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import cache
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from farthing.promises import wording
-from farthing.promises.base import Certificate, FloatArray, Population, Threshold
+from farthing.promises.certificate import Certificate, FloatArray, Population, Threshold
+from farthing.promises.figures import Figure, coverage_of
 from farthing.promises.kinds.split import at_rank, choose
 from farthing.promises.levels import Level, exact_level
+from farthing.promises.observed import Acted, Facts
+from farthing.promises.payload import Recorded
 from farthing.promises.scores import as_scores
 from farthing.promises.statistics.beta import realised_coverage
+from farthing.promises.statistics.power import coverage_questions
 
 _DIGITS = 60
 
+if TYPE_CHECKING:
+    from farthing.promises.base import Promise
 
-class PacPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="pac",
-):
+
+class PacPromise(Recorded, frozen=True, kw_only=True, tag="pac"):
     """Coverage with confidence 1 - delta over the draw of the calibration questions."""
 
     evidence: ClassVar[type] = np.ndarray
     """[n] kappa* of the calibration questions."""
+    right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
+    whole_sets: ClassVar[bool] = True
 
     alpha: Fraction
     """The promised miscoverage."""
@@ -63,15 +64,30 @@ class PacPromise(
         sure = wording.how_sure(self.delta)
         return wording.of_hundred_covered(self.alpha, self.population, how_sure=sure)
 
-    def recompute(self, evidence: FloatArray, of: Certificate) -> Certificate:
-        """Certify again from other critical thresholds."""
-        return certify(
-            evidence,
-            self.alpha,
-            self.delta,
-            population=self.population,
-            **of.about,
-        )
+    def asked(self) -> "Promise":
+        """Return the same coverage."""
+        from farthing.promises.kinds.coverage import Coverage  # noqa: PLC0415 - asks for this
+
+        return Coverage(1 - self.alpha, self.delta, self.population)
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure coverage."""
+        del questions
+        return coverage_of(of, self.alpha, self.population)
+
+    def forecast(self, evidence: object, of: Certificate) -> str:
+        """Say how many questions it takes."""
+        del evidence, of
+        least = coverage_questions(self.alpha, self.delta)
+        return f"It takes {least:,} calibration questions or more."
+
+    def rank(self, of: Certificate) -> str:
+        """Say which of the scores the threshold is."""
+        return f", rank {self.k} of {of.n} questions" if self.k else ""
+
+    def spread(self) -> tuple[float, float] | None:
+        """Return the interval of coverage."""
+        return self.interval
 
 
 def certify(

@@ -1,84 +1,222 @@
 """Parity: the cheapest operating point whose accuracy is proved close to the reference model's."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Self, Unpack
 
-import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
 from farthing.promises import wording
-from farthing.promises.base import BoolArray, Certificate, FloatArray, IntArray
-from farthing.promises.levels import Level, Margin, exact_level, exact_margin, exact_text
+from farthing.promises.base import Per
+from farthing.promises.beside_reference import (
+    COUNTED,
+    EPSILON,
+    WITH_WHOM,
+    BesideReference,
+    BesideReferencePayload,
+    check_named,
+    forecast_beside,
+    named,
+)
+from farthing.promises.certificate import About, BoolArray, Certificate, FloatArray
+from farthing.promises.figures import Figure, accuracy_difference, difference_by_request
+from farthing.promises.levels import (
+    Level,
+    Margin,
+    exact_level,
+    exact_margin,
+    exact_text,
+    level_of,
+    margin_of,
+)
+from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
+from farthing.promises.paired import Paired, parity_p_values, parity_point
+from farthing.promises.payload import Reads, Recorded, Watched
 from farthing.promises.statistics import clusters as clustered
-from farthing.promises.statistics.clusters import Clusters, PerRequest, clustered_p_values
-from farthing.promises.statistics.fixed_sequence import cheapest_proven, check_shapes, point_kappa
-from farthing.promises.statistics.paired_test import loss_p_value
-from farthing.promises.statistics.sampled_mean import (
-    Drawn,
-    Sample,
-    sampled_p_values,
-    weighted_p_values,
+from farthing.promises.statistics.clusters import PerRequest
+from farthing.promises.statistics.expected_cost import Allowed, parity_allows
+from farthing.promises.statistics.fixed_sequence import point_kappa
+from farthing.promises.statistics.label_selection import SequenceTest, first_failure
+from farthing.promises.statistics.power import Compared
+from farthing.promises.statistics.sampled_mean import Drawn
+from farthing.promises.texts import (
+    DELTA,
+    REALISED,
+    Column,
+    Goal,
+    Means,
+    PromiseOption,
+    decimal,
+    known,
+    signed,
 )
 
 COMPARED = "The reference model answers as it did on the calibration questions."
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Operating points and a reference model on the same questions."""
+class Parity(BesideReference):
+    """The single best answer is as often right as a reference role's first one, minus epsilon.
 
-    cost_nano: IntArray
-    """[n, G] nano-dollars, operating points from the cheapest to the dearest."""
-    correct: BoolArray
-    """[n, G] whether the operating point's answer is right; an abstention is not."""
-    reference: BoolArray
-    """[n] whether the reference model's answer is right."""
-    role: str | None = None
-    """The role that the reference model fills, where it is known."""
-    kappas: FloatArray | None = None
-    """[G] the threshold of each operating point, where they are one policy at several
-    thresholds."""
-    sample: Sample | None = None
-    """What chance drew to be graded; None: every question counts, ungraded ones at worst."""
-    reference_nano: IntArray | None = None
-    """[n] what the reference costs alone, in nano-dollars; a point that costs as much is not
-    chosen. None: it is not known, or points may cost more."""
-    weights: FloatArray | None = None
-    """[n] what each question counts, inversely to the probability with which it was drawn, in
-    (0, 1]; None: all alike."""
+    Raises:
+        InputError: the reference is no name, or a number is no probability.
+    """
+
+    kind: ClassVar[str] = "parity"
+    place: ClassVar[int] = 2
+    options: ClassVar[tuple[PromiseOption, ...]] = (
+        PromiseOption(
+            "epsilon",
+            "accuracy that may be lost.",
+            "margin",
+            EPSILON,
+            brief="the accuracy that may be lost, by default 0.02.",
+        ),
+        DELTA,
+        WITH_WHOM,
+        COUNTED,
+    )
+    graded_by = "lot"
+
+    reference: str | None = None
+    """A role of the traces; None: the one that most is paid for in training."""
+    epsilon: Level = Fraction(1, 50)
+    """Accuracy that may be lost; 0 or less: it must rise, by more than that."""
+    delta: Level = Fraction(1, 10)
     candidates: int = 1
-    """Among how many, proved side by side, delta is shared evenly: then the promises of all of them
-    hold together, and any may be chosen."""
-    clusters: Clusters | None = None
-    """Of a promise per request: which rows ask the same; None: each row is another question."""
+    """How many are proved side by side, each at its share of delta."""
+    per: Per = "question"
+    """What it is about: distinct questions, or requests, of which some ask the same."""
 
     def __post_init__(self) -> None:
-        shape = self.correct.shape
-        check_shapes("correct", self.correct, "cost_nano", self.cost_nano)
-        if self.reference.shape != shape[:1]:
-            raise CalibrationError(
-                f"{shape[0]} questions but the reference has shape {self.reference.shape}"
-            )
-        if self.correct.dtype != np.bool_ or self.reference.dtype != np.bool_:
-            raise CalibrationError("correct and reference must be arrays of bool")
-        if self.sample is not None and self.sample.predicted.shape != shape:
-            raise CalibrationError("the sample must be of the same questions and operating points")
-        clustered.check(self.clusters, shape[0], self.sample)
+        check_named(self.reference, self.per)
+        margin_of(self.epsilon)
+        level_of(self.delta, "delta")
+
+    @classmethod
+    def of_options(cls, alpha: Fraction, given: Mapping[str, Any]) -> Self:
+        """Return the one that the command line asks for."""
+        del alpha
+        return cls(**known(given, "reference", "epsilon", "delta", "per"))
+
+    @property
+    def margin(self) -> Margin:
+        """How much accuracy may be lost, exactly."""
+        return exact_margin(self.epsilon)
+
+    @property
+    def may_cost_more(self) -> bool:
+        """Whether accuracy must rise by something."""
+        return self.margin < 0
+
+    @property
+    def must_gain(self) -> bool:
+        """Whether accuracy must rise."""
+        return self.margin <= 0
+
+    @property
+    def line(self) -> float:
+        """The least difference to the reference's accuracy."""
+        return -float(self.margin)
+
+    def reads(self, known: Gradable) -> Reads:
+        """Ungraded answers count at worst; where nobody graded any, the reference's are right."""
+        if known.by_lot:
+            return Reads(at_worst=named(self.reference, known.roles))
+        if not known.ungraded or self.reference is None:
+            return Reads()
+        if known.nothing:
+            return Reads(same_as=self.reference)
+        return Reads(at_worst=self.reference)
+
+    def evidence(self, observed: PlayedPoints, questions: Facts) -> Paired:
+        """Hold the points against the reference on the same questions."""
+        if questions.right is None:
+            raise CalibrationError("parity is with a reference; give whether its answers are right")
+        return Paired(
+            observed.spent,
+            observed.correct,
+            questions.right,
+            questions.role,
+            observed.kappas,
+            questions.sample,
+            None if self.may_cost_more else questions.alone_nano,
+            clusters=questions.clusters,
+            weights=questions.weights,
+            candidates=self.candidates,
+        )
+
+    def prove(self, evidence: Paired, **about: Unpack[About]) -> Certificate:
+        """Certify the cheapest proved point."""
+        return certify(evidence, self.epsilon, self.delta, **about)
+
+    def allows(self, n: int) -> Allowed:
+        """Return how many losses prove parity on n questions, by the number of wins."""
+        return parity_allows(
+            n, float(self.margin), float(exact_level(self.delta) / self.candidates)
+        )
+
+    def testing(self, evidence: Paired) -> SequenceTest:
+        """Return how it was tested: from the dearest point down."""
+        delta = float(exact_level(self.delta, "delta"))
+        failing = first_failure(parity_p_values(evidence, self.epsilon), delta)
+        loss = evidence.reference[:, None].astype(np.float64) - evidence.correct
+        return SequenceTest(
+            failing, loss, np.ones_like(evidence.correct), float(self.margin), delta
+        )
+
+    def figure(
+        self, spent_usd: float, right: BoolArray, answered: BoolArray, theirs: BoolArray | None
+    ) -> float:
+        """Return accuracy less the reference's."""
+        del spent_usd, answered
+        return float(right.mean() - (0.0 if theirs is None else theirs.mean()))
+
+    def swept(self, correct: BoolArray, theirs: BoolArray | None) -> FloatArray:
+        """Return the accuracy of each point less the reference's."""
+        shares: FloatArray = correct.mean(axis=0) - (0.0 if theirs is None else theirs.mean())
+        return shares
+
+    def goal(self) -> Goal:
+        """Return how it is shown."""
+        goal, verb = f"at most {decimal(self.margin)} of accuracy may be lost", "allowed"
+        if self.must_gain:
+            goal, verb = f"more than {decimal(-self.margin)} of accuracy is to be won", "asked for"
+        title, level = f"Parity with {self.reference}: {goal}", signed(self.line)
+        return self.shown(title, f"Accuracy less {self.reference}'s", level, f"{level} {verb}")
+
+    def claim(self, *, alone: bool = True) -> str:
+        """Say what is promised of a hundred questions."""
+        whose = " alone" if alone else "'s first answer"
+        return (
+            f"Of 100 questions {wording.fewer(self.margin)} are answered right than by "
+            f"{self.reference}{whose}."
+        )
+
+    def under(self) -> str:
+        """Begin a sentence about who wins."""
+        sign = "minus" if self.margin > 0 else "plus"
+        margin = f" {sign} {decimal(abs(self.margin))}" if self.margin else ""
+        return f"Under parity with {self.reference}{margin},"
+
+    def result(self, means: Means) -> str:
+        """Say what the winner came to, and beside the reference."""
+        known, beside = super().result(means), f"{signed(means.realised)} beside {self.reference}"
+        return f"{known} ({beside})" if known else beside
+
+    def columns(self) -> list[Column]:
+        """Return the column of the difference."""
+        name = f"Accuracy less {self.reference}'s"
+        return [Column(REALISED, name, "Gap", signed, name[0].lower() + name[1:])]
 
 
-class ParityPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="parity",
-):
+class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True, tag="parity"):
     """Accuracy close to a reference model's, with confidence 1 - delta over the draw."""
 
     evidence: ClassVar[type] = Paired
+    difference: ClassVar[bool] = True
 
     epsilon: Margin
     """How much accuracy may be lost against the reference; below 0: how much must be won."""
@@ -97,11 +235,6 @@ class ParityPromise(
     of it."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
-
-    @property
-    def promises(self) -> bool:
-        """Whether an operating point is proved."""
-        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
@@ -122,13 +255,9 @@ class ParityPromise(
         """Say what it means for a hundred questions."""
         if not self.promises:
             return "Nothing cheaper is known to be as good as the reference, so that one answers."
-        of_hundred = wording.of_hundred(abs(self.epsilon))
-        fewer = f"at most {of_hundred} fewer" if self.epsilon > 0 else f"over {of_hundred} more"
-        if not self.epsilon:
-            fewer = "more"
         return (
-            f"Of 100 {wording.units(of)} {fewer} are answered right than by {self._whose} alone, "
-            f"{wording.how_sure(self.delta)}."
+            f"Of 100 {wording.units(of)} {wording.fewer(self.epsilon)} are answered right than by "
+            f"{self._whose} alone, {wording.how_sure(self.delta)}."
         )
 
     @property
@@ -152,11 +281,53 @@ class ParityPromise(
 
     def recompute(self, evidence: Paired, of: Certificate) -> Certificate:
         """Certify again from other questions."""
-        return certify(
+        return certify(evidence, self.epsilon, self.delta, **of.about)
+
+    @classmethod
+    def asks(cls) -> type[Parity]:
+        """Return the record of what is asked for."""
+        return Parity
+
+    def asked(self) -> Parity | None:
+        """Return the same parity, where its reference is known."""
+        if self.reference is None:
+            return None
+        per: Per = "question" if self.per_request is None else "request"
+        return Parity(self.reference, self.epsilon, self.delta, per=per)
+
+    @property
+    def reads(self) -> Reads:
+        """As it was proved: at worst where nobody graded answers."""
+        return Reads(as_proved=True)
+
+    @property
+    def watched(self) -> Watched:
+        """The difference of two accuracies, in [-1, 1], as a share."""
+        return Watched((1 - float(self.epsilon)) / 2, reference=self.reference)
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure accuracy less the reference's; of requests by question."""
+        if questions.right is None:
+            return None
+        what, by = f"accuracy less that of {self.reference}", questions.clusters
+        if by is not None:
+            what = f"accuracy by request less that of {self.reference}"
+            return Figure(
+                what,
+                *difference_by_request(of.best_correct, questions.right, by),
+                -float(self.epsilon),
+            )
+        gained = accuracy_difference(of.best_correct, questions.right)
+        return Figure(what, *gained, -float(self.epsilon))
+
+    def forecast(self, evidence: Paired, of: Certificate) -> str:
+        """Say how many questions, or which epsilon, would probably do."""
+        return forecast_beside(
             evidence,
-            self.epsilon,
-            self.delta,
-            **of.about,
+            lambda some: parity_point(some, self.epsilon, self.delta),
+            Compared.of,
+            (self.epsilon, self.delta),
+            of.n,
         )
 
 
@@ -204,47 +375,3 @@ def certify(
         invalid_when=wording.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
-
-
-def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
-    """Return the cheapest operating point proved to lose less than epsilon against the reference.
-
-    With confidence 1 - delta over the draw of independent questions its accuracy is above the
-    reference's minus epsilon. Operating points are tested from the dearest down until one fails, so
-    the order must not come from these questions.
-
-    Returns:
-        Its index; None where nothing is proved: use the reference model, which needs no proof.
-
-    Raises:
-        CalibrationError: epsilon outside (-1, 1), or delta outside (0, 1).
-
-    >>> right = np.ones((200, 2), bool)
-    >>> cost = np.tile([10, 90], (200, 1))
-    >>> parity_point(Paired(cost, right, right[:, 0]), 0.02, 0.1)
-    0
-    """
-    p_values = parity_p_values(paired, epsilon)
-    limit = exact_level(delta, "delta")
-    return cheapest_proven(p_values, limit, paired.cost_nano, paired.reference_nano)
-
-
-def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
-    """Return the p-value of each operating point's losing epsilon or more, [G].
-
-    Exact; of a sample, by bets that may be looked at after every grade; by bets as well where
-    questions count differently; per request, by a bet on each question.
-    """
-    margin, n = float(exact_margin(epsilon)), len(paired.reference)
-    reference = paired.reference[:, None]
-    loss = reference.astype(np.float64) - paired.correct
-    if paired.sample is not None:
-        return sampled_p_values(loss, np.ones_like(paired.correct), paired.sample, margin)
-    if paired.weights is not None:
-        return weighted_p_values(loss, paired.weights, margin)
-    if paired.clusters is not None:
-        return clustered_p_values(loss, paired.clusters, margin)
-    lost = (reference & ~paired.correct).sum(axis=0)
-    won = (~reference & paired.correct).sum(axis=0)
-    pairs = zip(lost, won, strict=True)
-    return np.array([loss_p_value(int(minus), int(plus), n, margin) for minus, plus in pairs])

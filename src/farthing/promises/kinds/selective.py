@@ -1,69 +1,241 @@
 """Selective accuracy: answer where answers are right often enough, else abstain or escalate."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self, Unpack
 
-import msgspec
 import numpy as np
 
-from farthing.errors import CalibrationError
+from farthing.errors import InputError
 from farthing.promises import wording
-from farthing.promises.base import BoolArray, Certificate, FloatArray, IntArray
-from farthing.promises.levels import Level, exact_level, exact_text
-from farthing.promises.statistics.binomial import binomial_cdf
-from farthing.promises.statistics.fixed_sequence import Candidates, point_kappa, proven_each
-from farthing.promises.statistics.sampled_mean import Drawn, Sample, sampled_p_values
+from farthing.promises.answers import Answers, at_point, selective_p_values, selective_point
+from farthing.promises.base import Layout, Promise
+from farthing.promises.beside_reference import EPSILON, ROOM
+from farthing.promises.certificate import About, BoolArray, Certificate, IntArray
+from farthing.promises.figures import Figure
+from farthing.promises.kinds import escalated
+from farthing.promises.kinds.escalated import PassedOn, of_given
+from farthing.promises.levels import LEVEL, Level, exact_level, exact_text, level_of
+from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
+from farthing.promises.payload import Reads, Recorded
+from farthing.promises.statistics.fixed_sequence import point_kappa
+from farthing.promises.statistics.label_selection import SequenceTest, first_failure
+from farthing.promises.statistics.power import Wrong, forecast
+from farthing.promises.statistics.sampled_mean import Drawn
+from farthing.promises.texts import (
+    ANSWERED,
+    DELTA,
+    REALISED,
+    Column,
+    Goal,
+    Means,
+    PromiseOption,
+    decimal,
+    hundredths,
+    known,
+    percent,
+    share,
+)
+
+NAME = "Right of those given"
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What each operating point answered, from the most cautious operating point to the boldest."""
+class Selective(Promise):
+    """Answers that are given are right with probability at least `level`.
 
-    answered: BoolArray
-    """[n, G] whether the operating point answers the question; where not, it abstains or
-    escalates."""
-    correct: BoolArray
-    """[n, G] whether its answer is right; not read where there is none."""
-    thresholds: FloatArray | None = None
-    """[G] the confidence from which each operating point answers, where that is what sets them
-    apart."""
-    kappas: FloatArray | None = None
-    """[G] the threshold of each operating point, where they are one policy at several
-    thresholds."""
-    candidates: Candidates | None = None
-    """Where the operating points are of several candidates: whose each is; then the order of
-    caution is within each."""
-    cost_nano: IntArray | None = None
-    """[n, G] what each operating point costs, in nano-dollars; None: all the same."""
-    sample: Sample | None = None
-    """What chance drew to be graded; None: every question is."""
+    With `escalate`, other questions are passed on to that role, and the whole is promised to be as
+    often right as that role alone, minus `epsilon` (`kinds.escalated`).
+
+    Raises:
+        InputError: a number is no probability.
+
+    >>> Selective(0.95, delta=0.1).alpha
+    Fraction(1, 20)
+    """
+
+    kind: ClassVar[str] = "selective"
+    place: ClassVar[int] = 1
+    layout: ClassVar[Layout] = "sure"
+    options: ClassVar[tuple[PromiseOption, ...]] = (
+        DELTA,
+        PromiseOption("epsilon", "", "margin", EPSILON, "escalate", ("calibrate",)),
+        PromiseOption(
+            "escalate",
+            "who answers where the policy is not sure enough, as part of the promise, whose "
+            "--epsilon is the accuracy that may be lost.",
+            "role",
+            commands=("calibrate",),
+        ),
+    )
+    of_alpha: ClassVar[bool] = True
+    withholds: ClassVar[bool] = True
+    least_proved: ClassVar[float] = 0.5
+    wins: ClassVar[str] = "answers most of those that kept the promise"
+    beside_metric: ClassVar[str] = ANSWERED
+    graded_by: ClassVar[Literal["lot", "judge"] | None] = "lot"
+
+    level: Level
+    delta: Level = Fraction(1, 10)
+    """How often the promise may fail over calibration draws; with `escalate` half of it is for
+    either part."""
+    escalate: str | None = None
+    """The role that answers where the policy is not sure enough; None: nobody does."""
+    epsilon: Level = Fraction(1, 50)
+    """Accuracy that the whole may lose against that role."""
 
     def __post_init__(self) -> None:
-        if self.answered.ndim != 2 or self.answered.shape != self.correct.shape:
-            raise CalibrationError(
-                f"answered has shape {self.answered.shape} and correct {self.correct.shape}; "
-                "give both one row a question and one column an operating point"
-            )
-        if self.answered.dtype != np.bool_ or self.correct.dtype != np.bool_:
-            raise CalibrationError("answered and correct must be arrays of bool")
-        if self.sample is not None and self.sample.predicted.shape != self.answered.shape:
-            raise CalibrationError("the sample must be of the same questions and operating points")
-        if self.cost_nano is not None and self.cost_nano.shape != self.answered.shape:
-            raise CalibrationError("give cost_nano the shape of answered, or leave it out")
+        level_of(self.level, LEVEL, "0.9")
+        level_of(self.delta, "delta")
+
+    @classmethod
+    def of_options(cls, alpha: Fraction, given: Mapping[str, Any]) -> Self:
+        """Return the one that the command line asks for.
+
+        Raises:
+            InputError: somebody is to answer the rest without an epsilon, or the reverse.
+        """
+        if (given.get("epsilon") is None) != (given.get("escalate") is None):
+            raise InputError(f"--escalate ROLE needs {EPSILON}, and that needs a ROLE")
+        return cls(1 - alpha, **known(given, "delta", "escalate", "epsilon"))
+
+    @property
+    def alpha(self) -> Fraction:
+        """The share of wrong answers among those given, exactly."""
+        return 1 - level_of(self.level, LEVEL, "0.9")
+
+    @property
+    def passes_to(self) -> str | None:
+        """The role that answers where the policy is not sure enough."""
+        return self.escalate
+
+    @property
+    def line(self) -> float:
+        """The least share of answers given that are right."""
+        return float(1 - self.alpha)
+
+    def at(self, alpha: Fraction) -> Self:
+        """Return the same at another share of wrong answers."""
+        return replace(self, level=1 - alpha)
+
+    def reads(self, known: Gradable) -> Reads:
+        """What is right; of what chance did not draw nobody needs to know it."""
+        return Reads(ungraded=known.by_lot)
+
+    def evidence(self, observed: PlayedPoints, questions: Facts) -> Answers | PassedOn:
+        """Take what was answered; where the rest is passed on, with what the reference says."""
+        kappas, of = observed.kappas, observed.candidates
+        answers = Answers(
+            observed.answered,
+            observed.correct,
+            kappas,
+            kappas,
+            of,
+            observed.cost_nano,
+            questions.sample,
+        )
+        if self.escalate is None or questions.right is None:
+            return answers
+        return PassedOn(answers, questions.right, self.escalate)
+
+    def point(self, evidence: Answers | PassedOn) -> int | None:
+        """Return the proved point that answers most; of the whole the cheapest."""
+        if isinstance(evidence, PassedOn):
+            return escalated.escalated_point(evidence, self.alpha, self.epsilon, self.delta)
+        return selective_point(evidence, self.alpha, self.delta)
+
+    def prove(self, evidence: Answers | PassedOn, **about: Unpack[About]) -> Certificate:
+        """Certify that point."""
+        if isinstance(evidence, PassedOn):
+            return escalated.certify(evidence, self.alpha, self.epsilon, self.delta, **about)
+        return certify(evidence, self.alpha, self.delta, **about)
+
+    def prover(
+        self, points: PlayedPoints, questions: Facts, n: int
+    ) -> Callable[[IntArray], int | None]:
+        """Return what proves the point that answers most, whatever it costs."""
+        del questions, n
+        answered, correct = points.answered, points.correct
+        return lambda rows: selective_point(
+            Answers(answered[rows], correct[rows]), self.alpha, self.delta
+        )
+
+    def testing(self, evidence: Answers) -> SequenceTest:
+        """Return how it was tested: from the most cautious point on."""
+        delta = float(exact_level(self.delta, "delta"))
+        backwards = first_failure(selective_p_values(evidence, self.alpha)[::-1], delta)
+        failing = None if backwards is None else evidence.answered.shape[1] - 1 - backwards
+        loss = (~evidence.correct).astype(np.float64)
+        return SequenceTest(failing, loss, evidence.answered, float(self.alpha), delta)
+
+    def worth(self, evidence: Answers | PassedOn, point: int | None) -> float:
+        """Return how many it answers; where the rest is passed on, what it saves of the cost."""
+        if point is None:
+            return -np.inf
+        if isinstance(evidence, PassedOn):
+            return -float(evidence.paired.cost_nano[:, point].sum())
+        return float(evidence.answered[:, point].sum())
+
+    def figure(
+        self, spent_usd: float, right: BoolArray, answered: BoolArray, theirs: BoolArray | None
+    ) -> float:
+        """Return the share of answers given that are right."""
+        del spent_usd, theirs
+        return float(right[answered].mean()) if answered.any() else np.nan
+
+    def swept(self, correct: BoolArray, theirs: BoolArray | None) -> None:
+        """None: points differ in what they withhold and not in what they cost."""
+        del correct, theirs
+
+    def merit(self, means: Means) -> tuple[float, ...]:
+        """Who answers most comes first, of equals who costs least."""
+        return (-round(means.answered, 12), means.cost_usd)
+
+    def goal(self) -> Goal:
+        """Return how it is shown."""
+        level = percent(1 - self.alpha)
+        return Goal(
+            title=f"alpha = {decimal(self.alpha)}: {level} of the answers given are right",
+            metric=REALISED,
+            name="Accuracy of the answers given",
+            line=float(1 - self.alpha),
+            level=level,
+            asked=f"{level} asked for",
+            worst=float(1 - self.alpha) - ROOM,
+            beside_metric=self.beside_metric,
+        )
+
+    def claim(self, *, alone: bool = True) -> str:
+        """Say what is promised of a hundred answers."""
+        del alone
+        wrong = wording.of_hundred(self.alpha)
+        return f"At most {wrong} of 100 answers that are given are wrong; others are withheld."
+
+    def under(self) -> str:
+        """Begin a sentence about who wins."""
+        return f"With answers right at {decimal(1 - self.alpha)},"
+
+    def result(self, means: Means) -> str:
+        """Say how many were answered, and how many of these right."""
+        given = hundredths(means.answered)
+        return f"{given} of them answered, and {means.realised:.3f} of the answers right"
+
+    def columns(self) -> list[Column]:
+        """Return the columns of what is right, and of what is answered."""
+        return [
+            Column(
+                REALISED, "Right of those given", "Right", share, "share of given answers right"
+            ),
+            Column(ANSWERED, "Answered", "Given", share, "share answered at all"),
+        ]
 
 
-class SelectivePromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="selective",
-):
+class SelectivePromise(Recorded, frozen=True, kw_only=True, tag="selective"):
     """Answers that are given are right, with confidence 1 - delta over the calibration draw."""
 
     evidence: ClassVar[type] = Answers
+    withholds: ClassVar[bool] = True
 
     alpha: Fraction
     """The promised share of wrong answers among those given."""
@@ -85,11 +257,6 @@ class SelectivePromise(
     """What of delta it was tested at; None: all."""
     sample: Drawn | None = None
     """The sample that it is proved by; None: all questions."""
-
-    @property
-    def promises(self) -> bool:
-        """Whether an operating point is proved."""
-        return self.point is not None
 
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
@@ -124,14 +291,28 @@ class SelectivePromise(
             f"{wording.how_sure(self.delta)}; about {silent} of 100 questions get no answer."
         )
 
-    def recompute(self, evidence: Answers, of: Certificate) -> Certificate:
-        """Certify again from other answers."""
-        return certify(
-            evidence,
-            self.alpha,
-            self.delta,
-            **of.about,
-        )
+    @classmethod
+    def asks(cls) -> type[Selective]:
+        """Return the record of what is asked for."""
+        return Selective
+
+    def asked(self) -> Selective:
+        """Return the same promise."""
+        return Selective(1 - self.alpha, self.delta)
+
+    @property
+    def right(self) -> Literal["answer", "given"]:  # type: ignore[override]
+        """Each answer that is given; where nothing is proved, one a question."""
+        return "given" if self.promises else "answer"
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure the share of answers given that are right."""
+        del questions
+        return of_given(of, self.alpha)
+
+    def forecast(self, evidence: Answers, of: Certificate) -> str:
+        """Say how many questions, or which alpha, would probably do."""
+        return forecast(Wrong.of_answers(evidence), "alpha", self.alpha, self.delta, of.n)
 
 
 def certify(
@@ -173,132 +354,3 @@ def certify(
         invalid_when=wording.ends(question_budget_nano),
         fingerprint=fingerprint,
     )
-
-
-def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
-    """Return the operating point that answers most among those proved right often enough.
-
-    With confidence 1 - delta over the draw of independent questions, Pr[wrong | answered] <= alpha
-    at that operating point. Operating points are tested in their order, each by the exact binomial
-    distribution of wrong answers given how many were answered, until one fails; those of several
-    candidates at each one's share of delta. Of those proved that answer as many as the best,
-    within one standard error, the cheapest is taken and, of equally cheap ones, what answers most.
-
-    Returns:
-        Its index; None where nothing is proved: abstain from everything.
-
-    Raises:
-        CalibrationError: alpha or delta outside (0, 1).
-
-    Source: learn then test (Angelopoulos et al. 2025); Trust or Escalate (Jung et al. 2025).
-
-    >>> right = np.array([[True]] * 30)
-    >>> selective_point(Answers(right, right), 0.1, 0.05)
-    0
-    >>> selective_point(Answers(right[:28], right[:28]), 0.1, 0.05) is None
-    True
-    """
-    limit = exact_level(delta, "delta")
-    p_values = selective_p_values(answers, alpha)
-    found = np.flatnonzero(proven_each(p_values, limit, answers.candidates))
-    if not found.size:
-        return None
-    n, numbers = len(answers.answered), answers.answered.sum(axis=0)[found]
-    most = numbers.max()
-    near = numbers >= most - np.sqrt(most * (n - most) / n)
-    cost = np.zeros(len(found))
-    if answers.cost_nano is not None:
-        cost += answers.cost_nano.sum(axis=0)[found]
-    return int(found[np.lexsort((-numbers, np.where(near, cost, np.inf)))[0]])
-
-
-def selective_p_values(answers: Answers, alpha: Level) -> FloatArray:
-    """Return the p-value of each operating point's answers being wrong too often, [G].
-
-    Exact; of a sample, by bets that may be looked at after every grade.
-    """
-    level = float(exact_level(alpha))
-    if answers.sample is not None:
-        loss = (~answers.correct).astype(np.float64)
-        return sampled_p_values(loss, answers.answered, answers.sample, level)
-    numbers = answers.answered.sum(axis=0)
-    wrong = (answers.answered & ~answers.correct).sum(axis=0)
-    pairs = zip(wrong, numbers, strict=True)
-    return np.array([binomial_cdf(int(w), int(m), level) for w, m in pairs])
-
-
-def at_point(answers: Answers, point: int | None, delta: Fraction) -> dict[str, Any]:
-    """Return what a certificate says of a point's answers and of the candidates that were tested.
-
-    The fields that differ from their defaults: `threshold`, `answered`, `candidates`, `candidate`
-    and `candidate_delta`.
-    """
-    candidates, thresholds = answers.candidates, answers.thresholds
-    said: dict[str, Any] = {} if candidates is None else {"candidates": len(candidates.names)}
-    if point is None:
-        return said
-    said["answered"] = int(answers.answered[:, point].sum())
-    if thresholds is not None:
-        said["threshold"] = float(thresholds[point])
-    if candidates is not None:
-        which = int(candidates.of_point[point])
-        said["candidate"] = candidates.names[which]
-        said["candidate_delta"] = delta * candidates.shares[which]
-    return said
-
-
-def answers_above(confidence: FloatArray, correct: BoolArray, thresholds: FloatArray) -> Answers:
-    """Return the operating points of answering where confidence >= threshold.
-
-    Args:
-        confidence: [n] of the single answer to each question.
-        correct: [n] whether it is right.
-        thresholds: [G] falling, so that the most cautious comes first; fixed before these
-            questions were seen.
-
-    Raises:
-        CalibrationError: shapes that do not fit, a NaN, or thresholds that rise or are infinite.
-    """
-    confidence, thresholds = np.asarray(confidence, float), np.asarray(thresholds, float)
-    if confidence.ndim != 1 or confidence.shape != np.shape(correct):
-        raise CalibrationError("confidence and correct must both have one number a question")
-    if np.isnan(confidence).any():
-        raise CalibrationError("a confidence is NaN; use a number below every threshold for 'none'")
-    if not np.isfinite(thresholds).all() or (np.diff(thresholds) > 0).any():
-        raise CalibrationError("thresholds must be finite and must not rise")
-    answered = confidence[:, None] >= thresholds
-    right = np.broadcast_to(np.asarray(correct, dtype=bool)[:, None], answered.shape)
-    return Answers(answered, right, thresholds)
-
-
-def candidate_thresholds(
-    confidence: FloatArray, correct: BoolArray, alpha: Level, most: int = 50
-) -> FloatArray:
-    """Return falling thresholds to test in turn, from other questions than will be calibrated on.
-
-    The first is where those questions make the clearest case, so that the sequence does not end by
-    bad luck among a few very cautious answers; from there down to where everything is answered.
-
-    Args:
-        confidence: [m] of training questions.
-        correct: [m] whether their answers are right.
-        alpha: share of wrong answers to promise.
-        most: largest number of thresholds.
-
-    Raises:
-        CalibrationError: no training questions, or as `answers_above`.
-
-    >>> confidence = np.linspace(0, 1, 101)
-    >>> candidate_thresholds(confidence, confidence > 0.4, 0.1, most=5).round(2).tolist()
-    [0.4, 0.2, 0.0]
-    """
-    level = float(exact_level(alpha))
-    if not len(confidence):
-        raise CalibrationError("no training questions; give the confidences of some")
-    thresholds = np.unique(np.quantile(confidence, 1 - np.arange(1, most + 1) / most))[::-1]
-    answers = answers_above(confidence, correct, thresholds)
-    numbers = answers.answered.sum(axis=0)
-    wrong = (answers.answered & ~answers.correct).sum(axis=0)
-    start = int(np.argmax((level * numbers - wrong) / np.sqrt(numbers)))
-    found: FloatArray = thresholds[start:]
-    return found

@@ -1,30 +1,30 @@
 """Split conformal calibration: an exact quantile of the critical thresholds."""
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from farthing.promises import wording
-from farthing.promises.base import Certificate, FloatArray, Population, Threshold
+from farthing.promises.certificate import Certificate, FloatArray, Population, Threshold
+from farthing.promises.figures import Figure, coverage_of
 from farthing.promises.levels import Level, exact_level
+from farthing.promises.observed import Acted, Facts
+from farthing.promises.payload import Recorded
 from farthing.promises.scores import as_scores, out_of_reach
 from farthing.promises.statistics.beta import realised_coverage
 
+if TYPE_CHECKING:
+    from farthing.promises.base import Promise
 
-class SplitPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="split",
-):
+
+class SplitPromise(Recorded, frozen=True, kw_only=True, tag="split"):
     """Coverage on average over draws of the calibration questions."""
 
     evidence: ClassVar[type] = np.ndarray
     """[n] kappa* of the calibration questions."""
+    right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
+    whole_sets: ClassVar[bool] = True
 
     alpha: Fraction
     """The promised miscoverage."""
@@ -61,14 +61,31 @@ or had none to find, on average over what chance gives one to calibrate on.
             return wording.everything(of)
         return wording.of_hundred_covered(self.alpha, self.population)
 
-    def recompute(self, evidence: FloatArray, of: Certificate) -> Certificate:
-        """Certify again from other critical thresholds."""
-        return certify(
-            evidence,
-            self.alpha,
-            population=self.population,
-            **of.about,
-        )
+    @classmethod
+    def asks(cls) -> "type[Promise]":
+        """Return the record of what is asked for."""
+        from farthing.promises.kinds.coverage import Coverage  # noqa: PLC0415 - asks for this
+
+        return Coverage
+
+    def asked(self) -> "Promise":
+        """Return the same coverage."""
+        from farthing.promises.kinds.coverage import Coverage  # noqa: PLC0415 - asks for this
+
+        return Coverage(1 - self.alpha, population=self.population)
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure coverage."""
+        del questions
+        return coverage_of(of, self.alpha, self.population)
+
+    def rank(self, of: Certificate) -> str:
+        """Say which of the scores the threshold is."""
+        return f", rank {self.k} of {of.n} questions" if self.k else ""
+
+    def spread(self) -> tuple[float, float] | None:
+        """Return the interval of coverage."""
+        return self.interval
 
 
 def certify(

@@ -1,17 +1,22 @@
 """Weighted split conformal: calibrate on one mix of questions for another."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, Self, Unpack
 
-import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
 from farthing.promises import wording
-from farthing.promises.base import Certificate, FloatArray, IntArray, Threshold
-from farthing.promises.levels import Level, exact_level
+from farthing.promises.base import Layout, Promise
+from farthing.promises.certificate import About, Certificate, FloatArray, IntArray, Threshold
+from farthing.promises.figures import Figure, share_of
+from farthing.promises.levels import LEVEL, Level, exact_level, level_of
+from farthing.promises.observed import Acted, Facts
+from farthing.promises.payload import Recorded
 from farthing.promises.scores import as_scores, out_of_reach
+from farthing.promises.texts import PromiseOption
 
 SHIFTED = (
     "Only covariate shift: given what round 1 shows, of which the weights are made, everything "
@@ -19,6 +24,67 @@ SHIFTED = (
 )
 HIDDEN = "Questions become harder or easier in a way that round 1 does not show."
 HEAVIEST = "A new question's weight is at most the largest that was allowed for."
+
+
+@dataclass(frozen=True)
+class Shift(Promise):
+    """Coverage for another mix of questions, where only what round 1 shows is of another mix.
+
+    Raises:
+        InputError: the level is no probability.
+    """
+
+    kind: ClassVar[str] = "shift"
+    place: ClassVar[int] = 5
+    layout: ClassVar[Layout] = "critical"
+    gives: ClassVar[Literal["one", "set"]] = "set"
+    options: ClassVar[tuple[PromiseOption, ...]] = (
+        PromiseOption(
+            "target",
+            "traces of the mix of questions that is to come.",
+            "traces",
+            "--target FILE, traces of the questions that are to come",
+            commands=("calibrate",),
+        ),
+    )
+    compared: ClassVar[bool] = False
+    recommended: ClassVar[bool] = False
+
+    level: Level
+    target: Any
+    """A sample of that mix, of the kind that trained the policy; its grades are not read."""
+
+    def __post_init__(self) -> None:
+        level_of(self.level, LEVEL, "0.9")
+
+    @classmethod
+    def of_options(cls, alpha: Fraction, given: Mapping[str, Any]) -> Self:
+        """Return the one that the command line asks for."""
+        return cls(1 - alpha, given["target"])
+
+    @property
+    def alpha(self) -> Fraction:
+        """The share of misses, exactly."""
+        return 1 - level_of(self.level, LEVEL, "0.9")
+
+    @property
+    def mix(self) -> Any:
+        """The sample of that mix."""
+        return self.target
+
+    def about(self, mix: Any) -> Self:
+        """Return the same for another mix, such as this one as a policy plays it."""
+        return replace(self, target=mix)
+
+    def evidence(self, observed: FloatArray, questions: Facts) -> "Weighted":
+        """Weigh critical thresholds by how much likelier their questions are in that mix."""
+        if questions.likelier is None:
+            raise CalibrationError("another mix takes how much likelier each question is there")
+        return Weighted(observed, questions.likelier, questions.likeliest)
+
+    def prove(self, evidence: "Weighted", **about: Unpack[About]) -> Certificate:
+        """Certify the threshold that these give."""
+        return certify(evidence, self.alpha, **about)
 
 
 @dataclass(frozen=True)
@@ -44,17 +110,12 @@ class Weighted:
             raise CalibrationError("weights must be finite and >= 0, and the largest above 0")
 
 
-class WeightedPromise(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="weighted",
-):
+class WeightedPromise(Recorded, frozen=True, kw_only=True, tag="weighted"):
     """Coverage over another mix of questions, on average over calibration draws."""
 
     evidence: ClassVar[type] = Weighted
+    right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
+    whole_sets: ClassVar[bool] = True
 
     alpha: Fraction
     """The promised miscoverage."""
@@ -89,6 +150,20 @@ class WeightedPromise(
     def recompute(self, evidence: Weighted, of: Certificate) -> Certificate:
         """Certify again from other critical thresholds and weights."""
         return certify(evidence, self.alpha, **of.about)
+
+    @classmethod
+    def asks(cls) -> type[Shift]:
+        """Return the record of what is asked for."""
+        return Shift
+
+    def realised(self, of: Acted, questions: Facts) -> Figure | None:
+        """Measure coverage."""
+        del questions
+        return share_of("coverage in the mix of this file", of.covered, self.alpha)
+
+    def rank(self, of: Certificate) -> str:
+        """Say which of the scores the threshold is."""
+        return f", rank {self.k} of {of.n} questions" if self.k else ""
 
 
 def certify(

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from farthing.promises.base import FloatArray
+from farthing.promises.certificate import FloatArray
 
 _MOST = 0.75
 _STEPS = 40

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 from farthing.promises.statistics.sampled_mean import log_fortunes
 
 INDEPENDENT = (

@@ -35,7 +35,7 @@ import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 
 _STEPS = 400
 _GRID: FloatArray = (1 - np.cos(np.pi * np.arange(_STEPS + 1) / _STEPS)) / 2

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import BoolArray, FloatArray
+from farthing.promises.certificate import BoolArray, FloatArray
 
 _AT_ONCE = 4_000_000
 """Labels drawn at a time, at most."""

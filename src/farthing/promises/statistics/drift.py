@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import FloatArray, IntArray
+from farthing.promises.certificate import FloatArray, IntArray
 from farthing.promises.statistics.confidence_sequence import checked
 
 _SPREAD = 500

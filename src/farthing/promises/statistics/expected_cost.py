@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 from farthing.promises.statistics.binomial import binomial_cdf
 from farthing.promises.statistics.paired_test import OUTSIDE, SLACK, loss_p_value
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 
 AnyArray = BoolArray | FloatArray | IntArray
 

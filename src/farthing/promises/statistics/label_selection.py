@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 
 RIGHT, WRONG, UNKNOWN = 1, 0, -1
 Marks = NDArray[np.int8]
@@ -50,6 +50,21 @@ class Partly:
     def gain(self) -> IntArray:
         """[n, G] by how much grading the question may yet lower the loss, 0 to 2."""
         return self.worst - self.best
+
+
+@dataclass(frozen=True)
+class SequenceTest:
+    """How the operating points of a promise are tested."""
+
+    failing: int | None
+    """The one whose proof fails first; None: all are proved."""
+    loss: FloatArray
+    """[n, G] as far as it is known, and at worst elsewhere."""
+    counted: BoolArray
+    """[n, G] which questions count."""
+    mean: float
+    """The mean loss that is to be ruled out."""
+    delta: float
 
 
 def first_failure(p_values: FloatArray, delta: float) -> int | None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 
 _WORST_CONDITION = 1e6
 

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from farthing.promises.base import FloatArray, IntArray
+from farthing.promises.certificate import FloatArray, IntArray
 from farthing.promises.statistics.binomial import binomial_interval
 
 OUTSIDE = 0.001

@@ -10,17 +10,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from farthing.promises.base import IntArray
-from farthing.promises.kinds.agreement import Agreeing
-from farthing.promises.kinds.parity import Paired
-from farthing.promises.kinds.selective import Answers
-from farthing.promises.levels import Level, exact_level, exact_margin
+from farthing.promises.certificate import IntArray
+from farthing.promises.levels import Level, exact_level, exact_margin, exact_text
 from farthing.promises.statistics.binomial import binomial_cdf
 from farthing.promises.statistics.paired_test import OUTSIDE, SLACK, loss_p_value
+
+if TYPE_CHECKING:
+    from farthing.promises.agreeing import Agreeing
+    from farthing.promises.answers import Answers
+    from farthing.promises.paired import Paired
 
 PROBABLY = 0.8
 """The chance of a proof that counts as probable."""
@@ -68,7 +70,7 @@ class Compared(Rates):
     counted: float = 1.0
 
     @classmethod
-    def of(cls, paired: Paired) -> Self:
+    def of(cls, paired: "Paired") -> Self:
         """Return the rates of the point that is tested first, the dearest."""
         right, reference = paired.correct[:, -1], paired.reference
         return cls(float((reference & ~right).mean()), float((~reference & right).mean()))
@@ -113,14 +115,14 @@ class Wrong(Rates):
     """The share of questions that count: those that are answered."""
 
     @classmethod
-    def of_answers(cls, answers: Answers) -> Self:
+    def of_answers(cls, answers: "Answers") -> Self:
         """Return the rates of the point that is tested first, the most cautious."""
         given = answers.answered[:, 0]
         wrong = (given & ~answers.correct[:, 0]).sum() / max(int(given.sum()), 1)
         return cls(float(wrong), float(given.mean()))
 
     @classmethod
-    def of_agreement(cls, agreeing: Agreeing) -> Self:
+    def of_agreement(cls, agreeing: "Agreeing") -> Self:
         """Return the rates of the point that is tested first, the dearest."""
         return cls(1 - float(agreeing.same[:, -1].mean()))
 
@@ -208,6 +210,34 @@ def coverage_questions(alpha: Level, delta: Level) -> int:
     while stay**n > limit:
         n += 1
     return n
+
+
+def forecast(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) -> str:
+    """Say how many questions would probably do, and which level so many would do for.
+
+    Args:
+        rates: how often questions were lost.
+        name: what the level is called.
+        level: the loss that is to be ruled out.
+        delta: how often the promise may fail.
+        n: so many questions did not prove it.
+    """
+    if not rates.counted:
+        return "The first operating point answered none of them, so nothing can be foretold."
+    needed = questions_needed(rates, level, delta, n)
+    provable = level_provable(rates, n, delta)
+    enough = None if provable is None else f"{name} {exact_text(provable)}"
+    chance = f" (a chance of {100 * PROBABLY:.0f} %, if losses stay as they were)."
+    if needed is None and rates.loss >= level:
+        lost = f"{rates.loss:.3f} was lost here, and {exact_text(level)} may be"
+        no_help = f"More questions would not help: {lost}."
+        return (
+            f"{no_help} These {n:,} would probably do for {enough}{chance}" if enough else no_help
+        )
+    first = f"More than {MOST:,} calibration questions would be needed"
+    if needed is not None:
+        first = f"About {needed:,} calibration questions ({needed - n:,} more) would probably do"
+    return f"{first}, or {enough} with these {n:,}{chance}" if enough else f"{first}{chance}"
 
 
 def _proved(discordant: IntArray, n: int, level: float, delta: float) -> IntArray:

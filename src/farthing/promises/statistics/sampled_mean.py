@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.base import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 
 _BETS = np.geomspace(0.02, 0.99, 12)
 """Stakes, as shares of the largest that cannot ruin; the fortune is spread evenly over them."""

@@ -1,0 +1,113 @@
+"""Operating points held against a reference model on the same questions: the test of parity."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from farthing.errors import CalibrationError
+from farthing.promises.certificate import BoolArray, FloatArray, IntArray
+from farthing.promises.levels import Level, exact_level, exact_margin
+from farthing.promises.statistics import clusters as clustered
+from farthing.promises.statistics.clusters import Clusters, clustered_p_values
+from farthing.promises.statistics.fixed_sequence import cheapest_proven, check_shapes
+from farthing.promises.statistics.paired_test import loss_p_value
+from farthing.promises.statistics.sampled_mean import Sample, sampled_p_values, weighted_p_values
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Operating points and a reference model on the same questions."""
+
+    cost_nano: IntArray
+    """[n, G] nano-dollars, operating points from the cheapest to the dearest."""
+    correct: BoolArray
+    """[n, G] whether the operating point's answer is right; an abstention is not."""
+    reference: BoolArray
+    """[n] whether the reference model's answer is right."""
+    role: str | None = None
+    """The role that the reference model fills, where it is known."""
+    kappas: FloatArray | None = None
+    """[G] the threshold of each operating point, where they are one policy at several
+    thresholds."""
+    sample: Sample | None = None
+    """What chance drew to be graded; None: every question counts, ungraded ones at worst."""
+    reference_nano: IntArray | None = None
+    """[n] what the reference costs alone, in nano-dollars; a point that costs as much is not
+    chosen. None: it is not known, or points may cost more."""
+    weights: FloatArray | None = None
+    """[n] what each question counts, inversely to the probability with which it was drawn, in
+    (0, 1]; None: all alike."""
+    candidates: int = 1
+    """Among how many, proved side by side, delta is shared evenly: then the promises of all of them
+    hold together, and any may be chosen."""
+    clusters: Clusters | None = None
+    """Of a promise per request: which rows ask the same; None: each row is another question."""
+
+    def __post_init__(self) -> None:
+        shape = self.correct.shape
+        check_shapes("correct", self.correct, "cost_nano", self.cost_nano)
+        if self.reference.shape != shape[:1]:
+            raise CalibrationError(
+                f"{shape[0]} questions but the reference has shape {self.reference.shape}"
+            )
+        if self.correct.dtype != np.bool_ or self.reference.dtype != np.bool_:
+            raise CalibrationError("correct and reference must be arrays of bool")
+        if self.sample is not None and self.sample.predicted.shape != shape:
+            raise CalibrationError("the sample must be of the same questions and operating points")
+        clustered.check(self.clusters, shape[0], self.sample)
+
+    def cheaper(self) -> Self | None:
+        """Return the points that cost less than the reference alone; None: there are none."""
+        if self.reference_nano is None or self.sample is not None:
+            return None
+        less = self.cost_nano.sum(axis=0) < self.reference_nano.sum()
+        if not less.any():
+            return None
+        kappas = None if self.kappas is None else self.kappas[less]
+        cost, correct = self.cost_nano[:, less], self.correct[:, less]
+        return replace(self, cost_nano=cost, correct=correct, kappas=kappas)
+
+
+def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
+    """Return the cheapest operating point proved to lose less than epsilon against the reference.
+
+    With confidence 1 - delta over the draw of independent questions its accuracy is above the
+    reference's minus epsilon. Operating points are tested from the dearest down until one fails, so
+    the order must not come from these questions.
+
+    Returns:
+        Its index; None where nothing is proved: use the reference model, which needs no proof.
+
+    Raises:
+        CalibrationError: epsilon outside (-1, 1), or delta outside (0, 1).
+
+    >>> right = np.ones((200, 2), bool)
+    >>> cost = np.tile([10, 90], (200, 1))
+    >>> parity_point(Paired(cost, right, right[:, 0]), 0.02, 0.1)
+    0
+    """
+    p_values = parity_p_values(paired, epsilon)
+    limit = exact_level(delta, "delta")
+    return cheapest_proven(p_values, limit, paired.cost_nano, paired.reference_nano)
+
+
+def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
+    """Return the p-value of each operating point's losing epsilon or more, [G].
+
+    Exact; of a sample, by bets that may be looked at after every grade; by bets as well where
+    questions count differently; per request, by a bet on each question.
+    """
+    margin, n = float(exact_margin(epsilon)), len(paired.reference)
+    reference = paired.reference[:, None]
+    loss = reference.astype(np.float64) - paired.correct
+    if paired.sample is not None:
+        return sampled_p_values(loss, np.ones_like(paired.correct), paired.sample, margin)
+    if paired.weights is not None:
+        return weighted_p_values(loss, paired.weights, margin)
+    if paired.clusters is not None:
+        return clustered_p_values(loss, paired.clusters, margin)
+    lost = (reference & ~paired.correct).sum(axis=0)
+    won = (~reference & paired.correct).sum(axis=0)
+    pairs = zip(lost, won, strict=True)
+    return np.array([loss_p_value(int(minus), int(plus), n, margin) for minus, plus in pairs])
