@@ -30,8 +30,7 @@ from recordings import FOLDER, needed
 
 from farthing import plugins
 from farthing.budgets.pacing.hindsight import optimum
-from farthing.methods.bandits.base import Arm, Seen, Session, begin, choose, settle
-from farthing.methods.bandits.features import DIMENSIONS
+from farthing.methods.bandits.base import DIMENSIONS, Arm, Seen, Session, begin, choose, settle
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card, system
 from farthing.reports.style import STYLE

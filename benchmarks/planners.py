@@ -32,11 +32,10 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing.lm.symbols import encode
-from farthing.methods.planners.base import Left, Planner, play
+from farthing.methods.planners.base import STEP_BY_STEP, UNPLANNED, Left, Planner, play
 from farthing.methods.planners.bavt import BAVT, ValueTree
 from farthing.methods.planners.flare import FLARE, LookAhead
 from farthing.methods.planners.mcpp import MCPP
-from farthing.methods.planners.plain import STEP_BY_STEP, UNPLANNED
 from farthing.methods.simulators.batched_writer import Together
 from farthing.methods.simulators.reasoning import Reasoning, Written, network_of, progress
 from farthing.methods.simulators.workflow import read_workflow

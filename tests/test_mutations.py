@@ -253,14 +253,14 @@ MUTATIONS = (
     ),
     Mutation(
         "the first purchase is not always made",
-        "order:ordered",
+        "lookahead.policy:ordered",
         "worth[:, 0] = np.inf",
         "pass",
         "test_lookahead_lessons::test_the_first_purchase_is_made_at_every_threshold",
     ),
     Mutation(
         "the state is not brought up to date after a purchase",
-        "order:ordered",
+        "lookahead.policy:ordered",
         "bought[every[made], line[made, step]] += 1",
         "bought[every[made], line[made, step]] += step == 0",
         "test_lookahead::test_critical_thresholds_against_enumeration",

@@ -11,7 +11,7 @@ import pytest
 from made_up_pool import COST_NANO, ROLES, pool, ungraded, write
 
 from farthing.errors import InputError
-from farthing.methods.bandits.features import features_of
+from farthing.methods.bandits.base import features_of
 from farthing.methods.bandits.off_policy import value_of
 from farthing.methods.bandits.record import log_of
 from farthing.methods.cards import system

@@ -17,8 +17,7 @@ from farthing.methods.lookahead.learner import (
     some_states,
     visited,
 )
-from farthing.methods.lookahead.order import Order
-from farthing.methods.lookahead.policy import LookaheadPolicy
+from farthing.methods.lookahead.policy import LookaheadPolicy, Order
 from farthing.process.action_space import SpaceName, action_space, items_of
 from farthing.process.batch_replay import followed
 from farthing.recommendation.replayed_candidate import at_coverage

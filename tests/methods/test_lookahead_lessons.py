@@ -9,7 +9,7 @@ import pytest
 
 from farthing.methods.lookahead import learner as lookahead
 from farthing.methods.lookahead.learner import Cases, LookaheadConfig, Visits, _Training, visited
-from farthing.methods.lookahead.order import Order, ordered
+from farthing.methods.lookahead.policy import Order, ordered
 from farthing.process.action_space import Items, SpaceName
 from farthing.process.batch_replay import NestedReplay, replay
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays

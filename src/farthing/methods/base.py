@@ -166,7 +166,7 @@ class Method:
     """What tables call it, such as `CCPO`."""
     meaning: str
     """What it does, in one line."""
-    policy: type[Policy] | str
+    policy: type[Any] | str
     """Class of the policy that it makes, or where it stands, `module:class`."""
     learner: Learner | str | None = None
     """What trains it, or where that stands, `module:name`; None where only `variants` know it."""

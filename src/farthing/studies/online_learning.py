@@ -14,8 +14,18 @@ import numpy as np
 
 from farthing.budgets.pacing.hindsight import optimum
 from farthing.errors import InputError, MissingExtraError
-from farthing.methods.bandits.base import FLOOR, Arm, Bandit, Choice, Session, begin, choose, settle
-from farthing.methods.bandits.features import DIMENSIONS, features_of
+from farthing.methods.bandits.base import (
+    DIMENSIONS,
+    FLOOR,
+    Arm,
+    Bandit,
+    Choice,
+    Session,
+    begin,
+    choose,
+    features_of,
+    settle,
+)
 from farthing.methods.bandits.off_policy import Log, Value, value_of
 from farthing.methods.bandits.record import recorded
 from farthing.methods.base import Progress, Silent, load

@@ -15,8 +15,8 @@ import numpy as np
 from farthing.comparison.plan import Plan
 from farthing.comparison.results import results
 from farthing.money import significant
-from farthing.recommendation.base import METRICS
 from farthing.promises.texts import decimal, percent
+from farthing.recommendation.base import METRICS
 from farthing.reports.base import PER_THOUSAND, thousand
 from farthing.reports.folder import write_all
 from farthing.reports.table import Table

@@ -14,6 +14,8 @@ from farthing.errors import InputError
 from farthing.methods.base import Progress as MethodProgress
 from farthing.methods.cards import system
 from farthing.methods.planners.base import (
+    STEP_BY_STEP,
+    UNPLANNED,
     Episode,
     Left,
     Planner,
@@ -22,7 +24,6 @@ from farthing.methods.planners.base import (
     affordable,
     play,
 )
-from farthing.methods.planners.plain import STEP_BY_STEP, UNPLANNED
 from farthing.methods.simulators.workflow import Workflow, read_workflow
 from farthing.methods.simulators.workflow_parts import Progress
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano

@@ -8,8 +8,18 @@ from bandit_arms import ARMS, MEANS, best_mixture
 from scipy.optimize import linprog
 
 from farthing.errors import InputError
-from farthing.methods.bandits.base import Arm, Bandit, Choice, Lesson, Seen, begin, choose, settle
-from farthing.methods.bandits.features import DIMENSIONS, features_of
+from farthing.methods.bandits.base import (
+    DIMENSIONS,
+    Arm,
+    Bandit,
+    Choice,
+    Lesson,
+    Seen,
+    begin,
+    choose,
+    features_of,
+    settle,
+)
 from farthing.methods.bandits.knapsack import KNAPSACK, eta, tsallis
 from farthing.methods.bandits.off_policy import Log, Value, value_of
 from farthing.methods.bandits.squarecb import (

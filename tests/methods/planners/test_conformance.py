@@ -11,11 +11,19 @@ from farthing import plugins
 from farthing.errors import BudgetError, InputError
 from farthing.methods.base import SystemCard
 from farthing.methods.cards import system, systems
-from farthing.methods.planners.base import Action, Left, Planner, Step, play, usual
+from farthing.methods.planners.base import (
+    STEP_BY_STEP,
+    UNPLANNED,
+    Action,
+    Left,
+    Planner,
+    Step,
+    play,
+    usual,
+)
 from farthing.methods.planners.bavt import ValueTree
 from farthing.methods.planners.flare import LookAhead
 from farthing.methods.planners.mcpp import Portfolio
-from farthing.methods.planners.plain import STEP_BY_STEP, UNPLANNED
 
 NAMES = plugins.names("planners")
 QUICK: dict[str, Planner] = {

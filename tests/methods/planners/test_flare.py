@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from planner_worlds import Chain, Trap
 
-from farthing.methods.planners.base import Left, play
+from farthing.methods.planners.base import STEP_BY_STEP, Left, play
 from farthing.methods.planners.flare import FLARE, LookAhead, _decision, _simulate
-from farthing.methods.planners.plain import STEP_BY_STEP
 
 
 def test_where_greedy_scores_nothing_it_finds_the_way() -> None:

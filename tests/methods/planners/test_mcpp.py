@@ -8,9 +8,8 @@ from planner_worlds import random_workflow
 from workflow_optimum import exact, instances
 
 from farthing.errors import InputError
-from farthing.methods.planners.base import Left, Step, play
+from farthing.methods.planners.base import UNPLANNED, Left, Step, play
 from farthing.methods.planners.mcpp import MCPP, Portfolio, executed
-from farthing.methods.planners.plain import UNPLANNED
 from farthing.methods.simulators.workflow import Workflow
 from farthing.methods.simulators.workflow_batch import _Rows, follow
 from farthing.methods.simulators.workflow_parts import Choice, Part, Progress

@@ -25,12 +25,15 @@ from farthing.budgets.pacing import base as pacing
 from farthing.budgets.pacing.base import Option
 from farthing.budgets.pacing.dual_descent import FOLLOWING
 from farthing.errors import InputError
+from farthing.features.question_text import HASHED, word_vectors
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 FLOOR = 0.01
 """Least probability of an arm that can be paid for; ours."""
 PRIOR_CALLS = 5
 """As many calls as the expected cost of an arm counts for, beside what calls cost; ours."""
+WORDS, GROUPS = 16, 32
+DIMENSIONS = 1 + WORDS + GROUPS
 
 
 @dataclass(frozen=True)
@@ -263,3 +266,21 @@ def settle(
 def release(session: Session, choice: Choice) -> Session:
     """Give a reservation back: nothing was sent, and nothing is learned from it."""
     return replace(session, day=pacing.release(session.day, choice.option))
+
+
+def features_of(text: str, group: str = "") -> FloatArray:
+    """Return [d] a constant, the question's words and its group; the last two of length 1 each.
+
+    Hashed words are folded once more, so that a regression with a few hundred grades can use them.
+
+    >>> features_of("What is 4 + 3?", "sums").shape == (DIMENSIONS,)
+    True
+    """
+    return np.concatenate([[1.0], _folded(text, WORDS), _folded(f"group {group}", GROUPS)])
+
+
+def _folded(text: str, dimensions: int) -> FloatArray:
+    folded = word_vectors([text])[0].reshape(HASHED // dimensions, dimensions).sum(axis=0)
+    length = float(np.sqrt((folded * folded).sum()))
+    found: FloatArray = folded / length if length > 0.0 else folded
+    return found

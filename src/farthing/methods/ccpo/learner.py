@@ -14,7 +14,7 @@ from torch import Tensor
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Progress
-from farthing.methods.cpo.export import to_policy
+from farthing.methods.cpo.learner import to_policy
 from farthing.methods.recorder import Recorder
 from farthing.promises.kinds.online import OnlineThreshold, update
 from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate

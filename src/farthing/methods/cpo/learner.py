@@ -14,12 +14,12 @@ from torch import Tensor
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Progress
-from farthing.methods.cpo.export import to_policy
 from farthing.methods.cpo.policy import NetworkPolicy
 from farthing.methods.recorder import Recorder
 from farthing.process.replay import paths
 from farthing.promises.kinds.online import run_online
 from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
+from farthing.rl.networks import Network
 from farthing.rl.rollout import Questions, draw
 from farthing.rl.soft_set import policy_metric
 from farthing.rl.trust_region import Problem, Surrogate, TrustRegion, improve, probabilities
@@ -115,3 +115,9 @@ class _Objective:
 
 CPO = CpoLearner()
 """The one learner that the three forms share, and so train once."""
+
+
+def to_policy(network: Network, features: FeatureSet) -> NetworkPolicy:
+    """Return the policy that ships."""
+    weights, biases = zip(*network.layers(), strict=True)
+    return NetworkPolicy(features, [w.copy() for w in weights], [b.copy() for b in biases])

@@ -25,8 +25,16 @@ from farthing.methods.lookahead.estimates import (
     together,
 )
 from farthing.methods.lookahead.fit_latent_difficulty import AGENTS, fit_latent_difficulty
-from farthing.methods.lookahead.order import Judge, Order, offered, ordered
-from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy, best_line, outlooks
+from farthing.methods.lookahead.policy import (
+    Estimate,
+    Judge,
+    LookaheadPolicy,
+    Order,
+    best_line,
+    offered,
+    ordered,
+    outlooks,
+)
 from farthing.money import usd_from_nano
 from farthing.process.action_space import Items, SpaceName, items_of, recorded_space
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
