@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.promises.statistics import expected_cost as prospects
 from farthing.promises.statistics.binomial import binomial_cdf
 from farthing.promises.statistics.expected_cost import (
+    DRAWS,
     Allowed,
     Prospect,
     agreement_allows,
@@ -21,7 +21,7 @@ def by_loops(rows: Prospect, n: int, allowed: Allowed, seed: int) -> list[float]
     """Draw the same, and then follow each test by itself."""
     rng = np.random.default_rng(seed)
     s, g = rows.cost.shape
-    weight = rng.dirichlet(np.ones(s), size=prospects.DRAWS)
+    weight = rng.dirichlet(np.ones(s), size=DRAWS)
     count = rng.multinomial(n, weight)
     total = [0.0] * g
     for chance, times in zip(weight.tolist(), count.tolist(), strict=True):
@@ -36,7 +36,7 @@ def by_loops(rows: Prospect, n: int, allowed: Allowed, seed: int) -> list[float]
                 best = cost if best is None else min(best, cost)
             if best is None:
                 best = sum(chance[i] * rows.fallback[i] for i in range(s))
-            total[start] += best / prospects.DRAWS
+            total[start] += best / DRAWS
     return total
 
 

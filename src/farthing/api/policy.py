@@ -29,9 +29,9 @@ from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.levels import Level, level_of
 from farthing.recommendation import bundle_splits, certify, pipeline
-from farthing.recommendation import evaluate as evaluate_bundle
 from farthing.recommendation.auto import AUTO, choose_method
 from farthing.recommendation.candidates import single_candidate
+from farthing.recommendation.evaluate import evaluate_in_memory, graded_for
 from farthing.recommendation.parallel import fit as fit_learner
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
@@ -115,7 +115,9 @@ class Policy:
         dataset = held_out.dataset
         made_up = dataset.generator is not None
         serving = certify.Serving(budget, dataset.system, prove.asked_of, made_up=made_up)
-        bundle, certificate, outlook = certify.tried(self.bundle, asked, train, prove, serving)
+        bundle, certificate, outlook = certify.prove_bundle(
+            self.bundle, asked, train, prove, serving
+        )
         if not certificate.promises:
             raise InputError(f"{certificate.sentence()} {outlook}".rstrip())
         return replace(self, bundle=bundle)
@@ -133,10 +135,10 @@ class Policy:
         )
         some = some.take(alike(some, np.arange(len(some))))
         check_costs(some)
-        graded = evaluate_bundle.graded_for(self.bundle, some)
+        graded = graded_for(self.bundle, some)
         part = QuestionPart(graded, bundle_splits.as_played("these traces", self.bundle, graded))
         seed = whole_of(seed, "seed", 0)
-        return Evaluation(evaluate_bundle.evaluate_in_memory(self.bundle, part, seed=seed))
+        return Evaluation(evaluate_in_memory(self.bundle, part, seed=seed))
 
     def save(self, folder: str | Path) -> None:
         """Write a bundle, which `farthing.load`, `farthing ask` and `farthing evaluate` read.

@@ -208,7 +208,7 @@ def evaluate(
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
     from farthing.recommendation import bundle_splits
-    from farthing.recommendation import evaluate as evaluate_bundle
+    from farthing.recommendation import evaluate as evaluation
     from farthing.reports import records
     from farthing.reports.pipeline import measured
     from farthing.traces.files import PARQUET
@@ -217,12 +217,12 @@ def evaluate(
     split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
     if len(traces) == 1 and traces[0].suffix == PARQUET and form_of(traces[0]) is None:
         with trainings() as shown:
-            found = evaluate_bundle.evaluate_file(
+            found = evaluation.evaluate_file(
                 bundle, traces[0], split=split, progress=Learning(shown, "evaluate")
             )
     else:
         recorded = files.read_traces(*traces)
-        found = evaluate_bundle.evaluate(bundle, recorded, split=split, missing=missing)
+        found = evaluation.evaluate(bundle, recorded, split=split, missing=missing)
     _say_sizes(found.sizes)
     _doubt(found.notes)
     if as_json:

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from farthing.comparison import played as laid_out
-from farthing.comparison import splits as kept
 from farthing.comparison import thresholded
 from farthing.comparison.baselines import SingleModelBaselines
 from farthing.comparison.optimality_gap import FreshSample, known_optimum
 from farthing.comparison.plan import EVERYONE, Plan
-from farthing.comparison.played import Ground
+from farthing.comparison.played import Ground, play_candidates
 from farthing.comparison.published import fitted_to, published
+from farthing.comparison.splits import evaluate_on_splits
 from farthing.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
@@ -199,8 +198,8 @@ def _thresholded(
 ) -> _Found:
     """Set thresholds by split conformal calibration; say how near the known optimum rows come."""
     dataset = ground.dataset
-    lines = thresholded.lines_of(chosen, trained, plan, dataset, ground.rest)
-    rows, played = thresholded.rows_of(lines, splits, plan.population, watch)
+    lines = thresholded.replay_candidates(chosen, trained, plan, dataset, ground.rest)
+    rows, played = thresholded.judge_on_splits(lines, splits, plan.population, watch)
     best, why_not = known_optimum(dataset)
     if best and dataset.generator is not None:
         fresh = FreshSample.draw(dataset.generator, plan.seed)
@@ -219,8 +218,8 @@ def _proved(
     """Prove another promise than coverage."""
     if plan.promise is None:
         raise RuntimeError("coverage is not proved but calibrated")
-    lines = laid_out.lines_of(chosen, trained, plan.promise, plan.alphas, ground)
-    return _Found(*kept.rows_of(lines, plan.promise, splits, ground, watch))
+    lines = play_candidates(chosen, trained, plan.promise, plan.alphas, ground)
+    return _Found(*evaluate_on_splits(lines, plan.promise, splits, ground, watch))
 
 
 def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:

@@ -69,7 +69,7 @@ class Prepared:
     fitted: Fitted
 
 
-def lines_of(
+def play_candidates(
     chosen: Sequence[Candidate],
     trained: TrainedCandidates,
     asked: Promise,

@@ -124,7 +124,7 @@ class Court:
         return list(zip(cost, figures.tolist(), strict=True))
 
 
-def rows_of(
+def evaluate_on_splits(
     lines: Sequence[Line],
     asked: Promise,
     splits: Sequence[tuple[IntArray, IntArray]],

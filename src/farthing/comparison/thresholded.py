@@ -40,7 +40,7 @@ class _Played:
     figures: tuple[Mapping[str, float], ...]
 
 
-def lines_of(
+def replay_candidates(
     chosen: Sequence[Candidate],
     trained: TrainedCandidates,
     plan: Plan,
@@ -77,7 +77,7 @@ def _line(
     return Line(candidate, alpha, entrants, "; ".join(filter(None, remarks)))
 
 
-def rows_of(
+def judge_on_splits(
     lines: Sequence[Line],
     splits: Sequence[tuple[IntArray, IntArray]],
     population: Population,

@@ -30,9 +30,9 @@ from farthing.process.batch_replay import point_at
 from farthing.process.value import Figures
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
-from farthing.recommendation import certify as proving
 from farthing.recommendation import evaluate, pipeline
 from farthing.recommendation.base import Candidate
+from farthing.recommendation.certify import prove_bundle
 from farthing.recommendation.fallback import NoFallback, fallback
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
@@ -155,7 +155,7 @@ def proved(pool: str, recorded: Recorded, asked: Promise) -> Certified:
     train, prove, test = (QuestionPart(graded[name], graded[name]) for name in PARTS)
     policy = modes_policy(train.played, recorded.modes)
     bundle = pipeline.bundle_of(_candidate(), Fitted(policy), train.played)
-    kept, certificate, outlook = proving.tried(bundle, asked, train, prove, row=policy.parameters)
+    kept, certificate, outlook = prove_bundle(bundle, asked, train, prove, row=policy.parameters)
     mode = None
     if certificate.promises:
         mode = recorded.modes[point_at(policy.parameters, certificate.kappa)]

@@ -60,13 +60,13 @@ def promised(
 ) -> tuple[Bundle, Certificate]:
     """Return a bundle with the threshold that keeps a promise, and its certificate.
 
-    `tried` says besides what would probably be proved where nothing was.
+    `prove_bundle` says besides what would probably be proved where nothing was.
     """
-    kept, certificate, _ = tried(bundle, asked, train, prove, serving)
+    kept, certificate, _ = prove_bundle(bundle, asked, train, prove, serving)
     return kept, certificate
 
 
-def tried(
+def prove_bundle(
     bundle: Bundle,
     asked: Promise,
     train: QuestionPart,

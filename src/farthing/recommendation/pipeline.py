@@ -33,9 +33,9 @@ from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.certify import (
     AS_RECORDED,
     Serving,
+    prove_bundle,
     saveable,
     system_behind,
-    tried,
     value_on,
 )
 from farthing.recommendation.fallback import NoFallback, fallback
@@ -205,7 +205,7 @@ def calibrate(
     ready = ready_for(folder, asked, traces, split, late, serving.missing)
     bundle, prove = ready.bundle, ready.prove
     serving = replace(serving, asked_of=ready.asked_of)
-    kept, certificate, what_would = tried(bundle, asked, ready.train, prove, serving)
+    kept, certificate, what_would = prove_bundle(bundle, asked, ready.train, prove, serving)
     prove = counted(asked, prove)
     copies = note(prove.requests or len(prove.played), n_distinct(prove.played.content))
     doubtful = (*filter(None, [copies]), *doubts(bundle, traces, ready.played, ready.parts))

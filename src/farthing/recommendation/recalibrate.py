@@ -13,7 +13,7 @@ from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.bundle_splits import as_played
-from farthing.recommendation.certify import Serving, tried
+from farthing.recommendation.certify import Serving, prove_bundle
 from farthing.recommendation.played import QuestionPart
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.prove import counted
@@ -112,7 +112,7 @@ def recalibrate(
     parts = {"lay": n_distinct(recorded.content[lay]), "prove": n_distinct(prove.recorded.content)}
     nano = certificate.question_budget_nano if certificate else None
     budget = None if nano is None else PerQuestion(nano, trained.origin.largest_nano)
-    made, proof, outlook = tried(trained, asked, train, prove, Serving(budget, system))
+    made, proof, outlook = prove_bundle(trained, asked, train, prove, Serving(budget, system))
     before = counted(
         asked, QuestionPart(prove.recorded, as_played(folder, bundle, recorded).take(rows))
     )

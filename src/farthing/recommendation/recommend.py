@@ -295,7 +295,7 @@ def _proved(plan: Plan, deadline_s: float | None, progress: Progress) -> _Proved
     made_up = plan.dataset.generator is not None
     serving = certify.Serving(None, plan.dataset.system, plan.dataset.asked_of, made_up=made_up)
     train, prove = (plan.part(rows)(best.bundle) for rows in (plan.parts.train, plan.parts.prove))
-    kept, certificate, outlook = certify.tried(
+    kept, certificate, outlook = certify.prove_bundle(
         best.bundle, plan.asked, train, prove, serving, row=best.row
     )
     chose = question_hashes(plan.part(plan.parts.choose)(best.bundle).played)
