@@ -10,11 +10,35 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import asyncpg
+import numpy as np
 import pytest
 from chat_server import Endpoint
 
+from farthing.methods.base import Dataset
+from farthing.process.generator.generate import generate
+from farthing.process.generator.presets import preset
+
 ROOT = Path(__file__).parents[1]
 NUMBERS = count(1)
+PRESET = "hotpotqa-llama2-7b"
+
+
+def make_dataset(n: int, seed: int = 0) -> Dataset:
+    """Make questions of a preset, so few that a comparison of them takes a moment."""
+    config = preset(PRESET).config
+    return Dataset(PRESET, generate(config, n, np.random.default_rng(seed)), config, PRESET)
+
+
+@pytest.fixture(scope="session")
+def small() -> Dataset:
+    """Return 300 questions of a preset."""
+    return make_dataset(300)
+
+
+@pytest.fixture(scope="session")
+def large() -> Dataset:
+    """Return 2,600 questions of a preset."""
+    return make_dataset(2_600, seed=1)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ import numpy as np
 
 from farthing.methods.base import Fitted, Method
 from farthing.process.base import NOTHING, Decision
-from farthing.process.batch_replay import falling, point_of
+from farthing.process.batch_replay import descending_grid, point_at
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class HalfwayPolicy:
 
     @property
     def parameters(self):
-        return falling(self.most)
+        return descending_grid(self.most)
 
     def decide(self, state):
         unasked = state.can_buy & (state.bought == 0)
         line = np.where(unasked.any(axis=1), unasked.argmax(axis=1), NOTHING)
-        allowed = state.turn <= point_of(self.parameters, state.parameter)
+        allowed = state.turn <= point_at(self.parameters, state.parameter)
         rich = np.ones(len(state), dtype=bool)
         if state.budget is not None:
             rich = 2 * state.left_nano > state.budget.nano

@@ -215,7 +215,7 @@ def test_a_model_without_a_price_has_no_bound() -> None:
             raise unpriced("m")
 
     class Asks:
-        def acts(self) -> list[Any]:
+        def turns(self) -> list[Any]:
             return [(1, Unpriced())]
 
     plan: Any = Asks()

@@ -65,7 +65,9 @@ def fitting() -> ModuleType:
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(ROOT / "benchmarks")  # what benchmarks share
+        spec.loader.exec_module(module)
     return module
 
 

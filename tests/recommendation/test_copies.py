@@ -225,7 +225,7 @@ def test_figures_are_of_distinct_questions(monkeypatch: pytest.MonkeyPatch) -> N
         tried.append((len(contest.choose(bundle).played), contest.prove))
         return estimate_trial(contest, name, bundle)
 
-    monkeypatch.setattr(rooms, "prospect_of", noting)
+    monkeypatch.setattr(rooms, "estimate_trial", noting)
     traces = uneven(pool(400))
     found, parts = recommend_quickly(traces), split_four_ways(traces, 0)
     sizes = parts.distinct(traces.content)

@@ -81,7 +81,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
         )
 
     for room in (played, prove, prove_selective):
-        monkeypatch.setattr(room, "points_of", found.points_of)
+        monkeypatch.setattr(room, "operating_points_of", found.points_of)
     monkeypatch.setattr(weighing, "certify", weighted)
     return found
 

@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import signal, sys
 from farthing.recommendation.base import ignore
-from farthing.recommendation.parallel import get_ready, train_all
+from farthing.recommendation.parallel import preload, train_all
 
 class Look:
     name, instant = "look", False
@@ -18,7 +18,7 @@ class Look:
         return "colorsys" in sys.modules
 
 if __name__ == "__main__":
-    get_ready(sys.argv[1:], 2)
+    preload(sys.argv[1:], 2)
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
     print(train_all([Look(), Look()], "questions", 2, ignore))
 """

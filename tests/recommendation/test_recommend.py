@@ -336,7 +336,9 @@ def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     met = evaluate_in_memory(found.bundle, QuestionPart(chose, chose)).notes
     assert [f"the {len(chose)} test questions chose the method" in note for note in met] == [True]
     with pytest.raises(InputError, match="calibration questions chose the method"):
-        certify.prove_bundle(found.bundle, LARGE, QuestionPart(chose, chose), QuestionPart(chose, chose))
+        certify.prove_bundle(
+            found.bundle, LARGE, QuestionPart(chose, chose), QuestionPart(chose, chose)
+        )
     ft.Policy(found.bundle).save(tmp_path / "b")
     assert ft.load(tmp_path / "b").bundle.questions == found.bundle.questions
     assert ft.load(tmp_path / "b").value == found.found.value

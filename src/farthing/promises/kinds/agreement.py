@@ -349,6 +349,7 @@ def certify(
     Raises:
         CalibrationError: as `agreement_point`, or the judge's share is missing or leaves nothing.
 
+    >>> import numpy as np
     >>> same = np.ones((60, 1), bool)
     >>> found = certify(Agreeing(same * 10, same, "gpt-4o"), 0.05, 0.1, fingerprint="")
     >>> print(found.sentence())
