@@ -1,6 +1,6 @@
 """Operating points of trained policies on all other questions, for promises that need a proof.
 
-Training questions lay them out, as `proofs` does for one bundle. They do not depend on who
+Training questions lay them out, as `prove` does for one bundle. They do not depend on who
 calibrates, so that each policy is played once, whatever the number of splits.
 """
 

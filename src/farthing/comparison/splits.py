@@ -1,6 +1,6 @@
 """Policies under another promise than coverage: proved on calibration questions, judged on others.
 
-On each split calibration proves one of a policy's operating points, as `proofs` does for a bundle,
+On each split calibration proves one of a policy's operating points, as `prove` does for a bundle,
 and test questions say what came of it. Where nothing is proved the reference answers and is paid;
 where there is none, nobody is asked and nothing is answered.
 """

@@ -54,7 +54,7 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
 class OpenAICompatibleModel(RemoteModel):
     """A model behind `POST {url}/chat/completions`; one call is one request, never repeated here.
 
-    How many there may be at once is the business of `limits.py`.
+    How many there may be at once is the business of `rate_limit.py`.
     """
 
     def __init__(self, settings: OpenAISettings, key: Key | None, price: Price | None) -> None:

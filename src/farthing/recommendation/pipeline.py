@@ -1,4 +1,4 @@
-"""One policy: train it and calibrate it, each on its own questions; `evaluate_bundle` evaluates it.
+"""One policy: train it and calibrate it, each on its own questions; `evaluate` evaluates it.
 
 The three steps work in turn on one file. Under the same seed and sizes they divide it alike, so
 that no question is used twice.

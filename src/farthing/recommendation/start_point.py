@@ -44,7 +44,7 @@ def beginning(
 ) -> Beginning:
     """Lay operating points out, and begin at the dearest from which not much more is expected.
 
-    The proof is run on questions drawn from these (`prospects`). Questions that trained the policy
+    The proof is run on questions drawn from these (`expected_cost`). Those that trained the policy
     flatter its cheap points: all of them seem proved then, and testing begins at a dear one.
 
     Args:

@@ -61,7 +61,7 @@ class _Found:
 
 
 class Asks(Protocol):
-    """Asks a model, and pays for it; see `Asking`."""
+    """Asks a model, and pays for it; see `BackgroundCaller`."""
 
     async def ask(self, agent: Agent, trace: str, question: str) -> Call:
         """Return what an agent says."""

@@ -2,7 +2,7 @@
 
 A policy that scores every answer alike cannot tell which to give and which to hold back. Here each
 answer of the latest purchase scores how sure it is, from all that was paid for so far
-(`sureness.py`), and the surest is returned where going on ends. A threshold then does one thing:
+(`confidence.py`), and the surest is returned where going on ends. A threshold then does one thing:
 it withholds answers that are less sure. So the scores hold for sets that may be empty alone.
 
 In place of the other policy, a row of calls, the same for every question, may say what is bought.

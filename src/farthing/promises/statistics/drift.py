@@ -117,7 +117,7 @@ class PromiseTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Take in graded audits, in the order in which their grades became known.
 
         A size b of bet multiplies its fortune by 1 + w (b / alpha) (f - alpha), whose expectation
-        is at most 1 where that of f is at most alpha; weights are as in `anytime`.
+        is at most 1 where that of f is at most alpha; weights are as in `confidence_sequence`.
 
         Args:
             failures: [k] in [0, 1]; 1 where a reply broke the promise.
