@@ -44,7 +44,7 @@ def recommended(traces: TraceArrays, asked: Promise, *, reused: bool = False) ->
 @pytest.fixture(autouse=True)
 def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what is said of a proof that fails, which takes longest."""
-    monkeypatch.setattr(certify, "outlook", lambda *_: "")
+    monkeypatch.setattr(certify, "_outlook", lambda *_: "")
 
 
 def seldom(false: int, draws: int = DRAWS) -> bool:
